@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -14,20 +14,27 @@ from ojs_core.access.principal import EVERYBODY, NOBODY
 from ojs_core.audit.entry import UNKNOWN, Detail, Entry, Outcome
 from ojs_core.audit.trail import Trail
 from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import new_request_id
 from ojs_core.base.times import format_ms
 from ojs_core.wire.access import MadeKey
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.endpoint import Endpoint
 
+if TYPE_CHECKING:
+    from ojs_core.runtime.tls import FailedHandshake
+
 _ACTS: Final[frozenset[Need]] = frozenset({"control", "configure", "destroy", "admin"})
 _NAMED: Final = {
     "createSession": "auth.login_success",
+    "deleteSession": "auth.logout",
     "createKey": "auth.key_created",
     "rotateKey": "auth.key_rotated",
+    "limitKey": "auth.key_limited",
     "revokeKey": "auth.key_revoked",
 }
 """Types of entries that the specification or we have a word for, by operation."""
 _LOGIN_FAILURE: Final = "auth.login_failure"
+_NO_TLS: Final = "auth.tls_failure"
 _DENIED: Final = "auth.permission_denied"
 _UNAUTHENTICATED: Final = 401
 _REFUSALS: Final = frozenset({_UNAUTHENTICATED, 403})
@@ -70,6 +77,8 @@ class Auditor:
             except Exception:
                 await self._tell(call, self._entry(event_type, call, endpoint, "failure", 500, "backend_error"))
                 raise
+            if call.principal is NOBODY:  # who isn't signed in signs nobody out
+                return answer
             status = answer.status if isinstance(answer, Response) else 200
             outcome: Outcome = "success" if status < 400 else "failure"
             entry = self._entry(event_type, call, endpoint, outcome, status, "", _made(answer))
@@ -89,6 +98,21 @@ class Auditor:
         event_type = _LOGIN_FAILURE if status == _UNAUTHENTICATED else _DENIED
         entry = self._entry(event_type, call, endpoint, "failure", status, error.canonical.lower())
         self._trail.note_repeated((event_type, call.principal.id, call.address, endpoint.name), entry)
+
+    def no_connection(self, failed: FailedHandshake) -> None:
+        """Tell of a client that spoke no TLS, or none that is taken here. One that only looks and leaves isn't told of."""
+        if failed.reason == "closed":
+            return
+        entry = Entry(
+            timestamp=format_ms(self._now()),
+            event_type=_NO_TLS,
+            principal=UNKNOWN,
+            source_ip=failed.address,
+            correlation_id=new_request_id(),
+            outcome="failure",
+            detail=Detail(operation="handshake", reason=failed.reason),
+        )
+        self._trail.note_repeated((_NO_TLS, failed.address, failed.reason), entry)
 
     async def _tell(self, call: Call, entry: Entry) -> None:
         """Where nobody needs a key, nobody waits for the audit either."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
@@ -50,7 +51,7 @@ class Gateway:
             max_envelope_bytes=settings.max_envelope_bytes,
             default_wait_ms=settings.default_wait_ms,
         )
-        known = KnownKeys(store.clock.now, own_key(settings))
+        known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
         self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
         self._access = Access(store.keys, known, settings, self._auditor.refused)
         self._context = Context(
@@ -115,7 +116,7 @@ class Gateway:
             settings.host,
             settings.port,
             shares_port=settings.processes > 1,
-            door=_door(settings, connections),
+            door=_door(settings, connections, self._auditor),
             shutdown_timeout=_SHUTDOWN_S,
         )
         await self._listener.start()
@@ -143,12 +144,24 @@ class Gateway:
         self._context.aside.close()
 
 
-def _door(settings: Settings, connections: Connections) -> TlsDoor | None:
+def _key_limits(settings: Settings) -> KeyLimits:
+    return KeyLimits(
+        pushes_per_second=settings.key_pushes_per_second, streams=settings.key_streams, waiting=settings.key_waiting
+    )
+
+
+def _door(settings: Settings, connections: Connections, auditor: Auditor) -> TlsDoor | None:
     """What TLS begins with, where there is a certificate. Raises StartupProblem."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
-    from ojs_core.runtime.tls import FailedHandshakes, TlsDoor  # noqa: PLC0415
+    from ojs_core.runtime.tls import FailedHandshake, FailedHandshakes, TlsDoor  # noqa: PLC0415
 
     certificates = Certificates(TlsFiles(settings.tls_cert, settings.tls_key, settings.client_ca))
-    return TlsDoor(certificates, connections, FailedHandshakes().note)
+    counted = FailedHandshakes()
+
+    def failed(handshake: FailedHandshake) -> None:
+        counted.note(handshake)
+        auditor.no_connection(handshake)
+
+    return TlsDoor(certificates, connections, failed)

@@ -65,6 +65,12 @@ class Duplicate(Refused):
         return str(self.details.get("existing_job_id", ""))
 
 
+class RateLimited(Refused):
+    """The key, or its address, has had as much as its limit allows, for as long as the client has patience: this is the
+    cause of `Unavailable`.
+    """
+
+
 class QueueFull(Refused):
     """The queue takes no more jobs now."""
 
@@ -162,6 +168,7 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
     "not_found": NotFound,
     "conflict": Conflict,
     "duplicate": Duplicate,
+    "rate_limited": RateLimited,
     "queue_full": QueueFull,
     "queue_paused": QueueClosed,
     "queue_draining": QueueClosed,

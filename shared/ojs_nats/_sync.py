@@ -50,7 +50,7 @@ from ojs_nats.answers.jobs import (
     Progress,
     UniqueJob,
 )
-from ojs_nats.answers.keys import Key, MadeKey
+from ojs_nats.answers.keys import Key, KeyLimits, MadeKey
 from ojs_nats.answers.pools import ListedPool, Pool, SchedulingStats
 from ojs_nats.answers.queues import (
     ConfiguredQueue,
@@ -933,11 +933,14 @@ class SyncKeys:
         permissions: Sequence[str] = (),
         queues: Sequence[str] = (),
         types: Sequence[str] = (),
+        limits: KeyLimits | None = None,
         expires_at: datetime | None = None,
     ) -> MadeKey:
         """Make one. `permissions` are for the role `custom`; `queues` and `types` narrow it, and may have `*` in them."""
         return _portal.call(
-            self._its().create(name, role, permissions=permissions, queues=queues, types=types, expires_at=expires_at)
+            self._its().create(
+                name, role, permissions=permissions, queues=queues, types=types, limits=limits, expires_at=expires_at
+            )
         )
 
     def get(self, key_id: str) -> Key:
@@ -947,6 +950,10 @@ class SyncKeys:
     def rotate(self, key_id: str, *, overlap: Duration | None = None) -> MadeKey:
         """Make a new one for the same; the old one goes on for `overlap`, a day if it isn't named. Raises Conflict."""
         return _portal.call(self._its().rotate(key_id, overlap=overlap))
+
+    def limit(self, key_id: str, limits: KeyLimits) -> Key:
+        """Change all of its limits; what is under way goes on. Raises Conflict for one that has ended."""
+        return _portal.call(self._its().limit(key_id, limits))
 
     def revoke(self, key_id: str) -> Key:
         """It lets nobody in from now on."""

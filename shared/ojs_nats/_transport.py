@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ojs_nats._errors import OjsError, Unavailable, is_refusal, refusal
+from ojs_nats._errors import OjsError, RateLimited, Unavailable, is_refusal, refusal
 from ojs_nats._json import decoded
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
@@ -121,7 +121,7 @@ def error_of(answer: Answer) -> OjsError:
     """Return NotNow for what may go well later, else Refused."""
     refused = refusal(answer.status, answer.body, answer.retry_after)
     of_others = answer.status in _AGAIN_OF_OTHERS and not is_refusal(answer.body)
-    if answer.status not in _AGAIN and not of_others:
+    if answer.status not in _AGAIN and not of_others and not isinstance(refused, RateLimited):
         return refused
     later = NotNow(refused, carried_out=answer.status not in _NOT_DONE, retry_after_s=refused.retry_after_s)
     later.__cause__ = refused

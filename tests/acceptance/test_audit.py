@@ -140,6 +140,38 @@ async def test_keys_and_sign_ins_are_told(audited: Audited) -> None:
     assert made["token"] not in str(await audited.entries(""))
 
 
+async def test_who_signs_out_is_told_and_who_was_not_signed_in_is_not(audited: Audited) -> None:
+    made = await audited.made("leaver", "viewer")
+    _, _, headers = await audited.ask("POST", "/session", token=made["token"])
+    shown = {"Cookie": headers["Set-Cookie"].partition(";")[0]}
+    assert (await audited.ask("DELETE", "/session", Cookie="ojs_session=forged.1.x", Sec_Fetch_Site="same-origin"))[0] == 204
+    assert (await audited.ask("DELETE", "/session"))[0] == 204
+    assert (await audited.ask("DELETE", "/session", **shown, Sec_Fetch_Site="cross-site"))[0] == 403
+    assert (await audited.ask("DELETE", "/session", **shown, Sec_Fetch_Site="same-origin"))[0] == 204
+    entry = await audited.one("event_type=auth.logout")
+    assert (entry["principal"], entry["outcome"]) == ("leaver", "success")
+    assert (entry["detail"]["principal_id"], entry["detail"]["mechanism"]) == (made["key"]["id"], "session")
+
+
+async def test_keys_that_are_changed_straight_on_nats_are_told(audited: Audited, tmp_path: Path) -> None:
+    def keys(*words: str) -> Any:
+        return Cli(tmp_path).json("keys", *words, "--nats", audited.system.nats_url)
+
+    made = await asyncio.to_thread(keys, "create", "--name", "by-hand", "--role", "viewer")
+    key_id = made["key"]["id"]
+    await asyncio.to_thread(keys, "limit", key_id, "--streams", "3")
+    rotated = await asyncio.to_thread(keys, "rotate", key_id)
+    await asyncio.to_thread(keys, "revoke", key_id, "--yes")
+    told = await audited.entries(f"target={key_id}&event_type=auth.*")
+    types = [entry["event_type"] for entry in told]
+    assert types == ["auth.key_revoked", "auth.key_rotated", "auth.key_limited", "auth.key_created"]
+    assert {(entry["principal"], entry["detail"]["binding"]) for entry in told} == {("operator", "nats")}
+    assert told[1]["detail"]["target"] == {"key_id": key_id, "made_key": rotated["key"]["id"]}
+    everything = str(await audited.entries(""))
+    assert made["token"].rpartition("_")[2] not in everything
+    assert rotated["token"].rpartition("_")[2] not in everything
+
+
 async def test_pushes_work_and_reading_leave_nothing(audited: Audited) -> None:
     [newest] = (await audited.entries("limit=1"))[:1]
     _, pushed = await audited.as_role("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "quiet"}})

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from ojs_nats import App, Client, NotFound, PermissionDenied, Unauthorized, Worker
+from ojs_nats import App, Client, NewJob, NotFound, PermissionDenied, Unauthorized, Worker
 from support.cli import Cli
 from support.guarded import API, Guarded
 from support.system import send
@@ -237,7 +237,11 @@ async def test_answers_are_those_of_the_description(guarded: Guarded) -> None:
 def test_the_commands_make_list_rotate_and_revoke_keys(guarded: Guarded, tmp_path: Path) -> None:
     cli = Cli(tmp_path, guarded.url)
     refused = cli("keys")
-    assert (refused.code, "--token-file" in refused.err) == (1, True)
+    assert (refused.code, "--token-file" in refused.err, "OJS_AUTH_TOKEN" in refused.err) == (1, True, True)
+    file = tmp_path / "viewer.key"
+    file.write_text(cli("keys", "create", "--name", "looks", "--role", "viewer", "--nats", guarded.system.nats_url).out)
+    refused = cli("keys", "--token-file", str(file))
+    assert (refused.code, "--token-file" in refused.err, "'admin'" in refused.err) == (1, True, True)
     file = tmp_path / "admin.key"
     file.write_text(guarded.tokens["admin"] + "\n")
     shown = ("--token-file", str(file))
@@ -256,6 +260,47 @@ def test_the_commands_make_list_rotate_and_revoke_keys(guarded: Guarded, tmp_pat
     by_context = cli("queues", "--context", "prod")
     assert by_context.code == 0, by_context
     assert guarded.tokens["admin"] not in cli("context", "show", "prod").out
+
+
+async def test_a_worker_whose_key_is_revoked_in_mid_run_says_so_and_keeps_what_its_jobs_bring(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = await guarded.made("cut off", "worker")
+    admin = guarded.tokens["admin"]
+    app = App(guarded.url, token=made["token"])
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job("keyed.slow", queue="cut-off")
+    async def slow() -> str:
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    worker = Worker(app, queues=["cut-off"])
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(120):
+        async with Client(guarded.url, token=admin) as client:
+            handle = await client.push(NewJob[None]("keyed.slow", (), queue="cut-off"))
+        await begun.wait()
+    await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=admin)
+
+    async def told(*events: str) -> bool:
+        return all(any(record.message.startswith(event) for record in caplog.records) for event in events)
+
+    await eventually(lambda: told("the server doesn't take this worker's key"))
+    go_on.set()
+    await eventually(lambda: told("how a job ended is reported again"))
+    [first, *_] = [record for record in caplog.records if record.message.startswith("the server doesn't take")]
+    assert first.levelname == "ERROR"
+    assert "was revoked" in first.message
+    assert "OJS_AUTH_TOKEN" in first.message
+    assert made["token"].rpartition("_")[2] not in caplog.text
+    assert not await told("a job's result was refused")
+    _, job, _ = await guarded.ask("GET", f"/jobs/{handle.id}", token=admin)
+    assert job["job"]["state"] == "active"
+    await worker.stop(grace="1s")
+    await running
+    assert await told("how a job ended could not be reported")
 
 
 async def test_a_worker_shows_its_key_and_asks_on_when_that_is_revoked(guarded: Guarded) -> None:

@@ -208,6 +208,27 @@ async def test_who_shows_no_certificate_gets_no_further_than_the_door(guarded: S
         assert (await client.system.health()).status == "ok"
 
 
+async def test_refused_client_certificates_and_other_failed_handshakes_are_in_the_audit(
+    guarded: System, authority: Authority, tmp_path: Path
+) -> None:
+    strange = Authority(tmp_path).client("strange")
+    for shown in ({}, {"cert_file": str(strange.certificate), "key_file": str(strange.key)}):
+        async with Client(guarded.url, patience=0, tls=Tls(ca_file=str(authority.file), **shown)) as client:
+            with pytest.raises(Unavailable):
+                await client.system.health()
+    assert send("GET", f"{guarded.url.replace('https', 'http')}/readyz").status == 400
+    known = authority.client("auditor")
+    tls = Tls(ca_file=str(authority.file), cert_file=str(known.certificate), key_file=str(known.key))
+    async with Client(guarded.url, tls=tls) as client:
+
+        async def told() -> bool:
+            found = (await client.system.audit_page(event_type="auth.tls_failure")).entries
+            assert {(entry.source_ip, entry.outcome) for entry in found} <= {("127.0.0.1", "failure")}
+            return {entry.detail.reason for entry in found} >= {"client_certificate", "plain_http"}
+
+        await eventually(told)
+
+
 def test_probes_have_a_port_without_tls_beside_it(guarded: System) -> None:
     [url] = [line["health_url"] for line in guarded.events("ready") if line.get("url") == guarded.url and "health_url" in line]
     assert url.startswith("http://127.0.0.1:")

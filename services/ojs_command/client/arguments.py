@@ -106,6 +106,14 @@ def positive(text: str) -> int:
     return number
 
 
+def count(text: str) -> int:
+    """A whole number from 0 on."""
+    number = whole_number(text, 9)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"a whole number from 0 on is needed, not {text!r}")
+    return number
+
+
 def seconds(text: str) -> float:
     """A duration in seconds."""
     found = milliseconds(duration(text)) / 1_000

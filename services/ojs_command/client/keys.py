@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from ojs_command.client.arguments import duration, seconds, words
+from ojs_command.client.arguments import count, duration, seconds, words
 from ojs_command.client.keys_on_nats import KeysOnNats
 from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
@@ -18,15 +18,30 @@ from ojs_command.client.session import Session
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_nats._api.keys import Keys
-from ojs_nats.answers.keys import MadeKey
+from ojs_nats.answers.keys import KeyLimits, MadeKey
 
 _CREATE_EXAMPLES: Final = """\
   ojs-nats keys create --name ops --role admin --nats nats://127.0.0.1:4222   the first one, before there is a server
   ojs-nats keys create --name shop --role producer --queues 'shop.*'
+  ojs-nats keys create --name import --role producer --pushes-per-second 500
   ojs-nats keys create --name deploy --role custom --permissions enqueue,work --expires 90d
 
 The token is printed once, alone on standard output: put it where your secrets are.
 """
+
+
+_LIMIT_EXAMPLES: Final = """\
+  ojs-nats keys limit ID --pushes-per-second 100 --streams 5
+  ojs-nats keys limit ID                                       all as the gateways are set
+
+Limits that aren't named are as the gateways are set. What is under way goes on.
+"""
+_LIMITS: Final = {
+    "pushes_per_second": "jobs that it may push a second through each gateway",
+    "streams": "event streams and WebSockets that it may have open at each",
+    "waiting": "fetches and requests for results that may wait at each",
+}
+_SHORT: Final = {"pushes_per_second": "pushes a second", "streams": "streams", "waiting": "waiting"}
 
 
 def define(parser: CommandParser) -> None:
@@ -41,6 +56,9 @@ def define(parser: CommandParser) -> None:
     create.add_argument("--queues", type=words, default=[], metavar="PATTERNS", help="narrow it to these, by commas ['*']")
     create.add_argument("--types", type=words, default=[], metavar="PATTERNS", help="narrow it to these job types ['*']")
     create.add_argument("--expires", type=seconds, metavar="TIME", help="end it after so long, such as 90d [never]")
+    limit = add_action(actions, "limit", "change what a key may ask of each gateway", _limit, examples=_LIMIT_EXAMPLES)
+    for one in (create, limit):
+        _define_limits(one)
     rotate = add_action(
         actions,
         "rotate",
@@ -51,7 +69,7 @@ def define(parser: CommandParser) -> None:
     rotate.add_argument("--overlap", type=duration, default="24h", metavar="TIME", help="[24h]")
     revoke = add_action(actions, "revoke", "let a key let nobody in any more", _revoke, examples="  ojs-nats keys revoke ID\n")
     revoke.add_argument("--yes", action="store_true", help="don't ask")
-    for one in (rotate, revoke):
+    for one in (limit, rotate, revoke):
         one.add_argument("key", metavar="ID")
     for one in actions.choices.values():
         one.add_argument(
@@ -65,6 +83,16 @@ def define(parser: CommandParser) -> None:
         )
 
 
+def _define_limits(parser: CommandParser) -> None:
+    for name, what in _LIMITS.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=count, metavar="N", help=f"{what}; 0 for any number [as gateways are set]")
+
+
+def _limits_of(given: argparse.Namespace) -> KeyLimits:
+    return KeyLimits(**{name: getattr(given, name) for name in _LIMITS})
+
+
 async def _list(session: Session, given: argparse.Namespace) -> None:
     async with _keys(session, given) as keys:
         found = await keys.list(every=given.all)
@@ -72,11 +100,21 @@ async def _list(session: Session, given: argparse.Namespace) -> None:
         session.out.json(found)
         return
     rows = [
-        (key.id, key.name, key.role, key.state, key.queues or None, key.types or None, at(key.used_at), at(key.expires_at))
+        (
+            key.id,
+            key.name,
+            key.role,
+            key.state,
+            key.queues or None,
+            key.types or None,
+            _told_limits(key.limits),
+            at(key.used_at),
+            at(key.expires_at),
+        )
         for key in found
     ]
     empty = "There are no keys: everybody who reaches the server may do everything."
-    session.out.table(("id", "name", "role", "state", "queues", "types", "last used", "expires"), rows, empty=empty)
+    session.out.table(("id", "name", "role", "state", "queues", "types", "limits", "last used", "expires"), rows, empty=empty)
 
 
 async def _create(session: Session, given: argparse.Namespace) -> None:
@@ -88,9 +126,24 @@ async def _create(session: Session, given: argparse.Namespace) -> None:
             permissions=given.permissions,
             queues=given.queues,
             types=given.types,
+            limits=_limits_of(given),
             expires_at=expires_at,
         )
     _tell(session, made)
+
+
+async def _limit(session: Session, given: argparse.Namespace) -> None:
+    async with _keys(session, given) as keys:
+        changed = await keys.limit(given.key, _limits_of(given))
+    told = _told_limits(changed.limits) or "as the gateways are set"
+    session.out.done(f"Limits of key {changed.id} ({changed.name}): {told}.", changed)
+
+
+def _told_limits(limits: KeyLimits) -> str | None:
+    """In few words; None if all are as gateways are set."""
+    named = {"pushes_per_second": limits.pushes_per_second, "streams": limits.streams, "waiting": limits.waiting}
+    told = [f"{'any number of' if most == 0 else most} {_SHORT[name]}" for name, most in named.items() if most is not None]
+    return ", ".join(told) or None
 
 
 async def _rotate(session: Session, given: argparse.Namespace) -> None:
@@ -124,3 +177,5 @@ async def _keys(session: Session, given: argparse.Namespace) -> AsyncIterator[Ke
         return
     async with KeysOnNats.at(given.on_nats, given.namespace or os.environ.get(NAMESPACE_ENV)) as keys:
         yield keys
+    if keys.untold is not None:
+        session.out.note(keys.untold)

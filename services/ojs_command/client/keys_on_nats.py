@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from getpass import getuser
+from socket import gethostname
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ojs_command.client.nats_address import operators_address
 from ojs_command.client.problems import CommandFailed
+from ojs_core.audit.entry import UNKNOWN, Detail, Entry
 from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import new_request_id
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
-from ojs_core.jetstream.grants import KEYS
+from ojs_core.base.times import format_ms
+from ojs_core.jetstream.grants import KEYS, OPERATOR
 from ojs_core.jetstream.subjects import StoreConfig, checked_namespace
-from ojs_core.wire.access import KeyAnswer, key_answer, parse_key
+from ojs_core.wire.access import KeyAnswer, key_answer, parse_key, parse_limits
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats.answers.keys import Key, MadeKey
+from ojs_nats.answers.keys import Key, KeyLimits, MadeKey
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store
@@ -29,6 +34,8 @@ class KeysOnNats:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.untold: str | None = None
+        """Why the audit doesn't have what was done, if so. It is done nevertheless."""
 
     @classmethod
     @asynccontextmanager
@@ -62,23 +69,58 @@ class KeysOnNats:
         permissions: Sequence[str] = (),
         queues: Sequence[str] = (),
         types: Sequence[str] = (),
+        limits: KeyLimits | None = None,
         expires_at: datetime | None = None,
     ) -> MadeKey:
         asked = {"name": name, "role": role, "permissions": permissions, "queues": queues, "types": types}
-        sent = {member: value for member, value in asked.items() if value}
+        sent: dict[str, Any] = {member: value for member, value in asked.items() if value}
+        if limits is not None:
+            sent["limits"] = limits
         if expires_at is not None:
             sent["expires_at"] = expires_at.isoformat()
         now = self._store.clock.now()
         new = parse_key(msgspec.json.encode(sent), now, DEFAULT_LIMITS)
         key = await self._store.keys.create(new)
+        await self._told_of("key_created", key.id)
         return MadeKey(self._told(key_answer(key, now)), new.token)
 
     async def rotate(self, key_id: str, *, overlap: Duration) -> MadeKey:
         new = await self._store.keys.rotate(key_id, milliseconds(overlap))
+        await self._told_of("key_rotated", key_id, made_key=new.key.id)
         return MadeKey(self._told(key_answer(new.key, self._store.clock.now())), new.token)
 
+    async def limit(self, key_id: str, limits: KeyLimits) -> Key:
+        key = await self._store.keys.limit(key_id, parse_limits(msgspec.json.encode(limits)))
+        await self._told_of("key_limited", key_id)
+        return self._told(key_answer(key, self._store.clock.now()))
+
     async def revoke(self, key_id: str) -> Key:
-        return self._told(key_answer(await self._store.keys.revoke(key_id), self._store.clock.now()))
+        key = await self._store.keys.revoke(key_id)
+        await self._told_of("key_revoked", key_id)
+        return self._told(key_answer(key, self._store.clock.now()))
+
+    async def _told_of(self, what: str, key_id: str, **more: str) -> None:
+        """Have it in the audit. NATS says nothing of who somebody is: the entry has what this machine says."""
+        entry = Entry(
+            timestamp=format_ms(self._store.clock.now()),
+            event_type=f"auth.{what}",
+            principal=OPERATOR,
+            source_ip=UNKNOWN,
+            correlation_id=new_request_id(),
+            outcome="success",
+            detail=Detail(
+                operation="keys --nats",
+                target={"key_id": key_id} | more,
+                binding="nats",
+                user_agent=f"ojs-nats keys ({getuser()} on {gethostname()})",
+            ),
+        )
+        from ojs_core.audit.trail import put_entry  # noqa: PLC0415  # takes what only a server needs
+
+        try:
+            await put_entry(self._store.nats, self._store.config, entry, entry.correlation_id)
+        except OjsError as error:
+            self.untold = f"That couldn't be written into the audit: {error.message}."
 
     def _told(self, answer: KeyAnswer) -> Key:
         return msgspec.json.decode(msgspec.json.encode(answer), type=Key)

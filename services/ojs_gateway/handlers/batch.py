@@ -35,6 +35,7 @@ class BatchHandlers:
     async def push(self, call: Call) -> Response:
         """All jobs in the order of the request, or an error that names the first one that can't be; 200 if none is new."""
         sent = await call.read_jobs(parse_batch, self._limits)
+        call.count_pushes(len(sent.jobs))
         drafts: list[Job] = []
         dropped: list[int] = []
         warnings: list[AnswerWarning] = []

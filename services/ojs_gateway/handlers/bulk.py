@@ -54,6 +54,7 @@ class BulkHandlers:
         """POST /jobs/bulk: each job by itself, or all or none (`atomicity`), with one item of the answer for each."""
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_bulk_enqueue, self._limits)
+        call.count_pushes(len(sent.jobs))
         if call.bounded:  # looked at ahead of the answer that is kept under the request's key
             call.held = True  # about each job; all may be refused before
             drafts = await self._drafts(sent, None, {})

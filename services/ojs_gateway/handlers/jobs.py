@@ -48,6 +48,7 @@ class JobHandlers:
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_enqueue, self._store.clock.now(), self._limits, told)
         call.admit(sent)
+        call.count_pushes(1)
         draft = await self._context.prepare(sent, found)
         if draft is None:
             return Response(200, _DROPPED)
@@ -107,7 +108,8 @@ class JobHandlers:
         job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         if not job.terminal and _flag(call, "wait"):
             timeout_s = self._timeout_s(call)
-            waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))
+            with call.waiting():
+                waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))
             job = waited or job
             if not job.terminal:
                 raise OjsError(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_rotation
+from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
-from ojs_gateway.http.answer import NO_STORE
 from ojs_gateway.http.call import Call, Response
 
 
@@ -21,26 +20,31 @@ class KeyHandlers:
         now = self._clock.now()
         every = call.query("all") == "true"
         found = [key_answer(key, now) for key in await self._keys.all() if every or not key.ended(now)]
-        return Response(200, KeyList(found), NO_STORE)
+        return Response(200, KeyList(found))
 
     async def create(self, call: Call) -> Response:
         """POST /admin/keys."""
         new = await call.read(parse_key, self._clock.now(), self._limits)
         key = await self._keys.create(new)
-        return Response(201, MadeKey(key_answer(key, self._clock.now()), new.token), NO_STORE)
+        return Response(201, MadeKey(key_answer(key, self._clock.now()), new.token))
 
     async def read(self, call: Call) -> Response:
         """GET /admin/keys/{key_id}."""
         key = await self._keys.get(call.parameters[0])
-        return Response(200, OneKey(key_answer(key, self._clock.now())), NO_STORE)
+        return Response(200, OneKey(key_answer(key, self._clock.now())))
 
     async def rotate(self, call: Call) -> Response:
         """POST /admin/keys/{key_id}/rotate."""
         overlap_ms = await call.read(parse_rotation, self._limits)
         new = await self._keys.rotate(call.parameters[0], overlap_ms)
-        return Response(201, MadeKey(key_answer(new.key, self._clock.now()), new.token), NO_STORE)
+        return Response(201, MadeKey(key_answer(new.key, self._clock.now()), new.token))
+
+    async def limit(self, call: Call) -> Response:
+        """PUT /admin/keys/{key_id}/limits."""
+        key = await self._keys.limit(call.parameters[0], await call.read(parse_limits))
+        return Response(200, OneKey(key_answer(key, self._clock.now())))
 
     async def revoke(self, call: Call) -> Response:
         """DELETE /admin/keys/{key_id}."""
         key = await self._keys.revoke(call.parameters[0])
-        return Response(200, OneKey(key_answer(key, self._clock.now())), NO_STORE)
+        return Response(200, OneKey(key_answer(key, self._clock.now())))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ojs_core.access.known_keys import unauthenticated
 from ojs_core.access.sessions import LASTS_S
 from ojs_core.base.errors import OjsError
 from ojs_core.wire.access import session_answer
 from ojs_gateway.context import Context
-from ojs_gateway.http.answer import NO_STORE
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.request import SESSION_COOKIE, HttpCall
 
@@ -28,18 +29,21 @@ class SessionHandlers:
         text, ends_at_s = sealed
         answer = session_answer(call.principal, signed_in=True, is_open=False, ends_at=ends_at_s * 1_000)
         lasts_s = min(LASTS_S, ends_at_s - self._keys.now() // 1_000)
-        return Response(201, answer, (*NO_STORE, _cookie(call, text, lasts_s)))
+        return Response(201, answer, (_cookie(call, text, lasts_s),))
 
     async def read(self, call: Call) -> Response:
         """GET /session: who asks."""
         by_session = call.header("Authorization") is None and self._keys.any and call.session is not None
         ends_at = call.admission.until if by_session else None
         answer = session_answer(call.principal, signed_in=by_session, is_open=not self._keys.any, ends_at=ends_at)
-        return Response(200, answer, NO_STORE)
+        return Response(200, answer)
 
     async def end(self, call: Call) -> Response:
-        """DELETE /session: the browser forgets it."""
-        return Response(204, b"", (*NO_STORE, _cookie(call, "", 0)))
+        """DELETE /session: the browser forgets it. Whose it was is known behind it, if it was right."""
+        if (session := call.session) is not None:
+            with suppress(OjsError):
+                call.enter(self._keys.of_cookie(session) or self._keys.check_cookie(session))
+        return Response(204, b"", (_cookie(call, "", 0),))
 
 
 def _cookie(call: Call, value: str, lasts_s: int) -> tuple[str, str]:

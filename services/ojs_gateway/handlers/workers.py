@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -119,7 +120,8 @@ class WorkerHandlers:
 
     async def _fetched_jobs(self, ask: Fetch, call: Call, acks: AcksAnswer | UnsetType = UNSET) -> bytes:
         """The answer to a fetch, with what became of its acks."""
-        jobs = await self._work(ask, call)
+        with call.waiting() if ask.wait_ms > 0 else nullcontext():
+            jobs = await self._work(ask, call)
         room = self._limits.max_fetch_bytes if call.room is None else min(call.room, self._limits.max_fetch_bytes)
         with self._store.dispatcher.returning(jobs) as undelivered:
             inputs = await self._inputs(jobs, undelivered, room)

@@ -59,6 +59,7 @@ class WorkflowHandlers:
         )
         for draft in definition.jobs.values():
             call.admit(draft)
+        call.count_pushes(len(definition.jobs))
         definition = await self._prepared(definition, warnings)
         try:
             stored = await self._store.workflows.create(definition)

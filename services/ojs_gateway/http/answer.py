@@ -12,8 +12,6 @@ from aiohttp import HttpVersion10, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
 _STATUS_LINES: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
-NO_STORE: Final = (("Cache-Control", "no-store"),)
-"""Of answers with secrets."""
 _BODILESS: Final = frozenset({204, 304})
 
 

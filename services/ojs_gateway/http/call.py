@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
@@ -59,6 +60,7 @@ class Call(ABC):
         "_limits",
         "admission",
         "bounded",
+        "counted",
         "dialect",
         "held",
         "hides",
@@ -95,6 +97,8 @@ class Call(ABC):
         """Whether there is anything that it may not be about."""
         self.held = False
         """Whether its handler has asked what it may be about."""
+        self.counted = False
+        """Whether its handler has counted the jobs that it pushes."""
         self.hides = False
         """Whether what jobs carry is left out of its answers. The door says so."""
         self.hides_others = False
@@ -172,6 +176,19 @@ class Call(ABC):
     async def _unpacked(self, body: bytes, encoding: str, limit: int) -> bytes:
         # A byte may be a thousand when it is unpacked.
         return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
+
+    # A key has limits (docs/adr/080)
+
+    def count_pushes(self, number: int) -> None:
+        """Count the jobs that the request pushes. Raises rate_limited if its key has pushed too many lately."""
+        self.counted = True
+        if (allowance := self.admission.allowance) is not None:
+            allowance.count_pushes(number)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """In here the request waits for something to happen. Raises rate_limited if too many of its key do."""
+        allowance = self.admission.allowance
+        return nullcontext() if allowance is None else allowance.place("waiting")
 
     # A request may be about some queues and job types alone: its subject says so (docs/adr/054), or its key (docs/adr/072)
 

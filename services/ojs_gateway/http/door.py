@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, Literal
 
+from aiohttp import web
+
+from ojs_core.access.allowances import Allowance
 from ojs_core.access.known_keys import Admission, KnownKeys, unauthenticated
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, NOBODY
@@ -51,12 +54,18 @@ class Door:
         try:
             call.enter(self._open or await self._admission(call, endpoint.need))
             _require(call, endpoint)
-            answer = await endpoint.handler(call)
+            allowance = call.admission.allowance
+            if allowance is not None and endpoint.streams:
+                answer = await _in_a_place(allowance, call, endpoint)
+            else:
+                answer = await endpoint.handler(call)
         except OjsError as error:
             self._refused(call, endpoint, error)
             raise
         if call.bounded and not call.held:
             raise AssertionError(f"{endpoint.name} doesn't ask what it may be about")
+        if allowance is not None and endpoint.need == "enqueue" and not call.counted:
+            raise AssertionError(f"{endpoint.name} doesn't count what it pushes")
         return answer
 
     async def _admission(self, call: Call, need: Need) -> Admission:
@@ -105,6 +114,23 @@ class Door:
 
 
 _EVERYBODY: Final = Admission(EVERYBODY)
+
+
+async def _in_a_place(allowance: Allowance, call: Call, endpoint: Endpoint) -> Response | StreamedResponse:
+    """The handler's answer. While it goes on it has one of the key's places for streams. Raises rate_limited."""
+    with ExitStack() as held:
+        held.enter_context(allowance.place("streams"))
+        answer = await endpoint.handler(call)
+        if isinstance(answer, Response):
+            return answer
+        place = held.pop_all()
+    serve = answer.serve
+
+    async def serve_and_leave(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
+        with place:
+            return await serve(request, headers)
+
+    return StreamedResponse(serve_and_leave)
 
 
 def _require(call: Call, endpoint: Endpoint) -> None:

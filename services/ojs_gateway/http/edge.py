@@ -40,6 +40,8 @@ _OJS_VERSION: Final = istr("OJS-Version")
 _REQUEST_ID: Final = istr("X-Request-Id")
 _REQUIRES: Final = istr("OJS-Requires-Extension")
 _NOSNIFF: Final = istr("X-Content-Type-Options")
+_NO_STORE: Final = "no-store"
+"""Answers are about now, and of who asks. What may be kept says so itself, as the dashboard's files do."""
 _NO_ROUTE: Final = "none"
 SPOKEN: Final = "1.0"
 
@@ -164,6 +166,7 @@ def _headers(request_id: str, dialect: Dialect, more: Iterable[tuple[str, str]] 
         _OJS_VERSION: SPOKEN,
         _REQUEST_ID: request_id,
         _NOSNIFF: "nosniff",
+        hdrs.CACHE_CONTROL: _NO_STORE,
         hdrs.SERVER: "ojs-nats",
     }
     headers.update(more)

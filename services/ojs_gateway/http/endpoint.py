@@ -34,3 +34,5 @@ class Endpoint(NamedTuple):
     narrowing: Narrowing = "refused"
     by_queue: bool = False
     """Whether it may be asked for in the name of one queue."""
+    streams: bool = False
+    """Whether its answer goes on, so that it takes one of the caller's places for streams."""

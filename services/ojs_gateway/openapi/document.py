@@ -200,6 +200,8 @@ def _refusals(route: Route, path: str) -> Iterable[tuple[int, tuple[str, ...]]]:
     codes = list(route.errors) + list(_ALWAYS)
     if route.need != "nothing":
         codes.append("unauthenticated")
+    if route.need == "enqueue" or route.streams:
+        codes.append("rate_limited")
     if route.body is not None:
         codes += _WITH_BODY
     elif route.query or "{" in path:

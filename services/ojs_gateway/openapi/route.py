@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ojs_core.access.permissions import Need
+from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Response, StreamedResponse
 from ojs_gateway.http.endpoint import Narrowing
@@ -13,6 +14,9 @@ from ojs_gateway.openapi.schema import Schema
 
 RouteHandler = Callable[..., Awaitable[Response | StreamedResponse]]
 """A method of the route's owner, with the call as its only argument."""
+
+
+_SWITCHED: Final = 101
 
 
 class Parameter(NamedTuple):
@@ -62,6 +66,14 @@ class Route(NamedTuple):
     """Whether it may be asked for over NATS in the name of one queue (docs/adr/054)."""
     http_only: bool = False
     """Whether it means nothing over NATS."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether its answer goes on: server-sent events, or a WebSocket."""
+        return any(
+            isinstance(answer, Other) and (status == _SWITCHED or answer.media_type == EVENT_STREAM_TYPE)
+            for status, answer in self.answers.items()
+        )
 
 
 class Part(NamedTuple):

@@ -85,7 +85,15 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
                 owner = owners[route.owner] = route.owner(context)
             own = next(places(route))
             handler = MethodType(route.handler, owner)
-            endpoint = Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, route.narrowing, route.by_queue)
+            endpoint = Endpoint(
+                own.operation_id,
+                parameters_of(own.path),
+                route.need,
+                handler,
+                route.narrowing,
+                route.by_queue,
+                route.streams,
+            )
             if context.auditor is not None:
                 endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
             yield route, endpoint
@@ -103,8 +111,10 @@ def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:
 def operations(routes: Iterable[tuple[Route, Endpoint]]) -> Iterator[Operation]:
     """What they are over NATS: without those that stream, and by their own names alone."""
     for route, endpoint in routes:
-        if route.http_only or any(
-            isinstance(answer, Other) and (status == 101 or answer.media_type) for status, answer in route.answers.items()
+        if (
+            route.http_only
+            or route.streams
+            or any(isinstance(answer, Other) and answer.media_type for answer in route.answers.values())
         ):
             continue
         own = next(places(route))

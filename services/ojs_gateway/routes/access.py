@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.access.allowances import MOST
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_core.wire.access import (
     MOST_OVERLAP_S,
     MOST_PATTERNS,
     KeyBody,
+    KeyLimitsBody,
     KeyList,
     MadeKey,
     OneKey,
@@ -19,10 +21,17 @@ from ojs_gateway.handlers.keys import KeyHandlers
 from ojs_gateway.handlers.sessions import SessionHandlers
 from ojs_gateway.openapi.common import SHORT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, body_of, either, list_of, number, one_of, text
+from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, body_of, either, list_of, number, one_of, text, whole
 
 _PATTERN: Final = text("A name, in which `*` stands for any characters.", most=255)
 _IN: Final = either(number(0), TEXT, about="Seconds, or a duration.")
+
+_LIMITS: Final = body_of(
+    KeyLimitsBody,
+    pushes_per_second=whole(0, MOST, "Jobs; one of a batch counts as one."),
+    streams=whole(0, MOST, "Streams of events, progress and statistics, and WebSockets."),
+    waiting=whole(0, MOST, "Fetches that wait for jobs, and requests that wait for a result."),
+) | {"description": "What each gateway lets the key do. 0 is any number; left out: what the gateway's settings say."}
 
 KEYS: Final = Part(
     "Keys",
@@ -55,6 +64,7 @@ KEYS: Final = Part(
                 permissions=list_of(one_of(*PERMISSIONS), about="Of the role `custom`."),
                 queues=list_of(_PATTERN, 1, MOST_PATTERNS, "What it is narrowed to; left out: all."),
                 types=list_of(_PATTERN, 1, MOST_PATTERNS, "The same for job types."),
+                limits=_LIMITS,
                 expires_at=TIME,
                 expires_in=_IN,
             ),
@@ -78,6 +88,17 @@ KEYS: Final = Part(
             {201: MadeKey},
             "The old one goes on for `overlap`, a day if it isn't named, and then ends.",
             body=body_of(RotationBody, overlap=_IN | {"description": f"Seconds, or a duration; at most {MOST_OVERLAP_S} s."}),
+            errors=("not_found", "conflict"),
+        ),
+        Route(
+            KeyHandlers,
+            KeyHandlers.limit,
+            ("PUT /admin/keys/{key_id}/limits limitKey",),
+            "admin",
+            "Change a key's limits",
+            {200: OneKey},
+            "All of them: what is left out is as the gateways' settings say. What is under way goes on.",
+            body=_LIMITS,
             errors=("not_found", "conflict"),
         ),
         Route(

@@ -379,7 +379,7 @@ JOBS: Final = Part(
                     "Seconds.",
                 ),
             ),
-            errors=("not_found", "request_timeout", "result_pruned"),
+            errors=("not_found", "request_timeout", "result_pruned", "rate_limited"),
             narrowing="job",
             by_queue=True,
         ),

@@ -149,7 +149,7 @@ WORKERS: Final = Part(
                 handlers_declared=FLAG
                 | {"description": "The worker has declared handlers: 404 if they aren't known, and it has to register again."},
             ),
-            errors=("queue_name_too_long", "not_found", "batch_size_exceeded"),
+            errors=("queue_name_too_long", "not_found", "batch_size_exceeded", "rate_limited"),
             narrowing="body",
             by_queue=True,
         ),

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ojs_core.access.allowances import BY_SETTINGS, UNLIMITED, KeyLimits
 from ojs_core.access.permissions import PERMISSIONS, ROLES, Permission, Role
 from ojs_core.access.principal import Principal
 from ojs_core.base.numbers import At
@@ -42,6 +43,7 @@ class Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
     permissions: tuple[Permission, ...] = ()
     queues: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    limits: KeyLimits = BY_SETTINGS
     salt: str
     hash: str
     created_at: At = 0
@@ -72,8 +74,11 @@ class Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return hmac.compare_digest(_hash(token, self.salt), self.hash)
 
     def counted_as(self, other: Key) -> bool:
-        """Whether both let in the same caller for the same time."""
-        return replace(self, used_at=None, op="") == replace(other, used_at=None, op="")
+        """Whether both let in the same caller for the same time, whatever its limits."""
+        return self._whom() == other._whom()
+
+    def _whom(self) -> Key:
+        return replace(self, used_at=None, limits=BY_SETTINGS, op="")
 
 
 class NewKey(NamedTuple):
@@ -90,16 +95,25 @@ def make_key(
     permissions: Sequence[Permission] = (),
     queues: Sequence[str] = (),
     types: Sequence[str] = (),
+    limits: KeyLimits = BY_SETTINGS,
     expires_at: int | None = None,
 ) -> NewKey:
     """A new key with a new secret."""
     key_id = secrets.token_hex(_ID_BYTES)
     token = f"{PREFIX}{key_id}_{secrets.token_hex(_SECRET_BYTES)}"
     given = tuple(one for one in PERMISSIONS if one in permissions)
-    return NewKey(
-        _stored(token, key_id, name, role, permissions=given, queues=tuple(queues), types=tuple(types), expires_at=expires_at),
+    stored = _stored(
         token,
+        key_id,
+        name,
+        role,
+        permissions=given,
+        queues=tuple(queues),
+        types=tuple(types),
+        limits=limits,
+        expires_at=expires_at,
     )
+    return NewKey(stored, token)
 
 
 def renewed(key: Key, now: int) -> NewKey:
@@ -110,13 +124,18 @@ def renewed(key: Key, now: int) -> NewKey:
         permissions=key.permissions,
         queues=key.queues,
         types=key.types,
+        limits=key.limits,
         expires_at=None if key.expires_at is None else now + key.expires_at - key.created_at,
     )
 
 
 def environment_key(token: str) -> Key:
-    """The key of the gateway's environment, which may do everything. Its salt is no secret, and the same in all gateways."""
-    return _stored(token, ENVIRONMENT, ENVIRONMENT, "admin", salt=hashlib.sha256(b"OJS_API_KEY").hexdigest())
+    """The key of the gateway's environment, which may do everything, and as much of it as its many users ask for.
+
+    Its salt is no secret, and the same in all gateways.
+    """
+    salt = hashlib.sha256(b"OJS_API_KEY").hexdigest()
+    return _stored(token, ENVIRONMENT, ENVIRONMENT, "admin", salt=salt, limits=UNLIMITED)
 
 
 def key_id_of(token: str) -> str | None:
@@ -134,6 +153,7 @@ def _stored(
     permissions: tuple[Permission, ...] = (),
     queues: tuple[str, ...] = (),
     types: tuple[str, ...] = (),
+    limits: KeyLimits = BY_SETTINGS,
     expires_at: int | None = None,
     salt: str | None = None,
 ) -> Key:
@@ -145,6 +165,7 @@ def _stored(
         permissions=permissions,
         queues=queues,
         types=types,
+        limits=limits,
         salt=salt,
         hash=_hash(token, salt),
         expires_at=expires_at,

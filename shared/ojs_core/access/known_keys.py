@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from ojs_core.access.allowances import UNLIMITED, Allowance, KeyLimits
 from ojs_core.access.keys import ENVIRONMENT, Key, environment_key, key_id_of, make_key
 from ojs_core.access.principal import Principal
 from ojs_core.access.sessions import is_sealed, opened, sealed
@@ -20,21 +22,38 @@ _CHALLENGE: Final = (("WWW-Authenticate", "Bearer"),)
 
 
 class Admission:
-    """Who was let in, and until when (Unix ms). `over` is set when that ends before, as by revoking the key."""
+    """Who was let in, and until when (Unix ms). `over` is set when that ends before, as by revoking the key.
 
-    __slots__ = ("over", "principal", "until")
+    `allowance` is how much the key may ask for; None where there is no key, and so no limit.
+    """
 
-    def __init__(self, principal: Principal, until: int = _FOREVER) -> None:
+    __slots__ = ("allowance", "over", "principal", "until")
+
+    def __init__(self, principal: Principal, until: int = _FOREVER, allowance: Allowance | None = None) -> None:
         self.principal = principal
+        self.allowance = allowance
         self.until = until
         self.over = False
 
 
 class KnownKeys:
-    """All keys, as of some milliseconds ago. `now` is the clock in Unix milliseconds, `token` the environment's key if any."""
+    """All keys, as of some milliseconds ago. `now` is the clock in Unix milliseconds, `token` the environment's key if any.
 
-    def __init__(self, now: Callable[[], int], token: str | None = None) -> None:
+    `limits` are those of keys that name none of their own, counted by `clock`, which goes in seconds.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], int],
+        token: str | None = None,
+        *,
+        limits: KeyLimits = UNLIMITED,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.now = now
+        self._limits = limits
+        self._clock = clock
+        self._allowances: dict[str, Allowance] = {}
         self._own = {} if token is None else {ENVIRONMENT: environment_key(token)}
         self._keys: dict[str, Key] = dict(self._own)
         self._headers: dict[str, Admission] = {}
@@ -56,6 +75,11 @@ class KnownKeys:
                 if admission.principal.id in changed:
                     admission.over = True
                     del place[text]
+        for key_id, allowance in list(self._allowances.items()):
+            if key_id not in self._keys or self._keys[key_id].ended(self.now()):
+                del self._allowances[key_id]
+            else:
+                allowance.limits = self._keys[key_id].limits.filled(self._limits)
 
     def of_header(self, authorization: str) -> Admission | None:
         """Who was found to send this `Authorization` before; None if nobody, or no longer."""
@@ -111,9 +135,16 @@ class KnownKeys:
             raise unauthenticated(f"key {key.name!r} has expired", canonical="TOKEN_EXPIRED")
         if len(place) >= _MOST_SHOWN:
             place.clear()
-        place[text] = admission = Admission(key.principal, until)
+        place[text] = admission = Admission(key.principal, until, self._allowance(key))
         self._used.add(key.id)
         return admission
+
+    def _allowance(self, key: Key) -> Allowance:
+        """The one of all that a key's holders ask for."""
+        found = self._allowances.get(key.id)
+        if found is None:
+            found = self._allowances[key.id] = Allowance(key.id, key.name, key.limits.filled(self._limits), self._clock)
+        return found
 
 
 def unauthenticated(message: str, *, canonical: str | None = None) -> OjsError:

@@ -149,10 +149,14 @@ class Trail:
         self._failing = failure is not None
 
     async def _put(self, waiting: _Waiting) -> None:
-        entry = waiting.entry
-        principal = entry.detail.principal_id
-        subject = self._config.audit_entry(entry.event_type, encode_token(UNKNOWN if principal is UNSET else principal))
-        await put_once(self._nats, subject, encode(entry), waiting.id, "an entry of the audit")
+        await put_entry(self._nats, self._config, waiting.entry, waiting.id)
+
+
+async def put_entry(nats: Connection, config: StoreConfig, entry: Entry, message_id: str) -> None:
+    """Store an entry, once under its message's id. Raises OjsError."""
+    principal = entry.detail.principal_id
+    subject = config.audit_entry(entry.event_type, encode_token(UNKNOWN if principal is UNSET else principal))
+    await put_once(nats, subject, encode(entry), message_id, "an entry of the audit")
 
 
 def _lose(entry: Entry) -> None:

@@ -129,6 +129,7 @@ CODES: Final[dict[str, CodeInfo]] = {
     "request_timeout": CodeInfo(408, True, "REQUEST_TIMEOUT", "Ask again, or with a longer timeout."),
     "conflict": CodeInfo(409, False, "INVALID_STATE_TRANSITION", "Read it again, and send what fits how it is now."),
     "duplicate": CodeInfo(409, False, "DUPLICATE_JOB", "A job with this identity exists; read it or use another id."),
+    "rate_limited": CodeInfo(429, True, "RATE_LIMITED", "Ask again after Retry-After, or have the named limit raised."),
     "queue_full": CodeInfo(429, True, "QUEUE_FULL", "Push again after Retry-After, when jobs have been fetched."),
     "job_type_not_allowed": CodeInfo(
         400,

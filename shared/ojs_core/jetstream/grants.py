@@ -305,6 +305,7 @@ def _operator(config: StoreConfig) -> list[str]:
         *_reads(config),
         config.record("key", REST),
         config.record("service", Wildcard(f"{KEYS}.*")),
+        config.audit,
         config.api(ANY, REST),
         "$SRV.>",
         "$JS.API.STREAM.NAMES",

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from ojs_core.access.allowances import MOST
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
@@ -85,6 +86,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
     request_log: RequestLogMode = "off"
+    key_pushes_per_second: int = 0
+    key_streams: int = 200
+    key_waiting: int = 2_000
     dashboard: bool = True
     dashboard_read_only: bool = False
     nats_api: NatsApiMode = "auto"
@@ -382,6 +386,27 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.choice(*get_args(RequestLogMode)),
         "off|errors|all",
         "a line in the log for each HTTP request, or for each that was refused or failed: method, route, status, time, key",
+        _HTTP,
+    ),
+    Option(
+        "key_pushes_per_second",
+        setting_readers.integer(0, MOST),
+        "N",
+        "jobs a second that each key may push through a gateway, unless 'ojs-nats keys limit' says otherwise; 0 for any number",
+        _HTTP,
+    ),
+    Option(
+        "key_streams",
+        setting_readers.integer(0, MOST),
+        "N",
+        "event streams and WebSockets that each key may have open at a gateway, likewise",
+        _HTTP,
+    ),
+    Option(
+        "key_waiting",
+        setting_readers.integer(0, MOST),
+        "N",
+        "fetches and requests for results that may wait at a gateway for each key, likewise",
         _HTTP,
     ),
     Option("dashboard", setting_readers.boolean, "", "serve the dashboard at /", _HTTP),

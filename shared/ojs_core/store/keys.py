@@ -9,6 +9,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.keys import Key, NewKey, renewed
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.transitions import Moment
@@ -111,6 +112,17 @@ class Keys:
 
         return await self._change(key_id, ends)
 
+    async def limit(self, key_id: str, limits: KeyLimits) -> Key:
+        """Give a key other limits; what is under way goes on. Raises OjsError not_found, conflict for one that has ended."""
+
+        def limited(key: Key | None, moment: Moment) -> Key:
+            if key is None:
+                raise not_found("key", key_id)
+            _require_live(key, moment.now)
+            return replace(key, limits=limits, op=moment.op)
+
+        return await self._change(key_id, limited)
+
     # For those who let in
 
     async def follow(self, changed: Callable[[list[Key], bool], None]) -> None:
@@ -162,7 +174,7 @@ def _require_live(key: Key, now: int) -> None:
     if key.ended(now):
         raise OjsError(
             "conflict",
-            f"key {key.id} has ended, and can't be rotated",
+            f"key {key.id} has ended, and can't be changed",
             hint="Make a new one.",
             details={"key": key.id},
         )

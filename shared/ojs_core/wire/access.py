@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
+from ojs_core.access.allowances import BY_SETTINGS, MOST, KeyLimits
 from ojs_core.access.keys import Key, NewKey, make_key
 from ojs_core.access.permissions import PERMISSIONS, ROLES, Permission, Role
 from ojs_core.access.principal import Principal
 from ojs_core.base.errors import invalid
-from ojs_core.base.fields import choice, duration_ms, short_text, shown, struct_of, text_list, timestamp
+from ojs_core.base.fields import choice, duration_ms, integer, short_text, shown, struct_of, text_list, timestamp
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.wire.members import Timestamp, given
@@ -28,18 +30,33 @@ _QUEUES: Final = re.compile(r"[a-z0-9*][a-z0-9.\-*]*", re.ASCII)
 _TYPES: Final = re.compile(r"[a-zA-Z*][a-zA-Z0-9_.\-*]*", re.ASCII)
 
 
+class KeyLimitsBody(Struct, frozen=True, forbid_unknown_fields=True):
+    pushes_per_second: int | float | None = None
+    streams: int | float | None = None
+    waiting: int | float | None = None
+
+
 class KeyBody(Struct, frozen=True, forbid_unknown_fields=True):
     name: str | None = None
     role: str | None = None
     permissions: list[str] | None = None
     queues: list[str] | None = None
     types: list[str] | None = None
+    limits: KeyLimitsBody | None = None
     expires_at: str | None = None
     expires_in: str | int | float | None = None
 
 
 class RotationBody(Struct, frozen=True, forbid_unknown_fields=True):
     overlap: str | int | float | None = None
+
+
+class KeyLimitsAnswer(Struct, kw_only=True, omit_defaults=True):
+    """What a key may ask of each gateway. 0 is any number; absent: what the gateway's settings say."""
+
+    pushes_per_second: int | UnsetType = UNSET
+    streams: int | UnsetType = UNSET
+    waiting: int | UnsetType = UNSET
 
 
 class KeyAnswer(Struct, kw_only=True, omit_defaults=True):
@@ -54,6 +71,7 @@ class KeyAnswer(Struct, kw_only=True, omit_defaults=True):
     permissions: list[Permission]
     queues: list[str] | UnsetType = UNSET
     types: list[str] | UnsetType = UNSET
+    limits: KeyLimitsAnswer | UnsetType = UNSET
     state: Literal["live", "expired", "revoked"]
     created_at: Timestamp
     expires_at: Timestamp | UnsetType = UNSET
@@ -96,7 +114,7 @@ class SessionAnswer(Struct, kw_only=True, omit_defaults=True):
 
 
 def parse_key(body: bytes, now: int, limits: PayloadLimits) -> NewKey:
-    """`{name, role, permissions?, queues?, types?, expires_at? or expires_in?}` as a key with its token.
+    """`{name, role, permissions?, queues?, types?, limits?, expires_at? or expires_in?}` as a key with its token.
 
     Raises invalid_request.
     """
@@ -113,6 +131,7 @@ def parse_key(body: bytes, now: int, limits: PayloadLimits) -> NewKey:
         permissions=permissions,
         queues=_patterns(sent.queues, "queues", _QUEUES, limits),
         types=_patterns(sent.types, "types", _TYPES, limits),
+        limits=BY_SETTINGS if sent.limits is None else _limits(sent.limits, "limits."),
         expires_at=_end(sent, now, limits),
     )
 
@@ -128,6 +147,11 @@ def parse_rotation(body: bytes, limits: PayloadLimits) -> int:
     return found
 
 
+def parse_limits(body: bytes) -> KeyLimits:
+    """`{pushes_per_second?, streams?, waiting?}`. Raises invalid_request."""
+    return _limits(struct_of(body, KeyLimitsBody))
+
+
 def key_answer(key: Key, now: int) -> KeyAnswer:
     """A key as it may be shown."""
     principal = key.principal
@@ -138,6 +162,7 @@ def key_answer(key: Key, now: int) -> KeyAnswer:
         permissions=permissions_of(principal),
         queues=list(key.queues) or UNSET,
         types=list(key.types) or UNSET,
+        limits=UNSET if key.limits == BY_SETTINGS else KeyLimitsAnswer(**_set(key.limits)),
         state="revoked" if key.revoked_at is not None else "expired" if key.ended(now) else "live",
         created_at=format_ms(key.created_at),
         expires_at=timestamp_of(key.expires_at),
@@ -171,6 +196,14 @@ def _required(value: T | None, field: str) -> T:
     if value is None:
         raise invalid(field, f"{field} is missing")
     return value
+
+
+def _limits(sent: KeyLimitsBody, path: str = "") -> KeyLimits:
+    return KeyLimits(**{name: integer(value, f"{path}{name}", 0, MOST) for name, value in _set(sent).items()})
+
+
+def _set(struct: Struct) -> dict[str, Any]:
+    return {name: value for name, value in asdict(struct).items() if value is not None}
 
 
 def _patterns(sent: Any, field: str, form: re.Pattern[str], limits: PayloadLimits) -> Sequence[str]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._errors import NotFound, OjsError, refused
+from ojs_nats._errors import NotFound, OjsError, PermissionDenied, RateLimited, Unauthorized, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
 from ojs_nats._names import MOST_QUEUES
@@ -21,6 +21,12 @@ log = get_logger(__name__)
 
 _BEYOND_WAIT_S: Final = 10.0
 """What an answer may take beyond the time that the server waits for jobs."""
+
+
+_REMEDY: Final = (
+    "start it again with a key that lives and may do that (OJS_AUTH_TOKEN, --token-file, App(token=…)); how its jobs ended is "
+    "reported again for a minute, or as long as their leases"
+)
 
 
 class Fetched(msgspec.Struct, frozen=True):
@@ -83,20 +89,25 @@ class Fetching:
 
         There are none if no server answers, or there were none for as long as it was to wait. Raises nothing.
         """
+        pause = self._timings.fetch_pause
         try:
             fetched = await self._fetched(count, carried, wait=wait and not carried)
         except NotFound as error:
             log.warning("the server doesn't know this worker: it registers again", reason=str(error))
             await self._registered_again()
+        except (Unauthorized, PermissionDenied) as error:
+            log.error("the server doesn't take this worker's key", reason=str(error), remedy=_REMEDY)
         except OjsError as error:
             log.warning("a fetch failed", reason=str(error))
+            if isinstance(error.__cause__, RateLimited):
+                pause = max(pause, min(error.__cause__.retry_after_s or 0.0, self._timings.retry_after_at_most))
         except Exception as error:  # noqa: BLE001  # whatever an answer holds, the next fetch follows
             log.warning("a fetch failed", error=type(error).__name__, reason=str(error))
         else:
             self.answered = True
             return fetched
         self.answered = False
-        await asyncio.sleep(self._timings.fetch_pause)
+        await asyncio.sleep(pause)
         return Fetched()
 
     async def _fetched(self, count: int, carried: Sequence[Success], *, wait: bool) -> Fetched:

@@ -7,6 +7,16 @@ from datetime import datetime
 import msgspec
 
 
+class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a key may ask of each gateway: pushes a second, streams open, requests waiting. 0 is any number, None what the
+    gateway's settings say.
+    """
+
+    pushes_per_second: int | None = None
+    streams: int | None = None
+    waiting: int | None = None
+
+
 class Key(msgspec.Struct, frozen=True, kw_only=True):
     """A key without its secret. `used_at` is right to a quarter of an hour; without `queues` or `types` it isn't narrowed."""
 
@@ -18,6 +28,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     queues: list[str] = []
     types: list[str] = []
+    limits: KeyLimits = KeyLimits()
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     used_at: datetime | None = None

@@ -17,6 +17,7 @@ from ojs_core.audit.trail import Trail
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.runtime.tls import FailedHandshake
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.endpoint import Endpoint
@@ -201,3 +202,15 @@ async def test_what_a_client_chooses_is_cut(auditor: Auditor, kept: Kept) -> Non
     watched = auditor.watching(endpoint("pauseQueue", "control", placed=("queue",)), reads=False)
     await watched.handler(Asked(ADA, long, user_agent=long))
     assert len(encode(kept.waited_for[0])) < 1_000
+
+
+def test_a_failed_handshake_is_told_by_address_and_reason_but_not_a_look_at_the_port() -> None:
+    trail = Kept()
+    auditor = Auditor(trail, lambda: 0)
+    auditor.no_connection(FailedHandshake("closed", "203.0.113.9", "the client left"))
+    assert not trail.repeated
+    auditor.no_connection(FailedHandshake("client_certificate", "203.0.113.9", "certificate verify failed"))
+    [(counted_by, entry)] = trail.repeated
+    assert counted_by == ("auth.tls_failure", "203.0.113.9", "client_certificate")
+    assert (entry.event_type, entry.principal, entry.source_ip) == ("auth.tls_failure", "unknown", "203.0.113.9")
+    assert (entry.outcome, entry.detail.reason) == ("failure", "client_certificate")

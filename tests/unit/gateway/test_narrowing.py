@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import get_type_hints
+
+from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.routes import PARTS
 
@@ -14,3 +17,9 @@ def test_a_route_is_narrowed_by_the_queue_of_its_path_if_it_has_one() -> None:
 
 def test_what_is_granted_by_queue_is_narrowed_as_well() -> None:
     assert not [route.paths for route in ROUTES if route.by_queue and route.narrowing in {"refused", "worker"}]
+
+
+def test_routes_that_stream_say_so_and_no_others_do() -> None:
+    for route in ROUTES:
+        answers = get_type_hints(route.handler)["return"]
+        assert route.streams is (answers is StreamedResponse), route.paths

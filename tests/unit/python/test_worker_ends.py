@@ -51,6 +51,7 @@ ON_THE_WAY: Final[dict[str, Reply]] = {
     "silence": silence,
     "a lost answer": lost,
     "503 of the server": ojs_error(503, "backend_unavailable", retryable=True, retry_after="120"),
+    "a key that was revoked": ojs_error(401, "unauthenticated"),
     "a permission that is missing": ojs_error(403, "permission_denied"),
 }
 """Answers that decide nothing about a job."""

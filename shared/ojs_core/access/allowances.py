@@ -1,0 +1,99 @@
+"""How much one key may ask of one gateway: pushes a second, streams, and requests that wait (docs/adr/080)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from ojs_core.base.errors import OjsError
+
+MOST: Final = 1_000_000
+"""The highest limit."""
+_BURST_S: Final = 1.0
+"""For how long pushes that weren't made may be made up for."""
+_PLACE_AGAIN_S: Final = 5
+"""When somebody may ask again for whom there was no place."""
+
+Places = Literal["streams", "waiting"]
+Limit = Annotated[int, Meta(ge=0, le=MOST)]
+_HELD: Final[dict[Places, str]] = {
+    "streams": "streams and WebSockets open",
+    "waiting": "requests waiting for jobs or results",
+}
+_OPTIONS: Final = {"pushes_per_second": "--pushes-per-second", "streams": "--streams", "waiting": "--waiting"}
+
+
+class KeyLimits(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Limits of one key at each gateway. 0 is any number, None what the gateway's settings say."""
+
+    pushes_per_second: Limit | None = None
+    streams: Limit | None = None
+    waiting: Limit | None = None
+
+    def filled(self, defaults: KeyLimits) -> KeyLimits:
+        """The same with `defaults` for what it leaves open."""
+        return KeyLimits(
+            **{name: getattr(defaults if getattr(self, name) is None else self, name) for name in self.__struct_fields__}
+        )
+
+
+BY_SETTINGS: Final = KeyLimits()
+UNLIMITED: Final = KeyLimits(pushes_per_second=0, streams=0, waiting=0)
+
+
+class Allowance:
+    """What one key has taken of its limits at this gateway, over HTTP and NATS together. `clock` counts seconds."""
+
+    def __init__(self, key_id: str, name: str, limits: KeyLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._key_id = key_id
+        self._name = name
+        self._clock = clock
+        self._pushes = 0.0
+        """That may be made now. Below zero a large batch was let in, and is waited for."""
+        self._counted_at = -math.inf
+        self._taken: dict[Places, int] = {"streams": 0, "waiting": 0}
+        self.limits = limits
+        """Those that count from now on. What is open stays open."""
+
+    def count_pushes(self, number: int) -> None:
+        """Count jobs of one request. Raises rate_limited if those before it were too many.
+
+        A batch is let in whole once there is room for one job, or a large one never would be. What comes next waits for it.
+        """
+        rate = self.limits.pushes_per_second
+        if not rate:
+            return
+        now = self._clock()
+        self._pushes = min(rate * _BURST_S, self._pushes + (now - self._counted_at) * rate)
+        self._counted_at = now
+        if self._pushes < 1:
+            wait = math.ceil((1 - self._pushes) / rate)
+            raise self._refused("pushes_per_second", rate, f"has pushed its {rate:,} jobs a second", wait)
+        self._pushes -= number
+
+    @contextmanager
+    def place(self, kind: Places) -> Iterator[None]:
+        """Hold one of the key's places. Raises rate_limited if all are taken."""
+        most = getattr(self.limits, kind)
+        if most and self._taken[kind] >= most:
+            raise self._refused(kind, most, f"has its {most:,} {_HELD[kind]}", _PLACE_AGAIN_S)
+        self._taken[kind] += 1
+        try:
+            yield
+        finally:
+            self._taken[kind] -= 1
+
+    def _refused(self, limit: str, most: int, has: str, retry_after: int) -> OjsError:
+        return OjsError(
+            "rate_limited",
+            f"key {self._name!r} {has} at this gateway, which is its limit `{limit}`",
+            hint="Ask again after Retry-After, ask for less, or have the limit raised: "
+            f"ojs-nats keys limit {self._key_id} {_OPTIONS[limit]} N.",
+            details={"limit": limit, "allowed": most, "key": self._key_id},
+            retry_after=retry_after,
+        )
