@@ -61,7 +61,7 @@ def in_state(site: System, state: str, queue: str) -> str:
     return job_id
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[str, str, dict[str, object]]] = {
     "Retry": ("discarded", "retried", {"state": "available"}),
     "Cancel": ("available", "cancelled", {"state": "cancelled"}),
     "Set priority": ("scheduled", "reprioritised", {"priority": 7}),

@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[3]
 PICTURES: Final = ROOT / "docs/pictures"
 THEMES: Final = ("light", "dark")
 MOST_BYTES: Final = 60_000
-QUALITY: Final = 50
+QUALITY: Final = 40
 HEIGHT: Final = 760
 
 SHOWN: Final = {
