@@ -47,6 +47,7 @@ async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, site: Sys
         beat(site)
         await tab.go(path.format(**shop._asdict()))
         await tab.shows(*texts)
+        await tab.hides("Connecting to the events again")
         picture = await tab.page.picture(QUALITY)
         assert picture[8:12] == b"WEBP"
         assert len(picture) <= MOST_BYTES, f"{name} in {theme} takes {len(picture):,} bytes"
