@@ -112,7 +112,7 @@ export type Counts = { scheduled: number; available: number; pending: number; ac
 
 export type CreateJobBatchBody = { jobs: Array<JobRequest>; atomicity?: string; idempotency_key?: string };
 
-export type CreateKeyBody = { name: string; role: "producer" | "worker" | "viewer" | "operator" | "admin" | "custom"; permissions?: Array<"enqueue" | "work" | "read" | "payloads" | "control" | "configure" | "destroy" | "admin">; queues?: Array<string>; types?: Array<string>; expires_at?: string; expires_in?: number | string };
+export type CreateKeyBody = { name: string; role: "producer" | "worker" | "viewer" | "operator" | "admin" | "custom"; permissions?: Array<"enqueue" | "work" | "read" | "payloads" | "control" | "configure" | "destroy" | "admin">; queues?: Array<string>; types?: Array<string>; limits?: { pushes_per_second?: number; streams?: number; waiting?: number }; expires_at?: string; expires_in?: number | string };
 
 export type CreateQueueBody = { name: string; config?: QueueSettingsRequest };
 
@@ -276,11 +276,15 @@ export type JobTrace = { job_id: string; snapshots: Array<JobPhase> };
 
 export type JobTraces = { job_id: string; traces: Array<AttemptTrace>; trace_id?: string };
 
-export type Key = { id: string; name: string; role: "admin" | "custom" | "operator" | "producer" | "viewer" | "worker"; permissions: Array<"admin" | "configure" | "control" | "destroy" | "enqueue" | "payloads" | "read" | "work">; state: "expired" | "live" | "revoked"; created_at: string; queues?: Array<string>; types?: Array<string>; expires_at?: string; revoked_at?: string; used_at?: string; replaced_by?: string };
+export type Key = { id: string; name: string; role: "admin" | "custom" | "operator" | "producer" | "viewer" | "worker"; permissions: Array<"admin" | "configure" | "control" | "destroy" | "enqueue" | "payloads" | "read" | "work">; state: "expired" | "live" | "revoked"; created_at: string; queues?: Array<string>; types?: Array<string>; limits?: KeyLimits; expires_at?: string; revoked_at?: string; used_at?: string; replaced_by?: string };
+
+export type KeyLimits = { pushes_per_second?: number; streams?: number; waiting?: number };
 
 export type KeyList = { keys: Array<Key> };
 
 export type Limit = { key: string; on_limit: "drop" | "reschedule" | "wait"; waiting_count: number; concurrency?: ConcurrencyLimit; rate?: RateLimit; throttle?: ThrottleLimit; rate_limit_until?: string; override?: OverriddenLimit };
+
+export type LimitKeyBody = { pushes_per_second?: number; streams?: number; waiting?: number };
 
 export type LimitPage = { items: Array<Limit>; pagination: Pagination };
 
@@ -738,6 +742,7 @@ export interface Operations {
 	'GET /admin/keys/{key_id}': { permission: "admin"; query: { }; body: undefined; answer: OneKey };
 	'DELETE /admin/keys/{key_id}': { permission: "admin"; query: { }; body: undefined; answer: OneKey };
 	'POST /admin/keys/{key_id}/rotate': { permission: "admin"; query: { }; body: RotateKeyBody; answer: MadeKey };
+	'PUT /admin/keys/{key_id}/limits': { permission: "admin"; query: { }; body: LimitKeyBody; answer: OneKey };
 	'POST /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'GET /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'DELETE /session': { permission: "nothing"; query: { }; body: undefined; answer: null };
