@@ -16,7 +16,7 @@ import uvloop
 
 from bench.bars import BARS, judge
 from bench.compare import compare, costs, ratios
-from bench.measure import in_turn, measure, say
+from bench.measure import InTurn, in_turn, measure, say
 from bench.plan import Plan, ServerRefused
 from bench.report import render, summarise
 from bench.result import FORMAT, Report
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, in_turn: InTurn = in_turn) -> int:
     """Run the command; returns its exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Reference counting frees all that a run leaves behind; a collection in the middle would look like the server's.
     gc.disable()
     try:
-        reports = uvloop.run(_run(options, names))
+        reports = uvloop.run(_run(options, names, in_turn))
     except (NoSystem, ServerRefused, OSError, TimeoutError) as error:
         say(f"bench: {str(error) or 'timed out'}")
         return 3
@@ -219,7 +219,7 @@ async def _system(options: argparse.Namespace) -> AsyncIterator[RunFile]:
             yield run
 
 
-async def _run(options: argparse.Namespace, names: Sequence[str]) -> Sequence[Report]:
+async def _run(options: argparse.Namespace, names: Sequence[str], in_turn: InTurn) -> Sequence[Report]:
     """One report, or that of another version and this one's."""
     # Without this a SIGTERM would leave the system behind that was started here.
     me = asyncio.current_task()

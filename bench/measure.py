@@ -6,7 +6,8 @@ import gc
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -54,7 +55,16 @@ async def measure(run: RunFile, plan: Plan, names: Sequence[str], repeat: int = 
     return Report(date=date, command=command, server=run.url, machine=about, results=results)
 
 
-async def in_turn(other: Path, plan: Plan, names: Sequence[str], rounds: int, log: Path | None) -> tuple[Report, Report]:
+async def in_turn(
+    other: Path,
+    plan: Plan,
+    names: Sequence[str],
+    rounds: int,
+    log: Path | None,
+    *,
+    start: Callable[[Path | None, Path], AbstractAsyncContextManager[RunFile]] = started_system,
+    measure: Callable[[RunFile, Plan, Sequence[str]], Awaitable[Report]] = measure,
+) -> tuple[Report, Report]:
     """Measure the server of another checkout and this one's, started anew in each round; who is first changes.
 
     Both are measured by this harness and run in this environment, over HTTP alone. Raises what `measure` does.
@@ -65,10 +75,13 @@ async def in_turn(other: Path, plan: Plan, names: Sequence[str], rounds: int, lo
     for turn in range(rounds):
         for checkout, found in both if turn % 2 == 0 else reversed(both):
             say(f"round {turn + 1} of {rounds}: {checkout}")
-            async with started_system(log, checkout) as run:
+            async with start(log, checkout) as run:
                 # Without NATS: what reaches behind the HTTP API knows only its own version's records.
                 found.append(await measure(replace(run, nats_url=None), plan, names))
     return _joined(before), _joined(after)
+
+
+InTurn = Callable[[Path, Plan, Sequence[str], int, Path | None], Awaitable[tuple[Report, Report]]]
 
 
 def _joined(reports: Sequence[Report]) -> Report:

@@ -31,6 +31,12 @@ def taken_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
+def test_dev_and_its_gateway_name_the_address_of_the_dashboard(services: System) -> None:
+    services.ready()
+    named = [line["dashboard"] for line in services.events("ready") if "dashboard" in line]
+    assert named == [f"{services.url}/"] * 2
+
+
 def push(system: System) -> str:
     answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["world"]})
     assert answer.status == 201, answer

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from ojs_core.base.ids import new_job_id
 from support.examples import examples
-from support.model import ABSENT, ModelJob, Refusal, Server, shown
+from support.model import ABSENT, LATER, ModelJob, Refusal, Server, shown
 from support.system import System
 from support.waiting import until
 
@@ -186,28 +186,27 @@ class Client(RuleBasedStateMachine):
         job = self.draft(queue, state, priority=priority, max_attempts=attempts, on_exhaustion=exhaustion, args=[retry])
         match kind:
             case "later":
-                job.times |= {"scheduled_at"}
+                job.times["scheduled_at"] = LATER
                 self.push(job, delay_until=FAR)
             case "pending":
                 self.push(job, pending=True)
             case "expires later":
-                job.times |= {"expires_at", "enqueued_at"}
+                job.times["expires_at"] = LATER
                 self.push(job, expires_at=FAR)
             case _:
-                job.times |= {"enqueued_at"}
                 self.push(job)
 
     @precondition(has_jobs)
     @rule(which=PICK, queue=st.integers(0, 1))
     def push_an_id_again(self, which: int, queue: int) -> None:
-        job = self.draft(queue, times={"enqueued_at"})
+        job = self.draft(queue)
         job.id = self.pick(which).id
         self.push(job)
 
     @precondition(may_wait)
     @rule(queue=st.integers(0, 1))
     def push_for_soon(self, queue: int) -> None:
-        job = self.draft(queue, "scheduled", times={"scheduled_at"})
+        job = self.draft(queue, "scheduled", times={"scheduled_at": LATER})
         if self.push(job, soon=True, delay_until=f"+PT{SOON_MS / 1000}S"):
             self.wait_for(job, "available")
             if job.state != "available":
@@ -217,9 +216,9 @@ class Client(RuleBasedStateMachine):
     @precondition(may_wait)
     @rule(queue=st.integers(0, 1), kind=st.sampled_from(["available", "pending", "scheduled"]))
     def push_what_expires_soon(self, queue: int, kind: str) -> None:
-        times = {"available": {"enqueued_at"}, "pending": set[str](), "scheduled": {"scheduled_at"}}[kind]
+        times = {"scheduled_at": LATER} if kind == "scheduled" else {}
         more: dict[str, dict[str, Any]] = {"available": {}, "pending": {"pending": True}, "scheduled": {"delay_until": FAR}}
-        job = self.draft(queue, kind, times=times | {"expires_at"})
+        job = self.draft(queue, kind, times=times | {"expires_at": LATER})
         if self.push(job, expires_at=f"+PT{SOON_MS / 1000}S", **more[kind]):
             self.wait_for(job, "discarded")
             self.server.expire(job)

@@ -17,7 +17,7 @@ from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.store.store import Connect, Store, StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
-from support.outside import SteeredClock, TappedConnection
+from support.outside import SteeredClock, TappedConnection, untouched
 from support.waiting import eventually
 
 OpenStore = Callable[..., Awaitable[Store]]
@@ -46,49 +46,76 @@ def timings(request: pytest.FixtureRequest) -> StoreTimings:
     return from_heads() if request.getfixturevalue("way") == "head" else from_durables()
 
 
+async def opened_store(
+    url: str,
+    *,
+    role: str = "gateway",
+    replicas: int = 1,
+    test_mode: bool = True,
+    namespace: str = DEFAULT_NAMESPACE,
+    timings: StoreTimings = StoreTimings(),
+    connect: Connect = TappedConnection,
+) -> Store:
+    """Open a store whose clock and connections a test can steer. A cluster may take its time."""
+    config = StoreConfig(namespace=namespace, replicas=replicas)
+
+    async def attempt() -> Store | None:
+        try:
+            return await Store.open(
+                url, config, role=role, test_mode=test_mode, timings=timings, clock=SteeredClock(), connect=connect
+            )
+        except Unreachable:
+            if replicas == 1:
+                raise
+            return None
+
+    store = await eventually(attempt)
+    assert store is not None
+    return store
+
+
 @pytest.fixture
 async def open_store(timings: StoreTimings) -> AsyncIterator[OpenStore]:
-    """`await open_store(url, role=…, replicas=…, test_mode=…, namespace=…, timings=…)`; all are closed at the end. A cluster
-    may take its time.
-    """
+    """`await open_store(url, …)` as `opened_store`, with the test's times unless told otherwise; all are closed at the end."""
     opened: list[Store] = []
 
-    async def open_one(
-        url: str,
-        *,
-        role: str = "gateway",
-        replicas: int = 1,
-        test_mode: bool = True,
-        namespace: str = DEFAULT_NAMESPACE,
-        timings: StoreTimings = timings,
-        connect: Connect = TappedConnection,
-    ) -> Store:
-        config = StoreConfig(namespace=namespace, replicas=replicas)
-
-        async def attempt() -> Store | None:
-            try:
-                return await Store.open(
-                    url,
-                    config,
-                    role=role,
-                    test_mode=test_mode,
-                    timings=timings,
-                    clock=SteeredClock(),
-                    connect=connect,
-                )
-            except Unreachable:
-                if replicas == 1:
-                    raise
-                return None
-
-        store = await eventually(attempt)
-        assert store is not None
+    async def open_one(url: str, **options: Any) -> Store:
+        store = await opened_store(url, **{"timings": timings} | options)
         opened.append(store)
         return store
 
     yield open_one
     for store in opened:
         await store.close()
+
+
+class SharedStores:
+    """The stores in a module's namespace, open until its last test has ended. Those with equal times are the same."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        self.url = url
+        self.namespace = namespace
+        self._opened: dict[tuple[StoreTimings, int], Store] = {}
+
+    async def get(self, timings: StoreTimings, number: int) -> Store:
+        """Return the first, second … store with these times."""
+        found = self._opened.get((timings, number))
+        if found is None:
+            found = await opened_store(self.url, namespace=self.namespace, timings=timings)
+            self._opened[timings, number] = found
+        return found
+
+    async def close(self) -> None:
+        for store in self._opened.values():
+            await store.close()
+
+
+@pytest.fixture(scope="module")
+async def shared_stores(shared_nats_server: NatsServer, namespace: str) -> AsyncIterator[SharedStores]:
+    """The stores that `store` and `other` hand out."""
+    stores = SharedStores(shared_nats_server.url, namespace)
+    yield stores
+    await stores.close()
 
 
 @pytest.fixture(scope="module")
@@ -110,15 +137,36 @@ async def _deleted(url: str, config: StoreConfig) -> None:
 
 
 @pytest.fixture
-async def store(shared_nats_server: NatsServer, open_store: OpenStore, namespace: str) -> Store:
-    """A store in the module's namespace; tests keep apart by job ids and queues of their own."""
-    return await open_store(shared_nats_server.url, namespace=namespace)
+def own_stores() -> None:
+    """Give a test a `store` and an `other` that no test has after it: it closes parts of them, replaces parts, or has them
+    live in other times.
+    """
 
 
 @pytest.fixture
-async def other(shared_nats_server: NatsServer, open_store: OpenStore, namespace: str) -> Store:
+async def find_store(
+    request: pytest.FixtureRequest, shared_stores: SharedStores, open_store: OpenStore, timings: StoreTimings
+) -> Callable[[int], Awaitable[Store]]:
+    """`await find_store(2)`: the second store of a test."""
+    if "own_stores" in request.fixturenames:
+        return lambda _number: open_store(shared_stores.url, namespace=shared_stores.namespace)
+    return lambda number: shared_stores.get(timings, number)
+
+
+@pytest.fixture
+async def store(find_store: Callable[[int], Awaitable[Store]]) -> AsyncIterator[Store]:
+    """A store in the module's namespace. Its tests share it, and keep apart by job ids and queues of their own."""
+    store = await find_store(1)
+    yield store
+    untouched(store)
+
+
+@pytest.fixture
+async def other(find_store: Callable[[int], Awaitable[Store]]) -> AsyncIterator[Store]:
     """A second process's store in the same namespace."""
-    return await open_store(shared_nats_server.url, namespace=namespace)
+    store = await find_store(2)
+    yield store
+    untouched(store)
 
 
 @pytest.fixture(scope="session")

@@ -126,7 +126,13 @@ async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
         return None
 
 
-# Looking into the streams
+# Looking at jobs and into the streams
+
+
+async def in_state(store: Store, job_id: str, *states: State) -> Job | None:
+    """The job, if it is in one of these states."""
+    job = await store.jobs.get(job_id)
+    return job if job.state in states else None
 
 
 async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
@@ -225,7 +231,7 @@ def unreachable(nats: Connection, beginning: str, times: int = 1) -> Iterator[li
         if not subject.startswith(beginning) or len(refused) >= times:
             return None
         refused.append(subject)
-        return _settled(Failed("NATS has no leader for this yet", sent=False))
+        return no_leader()
 
     with tapped(nats, tap):
         yield refused
@@ -269,7 +275,8 @@ def holding(nats: Connection, ending: str, number: int = 1) -> Iterator[Held]:
             held.go.set()
 
 
-def _settled(answer: ReplyOrFailure) -> asyncio.Future[ReplyOrFailure]:
+def no_leader() -> asyncio.Future[ReplyOrFailure]:
+    """NATS's answer while a stream has no leader: nothing is done."""
     future: asyncio.Future[ReplyOrFailure] = asyncio.get_running_loop().create_future()
-    future.set_result(answer)
+    future.set_result(Failed("NATS has no leader for this yet", sent=False))
     return future

@@ -35,6 +35,7 @@ examples:
   script/faults --list
   script/faults kill-services --seconds 60 --seed 7    one scenario, repeatable as far as processes are
   script/faults all --seconds 60 --markdown            every scenario, as the table of docs/reliability.md
+  script/faults short --seconds 20 --namespaces 2      two systems at once on one nats-server
   script/faults soak --minutes 60 --rate 200           a steady load for an hour: does anything grow without end?
 
 exit codes: 0 every promise was kept, 1 one was broken, 2 wrong use, 130 interrupted
@@ -46,6 +47,13 @@ def _positive(text: str) -> float:
     if not value > 0:
         raise ValueError(text)
     return value
+
+
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
         default=DEFAULT_NAMESPACE,
         metavar="NAME",
         help="of the system, but for a soak (%(default)s)",
+    )
+    parser.add_argument(
+        "--namespaces",
+        type=_some,
+        default=1,
+        metavar="N",
+        help="so many systems at once on the same nats-servers, each with its own load and faults (%(default)s)",
     )
     parser.add_argument("--minutes", type=_positive, default=60.0, metavar="M", help="of a soak (%(default)g)")
     parser.add_argument("--kept", type=int, default=300, metavar="S", help="how long a soak's finished jobs stay (%(default)s)")
@@ -117,13 +132,13 @@ def _faults(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int
 
 
 def _runs(name: str, options: argparse.Namespace) -> list[Result]:
-    results = []
+    results: list[Result] = []
     for seed in range(options.seed, options.seed + options.runs):
         keep = options.keep / f"{name}-{seed}" if options.keep else None
         began = time.monotonic()
         _say(f"{name}, seed {seed}: {SCENARIOS[name].about}")
         try:
-            result = uvloop.run(
+            found = uvloop.run(
                 run(
                     name,
                     seed,
@@ -131,16 +146,22 @@ def _runs(name: str, options: argparse.Namespace) -> list[Result]:
                     rate=options.rate or 40.0,
                     say=lambda text: _say(f"  {text}"),
                     keep=keep,
-                    namespace=options.namespace,
+                    namespaces=_namespaces(options.namespace, options.namespaces),
                 )
             )
         except CannotBeDone as error:
             _say(f"  left out: {error}")
             continue
-        print(summary(result), file=sys.stderr if options.markdown else sys.stdout, flush=True)
+        for result in found:
+            print(summary(result), file=sys.stderr if options.markdown else sys.stdout, flush=True)
         _say(f"  took {time.monotonic() - began:.0f} s")
-        results.append(result)
+        results += found
     return results
+
+
+def _namespaces(first: str, number: int) -> list[str]:
+    """The namespaces of so many systems: those after the first have a number."""
+    return [first, *(checked_namespace(f"{first}-{place}") for place in range(2, number + 1))]
 
 
 def _listed() -> str:

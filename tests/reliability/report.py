@@ -28,9 +28,9 @@ def summary(result: Result) -> str:
     """What a run has shown, and the first of what is wrong."""
     verdict = f"{len(result.wrong)} promises broken" if result.wrong else "every promise kept"
     first = (
-        f"{result.scenario} (seed {result.seed}): {verdict}; {result.faults} faults, {result.jobs} jobs, "
-        f"{result.workflows} workflows, {result.unanswered} pushes unanswered, works again within {result.recovery_s:g} s, "
-        f"longest gap {result.gap_s:g} s, safety net {result.finds}"
+        f"{result.scenario} (seed {result.seed}, namespace {result.namespace}): {verdict}; {result.faults} faults, "
+        f"{result.jobs} jobs, {result.workflows} workflows, {result.unanswered} pushes unanswered, works again within "
+        f"{result.recovery_s:g} s, longest gap {result.gap_s:g} s, safety net {result.finds}"
     )
     lines = [first, *(f"    {wrong}" for wrong in result.wrong[:_SHOWN])]
     if len(result.wrong) > _SHOWN:

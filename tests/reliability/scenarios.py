@@ -43,6 +43,8 @@ class Scenario(Struct, frozen=True):
     start: Callable[..., AbstractContextManager[Site | Dev]] = Site.started
     planted: bool = False
     """Promises are broken on purpose, to see that this is found."""
+    guests: bool = False
+    """Whether it can be run beside others on the nats-servers of the first."""
 
 
 async def _rounds(site: Site | Dev, seconds: float, rest: tuple[float, float]) -> AsyncIterator[int]:
@@ -79,8 +81,8 @@ async def _kill_nats(site: Site, seconds: float) -> None:
 
 async def _kill_mixed(site: Site, seconds: float) -> None:
     async for _ in _rounds(site, seconds, (0.1, 1.5)):
-        victims = site.servers if site.chance.random() < 0.25 else [site.chance.choice(site.services)]
-        await site.away(victims, site.chance.uniform(0, 2))
+        victims = site.servers if site.chance.random() < 0.25 else []
+        await site.away(victims or [site.chance.choice(site.services)], site.chance.uniform(0, 2))
 
 
 async def _kill_all(site: Site, seconds: float) -> None:
@@ -149,8 +151,8 @@ async def _kill_nodes(site: Site, seconds: float) -> None:
 
 async def _kill_cluster_mixed(site: Site, seconds: float) -> None:
     async for _ in _rounds(site, seconds, (0.5, 2)):
-        nodes = site.chance.random() < 0.3
-        await site.away([site.chance.choice(site.servers if nodes else site.services)], site.chance.uniform(0, 2))
+        nodes = site.servers if site.chance.random() < 0.3 else []
+        await site.away([site.chance.choice(nodes or site.services)], site.chance.uniform(0, 2))
         if nodes:
             await site.until_whole()
 
@@ -176,8 +178,8 @@ async def _mixed(site: Site, seconds: float) -> None:
         if number % 2:
             await _worsen(site, list(site.ways), 4.0)
         else:
-            victims = site.servers if site.chance.random() < 0.3 else site.services
-            await site.away([site.chance.choice(victims)], site.chance.uniform(0, 2))
+            victims = site.servers if site.chance.random() < 0.3 else []
+            await site.away([site.chance.choice(victims or site.services)], site.chance.uniform(0, 2))
             await site.until_whole()
 
 
@@ -284,11 +286,11 @@ _cluster_by_links: Final = partial(Site.started, cluster=True, links=True)
 _on_small_store: Final = partial(Site.started, storage="6000000")
 
 SCENARIOS: Final[dict[str, Scenario]] = {
-    "none": Scenario("no fault: the ledger alone", _nothing),
-    "kill-services": Scenario("SIGKILL of a service at a time, away for up to 3 s", _kill_services),
-    "kill-gateways": Scenario("SIGKILL of one gateway or both, away for up to 2 s", _kill_gateways),
+    "none": Scenario("no fault: the ledger alone", _nothing, guests=True),
+    "kill-services": Scenario("SIGKILL of a service at a time, away for up to 3 s", _kill_services, guests=True),
+    "kill-gateways": Scenario("SIGKILL of one gateway or both, away for up to 2 s", _kill_gateways, guests=True),
     "kill-nats": Scenario("SIGKILL of nats-server, away for up to 3 s", _kill_nats),
-    "kill-mixed": Scenario("SIGKILL of services and of nats-server, in turns", _kill_mixed),
+    "kill-mixed": Scenario("SIGKILL of services and of nats-server, in turns", _kill_mixed, guests=True),
     "kill-all": Scenario("SIGKILL of every process at one moment", _kill_all),
     "pause-gateway": Scenario("SIGSTOP of a gateway for 5 to 20 s", _pause("gateway", 5, 20)),
     "pause-nats": Scenario("SIGSTOP of nats-server for 3 to 15 s", _pause("nats", 3, 15)),
@@ -304,7 +306,9 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "roll-nodes": Scenario("cluster: SIGTERM of one server after the other", _roll_nodes, _on_cluster),
     "kill-nodes": Scenario("cluster: SIGKILL of all servers at one moment", _kill_nodes, _on_cluster),
-    "kill-cluster-mixed": Scenario("cluster: SIGKILL of services and of servers, in turns", _kill_cluster_mixed, _on_cluster),
+    "kill-cluster-mixed": Scenario(
+        "cluster: SIGKILL of services and of servers, in turns", _kill_cluster_mixed, _on_cluster, guests=True
+    ),
     "net-clients": Scenario(
         "a bad network between clients and gateways, one or all", _bad_network("clients", "all clients"), _by_links
     ),
@@ -328,8 +332,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         _pull_cable,
         partial(Site.started, cable=True),
     ),
-    "mixed": Scenario("kills and bad networks, in turns", _mixed, _by_links),
-    "cluster-mixed": Scenario("cluster: kills and bad networks, in turns", _mixed, _cluster_by_links),
+    "mixed": Scenario("kills and bad networks, in turns", _mixed, _by_links, guests=True),
+    "cluster-mixed": Scenario("cluster: kills and bad networks, in turns", _mixed, _cluster_by_links, guests=True),
     "kill-dev": Scenario("script/server: SIGKILL and SIGTERM of dev, its tree, its children", _kill_dev, Dev.started),
     "step-clocks": Scenario(
         "script/server: the date of a service's machine is set by an hour, either way", _step_clocks, stepped

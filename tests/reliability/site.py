@@ -42,14 +42,14 @@ class _Ground:
     """Copies that NATS keeps."""
 
     def __init__(self, seed: int, namespace: str) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
         self.ledger = Ledger()
         self.chance = random.Random(seed)
 
     @property
     def config(self) -> StoreConfig:
         """The names of what it stores."""
-        return StoreConfig(namespace=self._namespace, replicas=self.replicas)
+        return StoreConfig(namespace=self.namespace, replicas=self.replicas)
 
     @asynccontextmanager
     async def fault(self, what: str) -> AsyncIterator[None]:
@@ -73,6 +73,9 @@ class Site(_Ground):
         self.nodes = cluster
         self.machine: Machine | None = None
         """That of nats-server, if it has one of its own."""
+        self.guests: list[Site] = []
+        """Systems that stand on its nats-servers, in other namespaces."""
+        self._is_guest = False
         self._servers = {f"nats-{number}": server for number, server in enumerate(servers, 1)}
         self.replicas = len(self._servers)
 
@@ -90,17 +93,21 @@ class Site(_Ground):
         each: int = 2,
         program: Sequence[str] = OJS_NATS,
         storage: str | None = None,
+        host: Site | None = None,
     ) -> Iterator[Site]:
         """All of it, ready; stopped at the end. Raises CannotBeDone.
 
-        With `links`, everything talks through a network that can be made bad; with `cable`, nats-server has a machine
-        of its own, as far as the network goes.
+        With a `host`, it stands on that system's nats-servers, to which it does nothing. With `links`, everything talks
+        through a network that can be made bad; with `cable`, nats-server has a machine of its own, as far as the network
+        goes.
         """
         with contextlib.ExitStack() as stack:
             machine = stack.enter_context(_machine()) if cable else None
             network = stack.enter_context(Network()) if links else None
             nodes: NatsCluster | None = None
-            if cluster:
+            if host is not None:
+                servers = list(host._servers.values())
+            elif cluster:
                 nodes = stack.enter_context(NatsCluster(folder / "nats", network))
                 servers = nodes.nodes
             else:
@@ -119,6 +126,9 @@ class Site(_Ground):
             )
             site = cls(fleet, servers, nodes, seed, namespace)
             site.machine = machine
+            if host is not None:
+                site._is_guest = True
+                host.guests.append(site)
             yield site
 
     @property
@@ -150,13 +160,23 @@ class Site(_Ground):
             ]
         return found
 
+    @asynccontextmanager
+    async def fault_of(self, what: str, names: Iterable[str]) -> AsyncIterator[None]:
+        """As `fault`, of some processes: guests feel it if it is a nats-server's."""
+        hurt = self.guests if any(name in self._servers for name in names) else []
+        async with contextlib.AsyncExitStack() as stack:
+            for site in (self, *hurt):
+                await stack.enter_async_context(site.fault(what))
+            yield
+
     @property
     def services(self) -> list[str]:
         return self.fleet.names
 
     @property
     def servers(self) -> list[str]:
-        return list(self._servers)
+        """The nats-servers to which something may be done."""
+        return [] if self._is_guest else list(self._servers)
 
     @property
     def ended(self) -> list[str]:
@@ -204,14 +224,14 @@ class Site(_Ground):
 
     async def away(self, names: Sequence[str], seconds: float, number: signal.Signals = signal.SIGKILL) -> None:
         """One fault: some processes end, are away for a time, and come back."""
-        async with self.fault(f"{number.name} {' '.join(names)}"):
+        async with self.fault_of(f"{number.name} {' '.join(names)}", names):
             await self.end(names, number)
             await asyncio.sleep(seconds)
             await self.start(names)
 
     async def paused(self, names: Sequence[str], seconds: float) -> None:
         """One fault: some processes stand still for a time."""
-        async with self.fault(f"SIGSTOP {' '.join(names)}"):
+        async with self.fault_of(f"SIGSTOP {' '.join(names)}", names):
             pids = [self.pid(name) for name in names]
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
@@ -223,7 +243,8 @@ class Site(_Ground):
 
     async def bad(self, what: str, links: Sequence[Link], condition: Condition, seconds: float) -> None:
         """One fault: some links are in a condition for a time."""
-        async with self.fault(f"{condition.name}: {what}"):
+        of_servers = self.nodes is not None and not set(self.nodes.links.values()).isdisjoint(links)
+        async with self.fault_of(f"{condition.name}: {what}", self.servers if of_servers else ()):
             for link in links:
                 link.become(condition)
             try:
@@ -318,7 +339,7 @@ class Dev(_Ground):
     def start(self) -> None:
         """Start it, once more; returns when everything runs."""
         port, nats_port = map(str, self._ports)
-        options = ("--namespace", self._namespace, "--port", port, "--nats-port", nats_port)
+        options = ("--namespace", self.namespace, "--port", port, "--nats-port", nats_port)
         self._started.append(System(self.folder, *options, env=self._env))
         self.system.wait_ready()
 

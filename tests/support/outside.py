@@ -49,6 +49,10 @@ class SteeredClock(ServerClock):
         """From now on only `ahead_ms` moves it."""
         self._stands_at = super().now()
 
+    def go(self) -> None:
+        """Tell server time again."""
+        self._stands_at, self.ahead_ms = None, 0
+
 
 class TappedConnection(Connection):
     """A connection whose requests pass through `taps`, the last first; those with many answers through `collect_taps`."""
@@ -61,6 +65,13 @@ class TappedConnection(Connection):
         """Beginnings of subjects; what is published there is lost on the way."""
         self.deaf = False
         """Whether what it listens to doesn't reach it."""
+
+    def clear(self) -> None:
+        """Let everything pass again."""
+        self.taps.clear()
+        self.collect_taps.clear()
+        self.drops.clear()
+        self.deaf = False
 
     def request(
         self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
@@ -186,3 +197,10 @@ def ahead(store: Store, ms: int) -> Iterator[None]:
         yield
     finally:
         clock.ahead_ms -= ms
+
+
+def untouched(store: Store) -> None:
+    """Set a store back to how it was opened, for the next test: its clock, and its ways to NATS."""
+    clock_of(store).go()
+    for nats in (store.nats, store.bulk):
+        tapped_connection(nats).clear()

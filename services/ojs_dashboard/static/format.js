@@ -29,12 +29,7 @@ export function duration(/** @type {number | null | undefined} */ ms) {
 	if (ms == null) return '–';
 	if (ms < 1_000) return `${short.format(Math.max(0, ms))} ms`;
 	if (ms < 60_000) return `${short.format(ms / 1_000)} s`;
-	const units = /** @type {const} */ ([
-		['d', 86_400],
-		['h', 3_600],
-		['min', 60],
-		['s', 1],
-	]);
+	const units = Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 });
 	let left = Math.round(ms / 1_000);
 	const parts = [];
 	for (const [unit, seconds] of units) {

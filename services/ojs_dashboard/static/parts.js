@@ -236,9 +236,7 @@ export function plot(series, { label, format, height = 120 }) {
 	</figure>`;
 }
 
-const MOST_MEMBERS = 100;
-const FEW_MEMBERS = 8;
-const MOST_TEXT = 5_000;
+const [MOST_MEMBERS, FEW_MEMBERS, MOST_TEXT] = [100, 8, 5_000];
 
 /** JSON as a tree that opens by and by, so that a megabyte is shown as well. */
 export function tree(/** @type {unknown} */ value, /** @type {Part} */ name = nothing, open = true) {

@@ -23,17 +23,9 @@ const PAGES = /** @type {const} */ ([
 
 /** @returns {Place} Where a path and a query string lead; page '' if nowhere. */
 export function placeOf(/** @type {string} */ path, /** @type {string} */ search) {
-	const segments = path.split('/');
 	for (const [template, page] of PAGES) {
-		const wanted = template.split('/');
-		if (wanted.length !== segments.length) continue;
-		let param = '';
-		const fits = wanted.every((part, i) => {
-			if (!part.startsWith(':')) return part === segments[i];
-			param = decoded(segments[i] ?? '');
-			return param !== '';
-		});
-		if (fits) return { path, page, param, query: new URLSearchParams(search) };
+		const found = new RegExp(`^${template.replace(/:\w+/, '([^/]+)')}$`).exec(path);
+		if (found) return { path, page, param: decoded(found[1] ?? ''), query: new URLSearchParams(search) };
 	}
 	return { path, page: '', param: '', query: new URLSearchParams(search) };
 }

@@ -9,7 +9,7 @@ import pytest
 
 import ojs_reaper
 import ojs_scheduler
-from integration.samples import acked, draft, due_subjects, failed, fetch, put_raw, timers, tokens
+from integration.samples import acked, draft, due_subjects, failed, fetch, in_state, put_raw, timers, tokens
 from ojs_core.base.errors import unavailable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
@@ -50,11 +50,6 @@ async def crew(start: Start, store: Store, other: Store) -> None:
     for one in (store, other):
         await start(ojs_scheduler.build, one)
         await start(ojs_reaper.build, one)
-
-
-async def in_state(store: Store, job_id: str, *states: State) -> Job | None:
-    job = await store.jobs.get(job_id)
-    return job if job.state in states else None
 
 
 async def becomes(store: Store, job_id: str, *states: State, deadline: float = 5.0) -> Job:
@@ -272,6 +267,7 @@ async def test_a_message_whose_handler_died_after_the_record_gets_its_token_repe
     await eventually(lambda: nothing_due(store, pushed.id))
 
 
+@pytest.mark.usefixtures("own_stores")
 async def test_a_message_is_kept_until_its_writes_are_stored(store: Store, queue: str, start: Start) -> None:
     pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
     commit_all = store.committer.commit_all

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import msgspec
@@ -12,11 +13,11 @@ from msgspec import Raw
 from integration.conftest import OpenStore
 from integration.samples import draft, refusal, set_up
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.schemas.catalogue import Catalogue
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.schemas.validator import Validator
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.outside import Send, tapped
 from support.waiting import eventually
 
 STRINGS = {"items": {"type": "string"}}
@@ -128,28 +129,32 @@ async def test_a_queue_says_what_becomes_of_jobs_where_their_schema_does_not(sto
     assert [await store.schemas.check(job) for job in (unfit, elsewhere)] == [(), ()]
 
 
-async def test_a_schema_is_compiled_once_and_a_job_without_one_is_not_looked_at(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def compiled() -> list[Validator]:
+    """All compiled schemas of this process."""
+    return [found for found in gc.get_objects() if isinstance(found, Validator)]
+
+
+async def test_a_schema_is_compiled_once(store: Store, queue: str) -> None:
     await store.schemas.register(schema(queue, STRINGS), MOST)
-    await store.schemas.check(draft(type="any.other"))  # reading them is when they are checked
-    compiled: list[Raw] = []
-
-    def counting(document: Raw) -> Validator:
-        compiled.append(document)
-        return Validator(document)
-
-    monkeypatch.setattr("ojs_core.store.schemas.Validator", counting)
+    await store.schemas.check(draft(type=queue))
+    first = compiled()  # held, so that none can be taken for another
+    assert first
     for _ in range(5):
         await store.schemas.check(draft(type=queue))
-    assert len(compiled) == 1
+    assert {id(one) for one in compiled()} == {id(one) for one in first}
 
-    def unexpected(*_args: object) -> None:
-        raise AssertionError("nothing is to be looked for")
 
-    monkeypatch.setattr(Catalogue, "of", unexpected)
-    monkeypatch.setattr(store.queues, "settings", unexpected)
-    assert await store.schemas.check(draft(type="another.type", queue=queue)) == ()
+async def test_nats_is_asked_nothing_about_a_job_without_a_schema(store: Store, queue: str) -> None:
+    await store.schemas.register(schema(queue, STRINGS), MOST)
+    await store.schemas.check(draft(type=queue))
+    asked: list[str] = []
+
+    def tap(_send: Send, subject: str, *_: object) -> None:
+        asked.append(subject)
+
+    with tapped(store.nats, tap), tapped(store.bulk, tap):
+        assert await store.schemas.check(draft(type="another.type", queue=queue)) == ()
+    assert asked == []
 
 
 async def test_a_reset_leaves_none(nats_server: NatsServer, open_store: OpenStore) -> None:

@@ -49,7 +49,7 @@ def _stored(path: Path, one: Report) -> str:
 
 @pytest.mark.parametrize(("cpu_s", "code"), [((1.0, 1.0), 0), ((1.0, 1.5), 0), ((1.2, 1.5), 1)])
 def test_what_costs_too_much_in_each_round_is_missed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cpu_s: tuple[float, ...], code: int
+    capsys: pytest.CaptureFixture[str], cpu_s: tuple[float, ...], code: int
 ) -> None:
     before = report(*(enqueue(1_000, used=spent(gateway=1.0)) for _ in cpu_s))
     after = report(*(enqueue(1_000, used=spent(gateway=one)) for one in cpu_s))
@@ -57,6 +57,5 @@ def test_what_costs_too_much_in_each_round_is_missed(
     async def measured(*_: object) -> tuple[Report, Report]:
         return before, after
 
-    monkeypatch.setattr("bench.cli.in_turn", measured)
-    assert main(["--against", ".", "--at-most", "1.1", "enqueue"]) == code
+    assert main(["--against", ".", "--at-most", "1.1", "enqueue"], in_turn=measured) == code
     assert ("**missed**: enqueue (32 connections) costs 1.20 to 1.50" in capsys.readouterr().out) is bool(code)

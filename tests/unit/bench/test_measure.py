@@ -4,9 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
-from bench import measure as measure_module
+import bench
 from bench.measure import in_turn
 from bench.plan import Plan
 from bench.result import Report
@@ -14,8 +12,8 @@ from bench.system import RunFile
 from unit.bench.results import enqueue, report
 
 
-async def test_who_is_first_changes_and_a_version_may_be_held_against_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Path(measure_module.__file__).parent.parent
+async def test_who_is_first_changes_and_a_version_may_be_held_against_itself() -> None:
+    here = Path(bench.__file__).parent.parent
     rates = iter((1.0, 2.0, 3.0, 4.0))
 
     @asynccontextmanager
@@ -27,8 +25,6 @@ async def test_who_is_first_changes_and_a_version_may_be_held_against_itself(mon
         assert run.nats_url is None
         return report(enqueue(next(rates)))
 
-    monkeypatch.setattr(measure_module, "started_system", started)
-    monkeypatch.setattr(measure_module, "measure", measured)
-    before, after = await in_turn(here, Plan(), ["enqueue"], 2, None)
+    before, after = await in_turn(here, Plan(), ["enqueue"], 2, None, start=started, measure=measured)
     assert [result.rate for result in before.results] == [1.0, 4.0]
     assert [result.rate for result in after.results] == [2.0, 3.0]

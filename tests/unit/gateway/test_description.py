@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
 import aiohttp
@@ -18,9 +18,12 @@ from ojs_core.store.store import Store
 from ojs_core.wire.jobs import enqueue, retry
 from ojs_core.wire.queues import requests as queue_requests
 from ojs_gateway.context import Context
+from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
+from ojs_gateway.openapi.route import Part
 from ojs_gateway.routes import PARTS, bound, router
+from support.call import Request
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -120,23 +123,30 @@ def test_every_member_of_the_query_that_a_handler_asks_for_is_described() -> Non
     assert {owner: names - told[owner] for owner, names in asked.items() if names - told[owner]} == {}
 
 
-async def test_it_is_served_and_made_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-
-    def counting(*args: Any, **options: Any) -> bytes:
-        made.append(1)
-        return document(*args, **options)
-
-    monkeypatch.setattr("ojs_gateway.handlers.description.document", counting)
-    http = await start()
-    assert made == []  # nobody has asked
-    for _ in range(2):
-        async with http.get("/ojs/v1/openapi.json") as answer:
-            assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
-            assert await answer.json() == described(test_mode=False)
-    assert len(made) == 1
+async def test_it_is_served(http: aiohttp.ClientSession) -> None:
+    async with http.get("/ojs/v1/openapi.json") as answer:
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+        assert await answer.json() == described(test_mode=False)
     async with http.get("/ojs/manifest") as manifest:
         assert (await manifest.json(content_type=None))["endpoints"]["openapi"] == "/ojs/v1/openapi.json"
+
+
+async def test_it_is_made_when_somebody_asks_first(store: FakeStore) -> None:
+    class Read(list[Part]):
+        times = 0
+
+        def __iter__(self) -> Iterator[Part]:
+            self.times += 1
+            return super().__iter__()
+
+    parts = Read(PARTS)
+    description = SelfDescription(Context(cast("Store", store), DEFAULT_LIMITS, EnqueueChain(), test_mode=False), parts)
+    assert parts.times == 0
+    first = await description.read(Request())
+    read = parts.times
+    assert read > 0
+    assert await description.read(Request()) == first
+    assert parts.times == read
 
 
 async def test_its_methods_are_those_that_a_refusal_allows(http: aiohttp.ClientSession) -> None:

@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.domain.job import Job
 from ojs_core.runtime.certificates import Certificates, TlsFiles
 from ojs_core.telemetry.metrics import CERTIFICATE_ENDS, REGISTRY
 from support.certificates import Authority, Pair
@@ -203,13 +202,10 @@ async def test_with_a_client_ca_a_client_needs_a_certificate_of_it(
 
 
 async def test_a_request_knows_its_clients_certificate(
-    start: Start, pair: Pair, authority: Authority, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+    start: Start, pair: Pair, authority: Authority, store: FakeStore
 ) -> None:
-    async def failing(_job_id: str) -> Job:
-        raise RuntimeError("a fault")
-
-    monkeypatch.setattr(store.jobs, "get", failing)
     http = await start(tls_cert=pair.certificate, tls_key=pair.key, client_ca=authority.file)
+    store.failure = RuntimeError("a fault")
     trusting = authority.trusting(authority.client("worker-7"))
     with capture_logs() as logs:
         async with http.get(f"/ojs/v1/jobs/{uuid6.uuid7()}", ssl=trusting) as response:

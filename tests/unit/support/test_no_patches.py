@@ -17,19 +17,13 @@ LEFT: Final = {
     "integration/projector/test_answers.py": 1,
     "integration/projector/test_relay.py": 2,
     "integration/runtime/test_timekeeping.py": 1,
-    "integration/store/jobs/test_bulk.py": 4,
     "integration/store/test_outage.py": 1,
-    "integration/store/test_schemas.py": 3,
     "integration/store/workers/test_presence.py": 2,
     "integration/telemetry/test_metrics.py": 1,
-    "unit/bench/test_cli.py": 1,
-    "unit/bench/test_measure.py": 2,
-    "unit/gateway/test_description.py": 1,
     "unit/gateway/test_edge.py": 1,
-    "unit/gateway/test_tls.py": 1,
-    "unit/gateway/test_workers.py": 2,
+    "unit/gateway/test_workers.py": 1,
     "unit/telemetry/metrics/test_counting.py": 1,
-    "unit/telemetry/test_transitions.py": 2,
+    "unit/telemetry/test_transitions.py": 1,
 }
 """Patches of the product from before there was this rule, by file: a number only ever becomes smaller."""
 

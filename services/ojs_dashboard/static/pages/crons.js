@@ -141,25 +141,14 @@ export function edit(/** @type {Cron | null} */ cron, /** @type {() => void} */ 
 			options: json(typed['options'], 'Options') ?? {},
 		},
 	});
-	if (cron)
-		return button({
-			label: 'Edit',
-			needs: 'configure',
-			call: 'PATCH /crons/{cron}',
-			of: cron.name,
-			fields,
-			preview: runs(),
-			body,
-			after,
-		});
+	const made = /** @type {const} */ ({ needs: 'configure', preview: runs(), after });
+	if (cron) return button({ ...made, label: 'Edit', call: 'PATCH /crons/{cron}', of: cron.name, fields, body });
 	return button({
+		...made,
 		label: 'New entry',
-		needs: 'configure',
 		call: 'POST /crons',
 		fields: [{ name: 'name', label: 'Name', required: true }, ...fields],
-		preview: runs(),
 		body: (values) => ({ name: values['name'], ...body(values) }),
-		after,
 	});
 }
 

@@ -298,8 +298,14 @@ function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ 
 function schemas() {
 	const found = signal(/** @type {import('../openapi.js').Schema | null} */ (null));
 	let asked = '';
+	let known = /** @type {Promise<Set<string>> | null} */ (null);
 	const ask = async (/** @type {string} */ type) => {
-		const answer = await request({ call: 'GET /schemas/{schema}', of: type }).catch(() => null);
+		// Most types have none, which isn't worth an error for each letter that is typed.
+		known ??= request({ call: 'GET /schemas', query: { limit: 200 } }).then(
+			({ schemas }) => new Set(schemas.map((one) => one.type)),
+		);
+		const there = await known.then((types) => types.has(type)).catch(() => false);
+		const answer = there ? await request({ call: 'GET /schemas/{schema}', of: type }).catch(() => null) : null;
 		if (type === asked) found.value = answer?.schema ?? null;
 	};
 	return ({ type }) => {

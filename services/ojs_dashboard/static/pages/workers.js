@@ -114,20 +114,13 @@ function actions(/** @type {Worker} */ { id, state, directive }, /** @type {() =
 	return html`<span class="actions">${quiet ? told('resume', 'Resume') : told('quiet', 'Quiet')} ${told('terminate', 'Terminate', true)}</span>`;
 }
 
+const DIRECTIVES = ['quiet', 'resume', 'terminate'];
 const all = (/** @type {() => void} */ after) =>
 	button({
 		label: 'Direct all',
 		needs: 'control',
 		call: 'POST /admin/workers/directive',
-		fields: [
-			{
-				name: 'directive',
-				label: 'What they are told',
-				kind: 'choice',
-				choices: ['quiet', 'resume', 'terminate'],
-				value: 'quiet',
-			},
-		],
+		fields: [{ name: 'directive', label: 'What they are told', kind: 'choice', choices: DIRECTIVES, value: 'quiet' }],
 		body: ({ directive }) => ({ directive }),
 		after,
 	});

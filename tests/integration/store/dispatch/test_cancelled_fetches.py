@@ -10,6 +10,8 @@ import pytest
 from integration.samples import draft, fetch, holding
 from ojs_core.store.store import Store
 
+pytestmark = pytest.mark.usefixtures("own_stores")
+
 
 async def test_a_claim_in_flight_is_given_back(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))

@@ -178,6 +178,7 @@ async def test_giving_back_undoes_the_claim_and_costs_no_attempt(store: Store, o
     assert (again.id, again.worker, again.uncharged) == (pushed.id, "w", 1)
 
 
+@pytest.mark.usefixtures("own_stores")
 async def test_giving_back_takes_no_other_attempt_away(store: Store, other: Store, queue: str) -> None:
     await store.jobs.push(draft(queue=queue))
     [claimed] = await fetch(store, queue, worker="w")
@@ -190,6 +191,7 @@ async def test_giving_back_takes_no_other_attempt_away(store: Store, other: Stor
     assert (found.state, found.attempt) == (State.ACTIVE, second.attempt)
 
 
+@pytest.mark.usefixtures("own_stores")
 async def test_a_claim_that_is_not_confirmed_is_given_back(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     commit_all = store.committer.commit_all
@@ -244,6 +246,7 @@ async def test_claims_are_delivered_though_the_limits_of_others_can_not_be_told(
     assert [job.id for job in claimed] == [jobs[1].id]
 
 
+@pytest.mark.usefixtures("own_stores")
 async def test_what_is_given_back_is_the_claim_that_was_not_confirmed_and_no_later_one(store: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     never_stored = transitions.claim(pushed, "w", None, store.clock.moment()).job

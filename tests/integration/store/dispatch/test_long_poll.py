@@ -19,6 +19,8 @@ from ojs_core.store.store import Store, StoreTimings
 from support.outside import EMPTY, Collect, collecting, tapped_connection
 from support.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("own_stores")
+
 WAIT_MS = 60_000
 NEVER = 3_600.0
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from integration.samples import acked, draft, failed, fetch, refusal
-from ojs_core.base.errors import unavailable
+from integration.samples import acked, draft, failed, fetch, in_state, no_leader, refusal
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
+from ojs_core.jetstream.connection import Connection, ReplyOrFailure
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.store.store import Store
 from ojs_core.wire.dialects.readers import dialect_of
@@ -19,6 +22,7 @@ from ojs_gateway.context import Context
 from ojs_gateway.handlers.bulk import BulkHandlers
 from ojs_gateway.http.call import Response
 from support.call import Request, answered
+from support.outside import Send, tapped
 from support.waiting import eventually
 
 
@@ -53,6 +57,25 @@ async def test_a_server_may_be_told_to_do_without_confirmation(store: Store) -> 
         await admits.retry(Request({"filter": {"state": "discarded"}}))
 
 
+@asynccontextmanager
+async def killed_before(nats: Connection, beginning: str, work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """End whoever works before a request to a subject with this beginning is sent, once what is within is done."""
+    waits = asyncio.Event()
+
+    def tap(_send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
+        if not subject.startswith(beginning):
+            return None
+        waits.set()
+        return asyncio.Future()
+
+    task = asyncio.ensure_future(work)
+    with tapped(nats, tap):
+        await asyncio.wait_for(waits.wait(), 60.0)
+        yield
+        task.cancel()
+        await asyncio.wait([task])
+
+
 def statuses(answer: Response) -> list[str]:
     return [item["status"] for item in answered(answer)["items"]]
 
@@ -60,28 +83,24 @@ def statuses(answer: Response) -> list[str]:
 @pytest.mark.parametrize("atomicity", ["partial", "atomic"])
 @pytest.mark.parametrize(("operation", "done"), [("cancel", "cancelled"), ("retry", "retried"), ("delete", "deleted")])
 async def test_what_the_first_go_did_is_done_and_not_done_again(
-    store: Store, bulk: BulkHandlers, queue: str, operation: str, done: str, atomicity: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, bulk: BulkHandlers, queue: str, operation: str, done: str, atomicity: str
 ) -> None:
     jobs = await prepared(store, queue, operation)
+    operate = getattr(bulk, operation)
     request = Request({"job_ids": [job.id for job in jobs], "idempotency_key": f"{queue}-key", "atomicity": atomicity})
 
-    async def dies(*_: object) -> None:
-        raise unavailable("died before it answered")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(bulk, "_announce", dies)
-        with refusal("backend_unavailable"):
-            await getattr(bulk, operation)(request)
+    async with killed_before(store.nats, store.config.event(f"bulk.{operation}.completed", "bulk", ""), operate(request)):
+        """All is done, but nobody has said so."""
     before = [await store.records.log_of(job.id) for job in jobs]
-    answer = await getattr(bulk, operation)(request)
+    answer = await operate(request)
     assert (answer.status, statuses(answer)) == (200, [done] * 3)
     assert [await store.records.log_of(job.id) for job in jobs] == before
-    again = await getattr(bulk, operation)(request)
+    again = await operate(request)
     assert again.answer == answer.answer
 
 
 async def test_the_rest_of_a_go_that_broke_off_is_done_and_what_others_did_is_not_claimed(
-    store: Store, bulk: BulkHandlers, queue: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, bulk: BulkHandlers, queue: str
 ) -> None:
     jobs = await prepared(store, queue, "cancel")
     missing = replace(draft(queue=queue), id=jobs[0].id[:-4] + "ffff").id
@@ -89,40 +108,23 @@ async def test_the_rest_of_a_go_that_broke_off_is_done_and_what_others_did_is_no
     then = store.clock.now()
     await eventually(lambda: store.clock.now() > then)
     request = Request({"job_ids": [*(job.id for job in jobs), missing], "idempotency_key": f"{queue}-key"})
-    change = store.jobs.change
-
-    async def breaks_off(job_id: str, decide: Any) -> Any:
-        if job_id == jobs[1].id:
-            raise unavailable("NATS went away")
-        return await change(job_id, decide)
-
-    async def dies(*_: object) -> None:
-        raise unavailable("and so did the gateway")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store.jobs, "change", breaks_off)
-        patch.setattr(bulk, "_announce", dies)
-        with refusal("backend_unavailable"):
-            await bulk.cancel(request)
+    async with killed_before(store.nats, store.config.job(jobs[1].id), bulk.cancel(request)):
+        await eventually(lambda: in_state(store, jobs[0].id, State.CANCELLED))
     answer = await bulk.cancel(request)
     assert (answer.status, statuses(answer)) == (207, ["cancelled", "cancelled", "skipped", "skipped"])
     assert (await store.jobs.get(jobs[1].id)).state is State.CANCELLED
 
 
 async def test_what_nats_kept_from_being_enqueued_is_enqueued_by_the_same_request(
-    store: Store, bulk: BulkHandlers, queue: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, bulk: BulkHandlers, queue: str
 ) -> None:
     jobs = [{"type": "test.job", "args": [number], "options": {"queue": queue}} for number in range(3)]
     request = Request({"jobs": jobs, "idempotency_key": f"{queue}-key"})
-    push = store.jobs.push
 
-    async def away(job: Job) -> Job:
-        if bytes(job.args) != b"[0]":
-            raise unavailable("NATS went away")
-        return await push(job)
+    def tap(_send: Send, subject: str, payload: bytes, _headers: str, _timeout_s: float) -> Awaitable[ReplyOrFailure] | None:
+        return no_leader() if subject.startswith(store.config.job("")) and b'"args":[0]' not in payload else None
 
-    with monkeypatch.context() as patch:
-        patch.setattr(store.jobs, "push", away)
+    with tapped(store.nats, tap):
         answer = await bulk.enqueue(request)
     assert (answer.status, statuses(answer)) == (207, ["created", "failed", "failed"])
     answer = await bulk.enqueue(request)

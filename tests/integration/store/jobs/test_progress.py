@@ -69,6 +69,7 @@ async def test_who_reports_reads_its_own_report_at_once(store: Store, queue: str
         assert await fraction(store, job.id) == number
 
 
+@pytest.mark.usefixtures("own_stores")
 async def test_what_is_still_to_be_stored_is_stored_when_the_process_stops(store: Store, other: Store, queue: str) -> None:
     job = await active(store, queue)
     for number in (0.1, 0.2, 0.3):

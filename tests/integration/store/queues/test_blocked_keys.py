@@ -20,14 +20,20 @@ from ojs_core.jetstream.api import call
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits
 from ojs_core.store.rate_limits.permits import key_scope
-from ojs_core.store.store import Store
+from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
 from support.outside import after, before, clock_of, reads_of
 from support.waiting import eventually
 
 LONG_S = 60.0
 """How long a busy machine may take for what is waited for."""
-MANY = 1_500
+MANY = 600
+"""More than one look moves, with the limits of these tests."""
+
+
+@pytest.fixture
+def timings() -> StoreTimings:
+    return StoreTimings(blocked=BlockedJobLimits(at_once=400))
 
 
 def limited(queue: str, key: str, **policy: Any) -> Job:
@@ -48,7 +54,7 @@ def one_key(queue: str, _number: int) -> Job:
 
 
 def many_keys(queue: str, number: int) -> Job:
-    return limited(queue, f"{queue}.{number % 500}", concurrency=0)
+    return limited(queue, f"{queue}.{number % 200}", concurrency=0)
 
 
 def one_key_that_is_busy(queue: str, _number: int) -> Job:

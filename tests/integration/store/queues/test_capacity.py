@@ -48,7 +48,7 @@ async def test_the_bound_holds_while_two_gateways_push_and_a_third_party_drains(
     done = False
 
     async def push(one: Store) -> None:
-        for _ in range(40):
+        for _ in range(15):
             job = await attempt(one, queue)
             if job is None:
                 await asyncio.sleep(chance.random() * 0.01)  # at any point of the others' work

@@ -18,7 +18,7 @@ from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("way")
+pytestmark = pytest.mark.usefixtures("way", "own_stores")
 
 
 async def consumers(store: Store, queue: str) -> list[str]:

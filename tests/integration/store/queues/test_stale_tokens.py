@@ -363,7 +363,7 @@ async def test_the_bound_holds_and_all_of_it_can_be_used_while_jobs_are_pushed_c
     done = False
 
     async def push(one: Store) -> None:
-        for n in range(40):
+        for n in range(15):
             job = await attempt(one, queue, priority=n % 2)
             if job is None:
                 await asyncio.sleep(chance.random() * 0.01)  # at any point of the others' work, as those below

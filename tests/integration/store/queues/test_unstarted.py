@@ -22,6 +22,8 @@ from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_sco
 from ojs_core.store.store import Store
 from support.outside import after, before, clock_of, reads_of
 
+pytestmark = pytest.mark.usefixtures("own_stores")
+
 RATE = {"limit": 3, "period": "PT1H"}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -26,11 +27,11 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
-from ojs_core.jetstream.connection import ReplyOrFailure
+from ojs_core.jetstream.connection import Reply, ReplyOrFailure
 from ojs_core.store.records.commit import CommitTimings
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
-from support.outside import Send, tapped
+from support.outside import Send, ahead, tapped
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -296,3 +297,55 @@ async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queu
         waiting = await store.jobs.push(draft(queue=queue))
     kinds = [subject.split(".")[1] if subject.startswith(f"{store.config.namespace}.") else subject for subject in sent]
     assert kinds == ["timer", store.config.job(delayed.id), "ready", store.config.job(waiting.id)]
+
+
+async def test_a_timer_that_nothing_waits_for_any_more_goes_with_the_commit(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+    assert len(await timers(store, pushed.id)) == 1
+    await store.jobs.change(pushed.id, transitions.cancel)
+    assert await timers(store, pushed.id) == []
+
+
+async def test_a_repeated_push_repeats_the_token_of_a_job_that_is_new(store: Store, queue: str) -> None:
+    job = draft(queue=queue)
+    await store.jobs.push(job)
+    for ahead_ms, number in ((0, 2), (60_000, 2)):
+        with ahead(store, ahead_ms), refusal("duplicate"):
+            await store.jobs.push(job)
+        assert await tokens(store, queue) == number
+    assert [found.id for found in await fetch(store, queue, count=9)] == [job.id]
+
+
+@contextmanager
+def refusing(store: Store, code: int, times: int) -> Iterator[list[str]]:
+    """The next `times` records are refused by JetStream, with this code."""
+    refused: list[str] = []
+    body = b'{"error":{"code":%d,"err_code":10008,"description":"as the test wants it"}}' % code
+
+    async def answer() -> ReplyOrFailure:
+        return Reply(b"", b"", body, None)
+
+    def tap(_send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
+        if not subject.startswith(job_subjects(store)) or len(refused) >= times:
+            return None
+        refused.append(subject)
+        return answer()
+
+    with tapped(store.nats, tap):
+        yield refused
+
+
+async def test_a_refusal_that_passes_is_tried_again(store: Store, queue: str) -> None:
+    with refusing(store, 503, 2) as refused:
+        pushed = await store.jobs.push(draft(queue=queue))
+    assert len(refused) == 2
+    assert [job.id for job in await fetch(store, queue)] == [pushed.id]
+
+
+async def test_a_refusal_that_stays_is_told_at_once(store: Store, queue: str) -> None:
+    job = draft(queue=queue)
+    with refusing(store, 500, 9) as refused, refusal("backend_unavailable"):
+        await store.jobs.push(job)
+    assert len(refused) == 1
+    with refusal("not_found"):
+        await store.jobs.get(job.id)

@@ -323,6 +323,7 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
 
 @timed(locks=LockTimings(young_ms=3_600_000))
 @pytest.mark.parametrize("on_conflict", ["reject", "ignore", "replace"])
+@pytest.mark.usefixtures("own_stores")
 async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
     store: Store, other: Store, queue: str, on_conflict: str
 ) -> None:
@@ -516,7 +517,7 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
     created: list[Job] = []
 
     def going_on() -> bool:
-        return len(created) < 60
+        return len(created) < 30
 
     async def pusher(store: Store) -> None:
         while going_on():

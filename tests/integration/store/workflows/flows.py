@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Raw
 
@@ -103,13 +103,18 @@ async def finish(store: Store, workflow_id: str, queue: str, *, good: bool = Tru
     return found
 
 
+_of: Final[dict[str, str | None]] = {}
+"""The workflow of each job that was read: it never changes."""
+
+
 async def members(store: Store, workflow_id: str) -> list[Job]:
     """Every job that was ever created for a workflow, found by its ids in the bucket."""
     subjects = await store.records.subjects(store.config.job(ANY))
-    prefix = len(store.config.job(""))
-    found = await store.records.many([subject[prefix:] for subject in subjects])
+    ids = [subject[len(store.config.job("")) :] for subject in subjects]
+    found = await store.records.many([job_id for job_id in ids if _of.get(job_id, workflow_id) == workflow_id])
     jobs = [stored.job for stored in found.values() if stored.job is not None]
-    return [one for one in jobs if one.workflow is not None and one.workflow.id == workflow_id]
+    _of.update((one.id, None if one.workflow is None else one.workflow.id) for one in jobs)
+    return [one for one in jobs if _of[one.id] == workflow_id]
 
 
 @contextmanager

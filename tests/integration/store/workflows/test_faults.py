@@ -95,7 +95,7 @@ async def test_a_coordinator_may_die_at_any_write(store: Store, other: Store, qu
     raise AssertionError("it never came to its end")
 
 
-@pytest.mark.parametrize("number", [3, 620])
+@pytest.mark.parametrize("number", [3, pytest.param(620, marks=pytest.mark.slow)])
 async def test_a_gateway_may_die_at_any_write_of_a_creation(store: Store, other: Store, queue: str, number: int) -> None:
     step = 1 if number < 10 else 300
     for round_ in range(40):

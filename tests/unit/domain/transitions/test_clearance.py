@@ -69,6 +69,16 @@ def test_a_finished_job_is_removed_and_its_id_stays_guarded() -> None:
     assert told(transition.job) == []
 
 
+@pytest.mark.parametrize(
+    ("failure", "event"),
+    [(Failure(message="no", action="DISCARD"), "removed"), (Failure(message="no", action="DEAD_LETTER"), "deleted")],
+    ids=["discarded", "dead letter"],
+)
+def test_the_log_tells_the_deletion_of_a_dead_letter_from_other_removals(failure: Failure, event: str) -> None:
+    job = transitions.nack(claimed(), failure, JobHolder(), NOW).job
+    assert transitions.remove(job, LATER).job.transitions[-1].event == event
+
+
 @pytest.mark.parametrize("action", ["drop", "move", "remove"])
 def test_an_active_job_is_left_alone(action: str) -> None:
     job = claimed()

@@ -308,6 +308,14 @@ def test_what_fits_is_kept_as_it_was_sent() -> None:
     assert (error.backtrace, error.details, error.retryable) == (backtrace, details, False)
 
 
+def test_what_is_as_large_as_it_may_be_is_kept() -> None:
+    backtrace, details = Raw(b'"' + b"x" * 9_998 + b'"'), Raw(b'{"a":"' + b"x" * 16_376 + b'"}')
+    error = _nack(active(), backtrace=backtrace, details=details).error
+    assert error is not None
+    assert (len(backtrace), len(details)) == (10_000, 16_384)
+    assert (error.backtrace, error.details) == (backtrace, details)
+
+
 def test_the_newest_twenty_five_errors_stay() -> None:
     job = active(retry=Retry(max_attempts=100))
     for attempt in range(1, 31):

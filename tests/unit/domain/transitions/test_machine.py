@@ -1,4 +1,4 @@
-"""Random lives of one job, beside a model that knows the rules but none of the code.
+"""Random lives of one job, beside the model that knows the rules but none of the code (support/model.py).
 
 `OJS_EXAMPLES` sets how many lives are tried (support/examples.py).
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from itertools import count, pairwise
 from typing import Any, Final
 
@@ -43,120 +44,42 @@ from ojs_core.domain.transitions import (
     retry_discarded,
 )
 from support.examples import examples
+from support.model import ENDED, HALF_HOUR_MS, LEASE, TIMES, ModelJob, Refusal
 
 T0: Final = 1_800_000_000_000
-HALF_HOUR: Final = 1_800_000
-ENDED: Final = ("completed", "cancelled", "discarded")
-RANK: Final = ("total_timeout", "timeout", "stalled", "visibility_timeout", "expired", "enqueue_ttl_expired", "go")
+FINAL: Final = "listed.x"
+"""An error after which the job's policy allows no retry."""
 
 WORKERS = st.sampled_from(["w1", "w2", None])
 LEASES = st.sampled_from([None, 2_000, 60_000, 7_200_000])
-OPTIONS = st.fixed_dictionaries(
-    {
-        "pending": st.sampled_from([False, False, False, True]),
-        "delay": st.sampled_from([None, None, 2_000]),
-        "expires": st.sampled_from([None, None, None, 4_000, 40_000]),
-        "enqueue_ttl": st.sampled_from([None, None, 3_000]),
-        "total": st.sampled_from([None, None, None, 6_000, 60_000]),
-        "timeout": st.sampled_from([None, None, 2_500]),
-        "grace": st.sampled_from([None, 1_000]),
-        "heartbeat": st.sampled_from([None, None, 4_000]),
-        "lease": st.sampled_from([None, None, 3_000]),
-        "max_attempts": st.integers(0, 3),
-        "dead_letter": st.booleans(),
-    }
+DRAFTS = st.builds(
+    ModelJob,
+    state=st.sampled_from(["available", "available", "available", "pending"]),
+    times=st.fixed_dictionaries(
+        {},
+        optional={
+            "scheduled_at": st.just(T0 + 2_000),
+            "expires_at": st.sampled_from([T0 + 4_000, T0 + 40_000]),
+        },
+    ),
+    enqueue_ttl_ms=st.sampled_from([None, None, 3_000]),
+    total_timeout_ms=st.sampled_from([None, None, None, 6_000, 60_000]),
+    timeout_ms=st.sampled_from([None, None, 2_500]),
+    grace_period_ms=st.sampled_from([None, 1_000]),
+    heartbeat_timeout_ms=st.sampled_from([None, None, 4_000]),
+    visibility_timeout_ms=st.sampled_from([None, None, 3_000]),
+    max_attempts=st.integers(0, 3),
+    on_exhaustion=st.sampled_from(["discard", "dead_letter"]),
+    final_errors=st.just(frozenset({FINAL})),
 )
 LIVENESS = st.builds(
     lambda ago, covered: (ago, covered), st.sampled_from([None, 0, 5_000, 29_999, 30_000, 90_000]), st.booleans()
 )
 
 
-class Model:
-    """The rules as a reader of the specification would write them down."""
-
-    def __init__(self, options: dict[str, Any], now: int) -> None:
-        self.options = options
-        self.now = now
-        self.state = "available"
-        self.attempt = self.spent = self.generation = self.errors = self.entries = 0
-        self.error: str | None = None
-        self.worker: str | None = None
-        self.life = now
-        self.dead = self.deleted = False
-        self.expires = None if options["expires"] is None else now + options["expires"]
-        self.scheduled = None if options["delay"] is None else now + options["delay"]
-        self.times: dict[str, int | None] = dict.fromkeys(
-            ("enqueued", "started", "completed", "cancelled", "discarded", "next", "lease_end", "beat", "lease")
-        )
-        if options["pending"]:
-            self.enter("pending")
-        elif self.scheduled is not None:
-            self.enter("scheduled")
-        else:
-            self.enter("available", enqueued=now)
-
-    def enter(self, state: str, **times: int | None) -> None:
-        self.state = state
-        self.entries += 1
-        self.times |= {"next": None, "lease_end": None, "beat": None, "lease": None} | times
-        if state in ("available", "retryable"):
-            self.worker = None
-
-    def limits(self) -> list[tuple[int, str]]:
-        o, t = self.options, self.times
-        found: list[tuple[int | None, str]] = []
-        if self.state in ENDED:
-            return []
-        if o["total"]:
-            found.append((self.life + o["total"], "total_timeout"))
-        if self.state == "active":
-            started = t["started"]
-            assert started is not None
-            found.append((started + (o["timeout"] or HALF_HOUR) + (o["grace"] or 0), "timeout"))
-            found.append((t["lease_end"], "visibility_timeout"))
-            if o["heartbeat"] and t["beat"] is not None:
-                found.append((t["beat"] + o["heartbeat"], "stalled"))
-        else:
-            found.append((self.expires, "expired"))
-            if self.state == "available" and self.attempt == 0 and o["enqueue_ttl"] and t["enqueued"] is not None:
-                found.append((t["enqueued"] + o["enqueue_ttl"], "enqueue_ttl_expired"))
-            if self.state == "scheduled":
-                found.append((self.scheduled, "go"))
-            if self.state == "retryable":
-                found.append((t["next"], "go"))
-        return sorted(((at, name) for at, name in found if at is not None), key=lambda limit: (limit[0], RANK.index(limit[1])))
-
-    def outlived(self) -> str | None:
-        if self.state == "active":
-            return None
-        return next((name for at, name in self.limits() if at <= self.now and name != "go"), None)
-
-    def check_at(self) -> int | None:
-        beat = self.times["beat"]
-        return None if self.state != "active" or self.worker is None or beat is None else beat + 30_000
-
-    def fail(self, error: str, way: str, after: int | None = None) -> None:
-        """End the run: `retry`, `now`, `final`, `drop` or `bury`."""
-        self.error, self.errors = error, self.errors + 1
-        if way in ("retry", "now") and self.spent >= max(1, self.options["max_attempts"]):
-            way = "final"
-        if way == "now":
-            self.enter("available", enqueued=self.now)
-        elif way == "retry":
-            pause = 1_000 * 2 ** (self.spent - 1) if after is None else after
-            self.enter("retryable", next=self.now + pause)
-        else:
-            self.enter("discarded", discarded=self.now, completed=self.now)
-            self.dead = way == "bury" or (way == "final" and self.options["dead_letter"])
-
-    def discard_waiting(self, error: str) -> None:
-        self.error, self.errors = error, self.errors + 1
-        self.enter("discarded", discarded=self.now, completed=None)
-
-
 class JobLife(RuleBasedStateMachine):
     job: Job
-    model: Model
+    model: ModelJob
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +93,6 @@ class JobLife(RuleBasedStateMachine):
     # Bookkeeping
 
     def moment(self) -> Moment:
-        self.model.now = self.now
         return Moment(self.now, f"op{next(self.ops)}")
 
     def store(self, transition: Transition, moment: Moment) -> None:
@@ -205,6 +127,20 @@ class JobLife(RuleBasedStateMachine):
             assert new.attempt >= before.attempt
         self.job = new
 
+    def both(self, decide: Callable[[], object], command: Callable[[Moment], Transition], *, really: bool = True) -> None:
+        """Ask both, the model and the transitions: they do the same, or refuse it alike. What isn't meant `really` is left."""
+        moment, before = self.moment(), deepcopy(self.model)
+        try:
+            decide()
+        except Refusal as refusal:
+            self.refused(refusal.code, command)
+            return
+        transition = command(moment)
+        if really:
+            self.store(transition, moment)
+        else:
+            self.model = before
+
     def refused(self, code: str, command: Callable[[Moment], object]) -> None:
         with pytest.raises(OjsError) as refusal:
             command(self.moment())
@@ -215,33 +151,34 @@ class JobLife(RuleBasedStateMachine):
 
     # Rules
 
-    @initialize(options=OPTIONS)
-    def pushed(self, options: dict[str, Any]) -> None:
-        self.model = Model(options, self.now)
+    @initialize(model=DRAFTS)
+    def pushed(self, model: ModelJob) -> None:
         draft = Job(
             id="job-1",
             type="test.job",
             args=Raw(b"[]"),
-            state=State.PENDING if options["pending"] else State.AVAILABLE,
-            scheduled_at=self.model.scheduled,
-            expires_at=self.model.expires,
-            enqueue_ttl_ms=options["enqueue_ttl"],
-            total_timeout_ms=options["total"],
-            timeout_ms=options["timeout"],
-            grace_period_ms=options["grace"],
-            heartbeat_timeout_ms=options["heartbeat"],
-            visibility_timeout_ms=options["lease"],
+            state=State(model.state),
+            scheduled_at=model.times.get("scheduled_at"),
+            expires_at=model.times.get("expires_at"),
+            enqueue_ttl_ms=model.enqueue_ttl_ms,
+            total_timeout_ms=model.total_timeout_ms,
+            timeout_ms=model.timeout_ms,
+            grace_period_ms=model.grace_period_ms,
+            heartbeat_timeout_ms=model.heartbeat_timeout_ms,
+            visibility_timeout_ms=model.visibility_timeout_ms,
             retry=Retry(
-                max_attempts=options["max_attempts"],
+                max_attempts=model.max_attempts,
                 jitter=False,
                 non_retryable_errors=("listed.*",),
-                on_exhaustion="dead_letter" if options["dead_letter"] else "discard",
+                on_exhaustion="dead_letter" if model.on_exhaustion == "dead_letter" else "discard",
             ),
         )
-        moment = self.moment()
-        self.store(push(draft, moment), moment)
+        if model.state == "available" and "scheduled_at" in model.times:
+            model.state = "scheduled"
+        self.model = model
+        self.both(lambda: model.begin(self.now), lambda moment: push(draft, moment))
 
-    @rule(ms=st.sampled_from([1, 400, 1_000, 2_000, 5_000, 31_000, HALF_HOUR]))
+    @rule(ms=st.sampled_from([1, 400, 1_000, 2_000, 5_000, 31_000, HALF_HOUR_MS]))
     def time_passes(self, ms: int) -> None:
         self.now += ms
 
@@ -253,29 +190,12 @@ class JobLife(RuleBasedStateMachine):
     @precondition(lambda self: self.in_state("pending"))
     @rule()
     def activated(self) -> None:
-        moment = self.moment()
-        self.model.enter("available", enqueued=self.now)
-        self.store(activate(self.job, moment), moment)
+        self.both(lambda: self.model.activate(self.now), lambda moment: activate(self.job, moment))
 
     @precondition(lambda self: self.in_state("available"))
     @rule(worker=WORKERS, lease=LEASES)
     def claimed(self, worker: str | None, lease: int | None) -> None:
-        moment, m = self.moment(), self.model
-        if m.outlived():
-            self.refused("conflict", lambda moment: claim(self.job, worker, lease, moment))
-            return
-        m.attempt, m.spent, m.worker = m.attempt + 1, m.spent + 1, worker
-        length = lease or m.options["lease"] or HALF_HOUR
-        beat = self.now if worker else None
-        m.enter("active", started=self.now, lease=length, lease_end=self.now + length, beat=beat)
-        self.store(claim(self.job, worker, lease, moment), moment)
-
-    def holds(self, holder: JobHolder) -> bool:
-        m = self.model
-        named = holder.worker in (None, m.worker)
-        if m.worker is None:  # a name that held it before has to say which attempt it means
-            named = named or holder.attempt is not None or all(entry.worker != holder.worker for entry in self.job.transitions)
-        return named and holder.attempt in (None, m.attempt)
+        self.both(lambda: self.model.claim(worker, lease, self.now), lambda moment: claim(self.job, worker, lease, moment))
 
     def holder(self, worker: str | None, attempt_offset: int | None) -> JobHolder:
         return JobHolder(worker, None if attempt_offset is None else self.model.attempt + attempt_offset)
@@ -284,101 +204,61 @@ class JobLife(RuleBasedStateMachine):
     @rule(worker=WORKERS, offset=st.sampled_from([None, 0, -1]))
     def acked(self, worker: str | None, offset: int | None) -> None:
         holder = self.holder(worker, offset)
-        if not self.holds(holder):
-            self.refused("conflict", lambda moment: ack(self.job, Raw(b"1"), holder, moment))
-            return
-        moment = self.moment()
-        self.model.error = None
-        self.model.enter("completed", completed=self.now)
-        self.store(ack(self.job, Raw(b"1"), holder, moment), moment)
+        self.both(
+            lambda: self.model.ack(worker, holder.attempt, 1, self.now),
+            lambda moment: ack(self.job, Raw(b"1"), holder, moment),
+        )
 
     @precondition(lambda self: self.in_state("active"))
     @rule(
         worker=WORKERS,
         offset=st.sampled_from([None, None, 0, -1]),
-        kind=st.sampled_from(["plain", "plain", "requeue", "final", "RETRY", "DISCARD", "FAIL", "DEAD_LETTER", "listed.x"]),
+        kind=st.sampled_from(["plain", "plain", "requeue", "final", "RETRY", "DISCARD", "FAIL", "DEAD_LETTER", FINAL]),
         after=st.sampled_from([None, None, 700, 90_000]),
     )
     def nacked(self, worker: str | None, offset: int | None, kind: str, after: int | None) -> None:
-        failure = Failure(
-            message="no",
-            type=kind,
-            code=kind if kind.isupper() else "x_code",
-            retryable=kind not in ("final", "RETRY"),
-            requeue=kind == "requeue",
-            delay_ms=after,
-        )
         holder = self.holder(worker, offset)
-        if not self.holds(holder):
-            self.refused("conflict", lambda moment: nack(self.job, failure, holder, moment))
-            return
-        moment, m = self.moment(), self.model
-        if kind == "requeue":
-            m.spent -= 1
-            if after is None:
-                m.enter("available", enqueued=self.now, started=None)
-            else:
-                m.enter("retryable", next=self.now + after, started=None)
-        else:
-            ways = {"final": "final", "listed.x": "final", "DISCARD": "drop", "FAIL": "drop", "DEAD_LETTER": "bury"}
-            m.fail(kind, ways.get(kind, "retry"), after)
-        self.store(nack(self.job, failure, holder, moment), moment)
+        action = kind if kind.isupper() else None
+        retryable, requeue = kind not in ("final", "RETRY"), kind == "requeue"
+        code = action or "x_code"
+        failure = Failure(message="no", type=kind, code=code, retryable=retryable, requeue=requeue, delay_ms=after)
+        ways: dict[str, Any] = {"action": action, "retryable": retryable, "requeue": requeue, "delay_ms": after}
+        self.both(
+            lambda: self.model.nack(worker, holder.attempt, kind, self.now, **ways),
+            lambda moment: nack(self.job, failure, holder, moment),
+        )
 
     @precondition(lambda self: self.in_state("active"))
     @rule(worker=WORKERS, lease=LEASES)
     def heartbeat(self, worker: str | None, lease: int | None) -> None:
-        m, t = self.model, self.model.times
-        if None not in (worker, m.worker) and worker != m.worker:
-            self.refused("conflict", lambda moment: extend(self.job, worker, lease, moment))
+        m, moment = self.model, self.moment()
+        try:
+            needed = m.extend(worker, lease, self.now)
+        except Refusal as refusal:
+            self.refused(refusal.code, lambda moment: extend(self.job, worker, lease, moment))
             return
-        moment = self.moment()
-        assert t["lease"] is not None
-        assert t["lease_end"] is not None
-        length = lease or m.options["lease"] or t["lease"]
-        silent = self.now - t["beat"] if t["beat"] is not None else 10**12
-        needed = (
-            length != t["lease"]
-            or t["lease_end"] - self.now < length / 2
-            or (m.options["heartbeat"] is not None and silent > m.options["heartbeat"] / 2)
-        )
         transition = extend(self.job, worker, lease, moment)
         assert (transition is not None) == needed
         if transition is not None:
             assert transition.job.timer is not None
             assert transition.job.timer.op == moment.op, "the store knows its write by the timer"
-            t |= {"lease": length, "lease_end": self.now + length, "beat": self.now}
             self.store(transition, moment)
 
     @precondition(lambda self: not self.model.deleted and self.model.state not in ENDED)
     @rule(really=st.sampled_from([False, False, True]))
     def cancelled(self, *, really: bool) -> None:
-        moment = self.moment()
-        transition = cancel(self.job, moment)
-        if really:
-            self.model.enter("cancelled", cancelled=self.now)
-            self.store(transition, moment)
+        self.both(lambda: self.model.cancel(self.now), lambda moment: cancel(self.job, moment), really=really)
 
     @precondition(lambda self: self.in_state("discarded"))
     @rule(queue=st.sampled_from([None, "other"]))
     def retried(self, queue: str | None) -> None:
-        moment, m = self.moment(), self.model
-        m.attempt = m.spent = 0
-        m.generation += 1
-        m.error, m.dead, m.life = None, False, self.now
-        if m.expires is not None and m.expires <= self.now:
-            m.expires = None
-        m.enter("available", enqueued=self.now, started=None, completed=None, discarded=None)
-        self.store(retry_discarded(self.job, RetryOverride(queue=queue), moment), moment)
+        override = RetryOverride(queue=queue)
+        self.both(lambda: self.model.retry(self.now), lambda moment: retry_discarded(self.job, override, moment))
 
     @precondition(lambda self: self.in_state("discarded"))
     @rule(really=st.sampled_from([False, False, True]))
     def deleted(self, *, really: bool) -> None:
-        if not self.model.dead:
-            self.refused("not_found", lambda moment: delete(self.job, moment))
-        elif really:
-            moment = self.moment()
-            self.model.deleted, self.model.entries = True, self.model.entries + 1
-            self.store(delete(self.job, moment), moment)
+        self.both(self.model.delete, lambda moment: delete(self.job, moment), really=really)
 
     @precondition(lambda self: self.in_state("available"))
     @rule()
@@ -389,15 +269,12 @@ class JobLife(RuleBasedStateMachine):
 
     @rule()
     def fetched_too_late(self) -> None:
-        self.model.now = self.now
-        reason = None if self.model.deleted else self.model.outlived()
+        reason = None if self.model.deleted else self.model.outlived(self.now)
         assert expired(self.job, self.now) == reason
         if reason is None:
             self.refused("conflict", lambda moment: expire(self.job, moment))
             return
-        moment = self.moment()
-        self.model.discard_waiting(reason)
-        self.store(expire(self.job, moment), moment)
+        self.both(lambda: self.model.outlive(reason, self.now), lambda moment: expire(self.job, moment))
 
     @precondition(lambda self: any(timer.at <= self.now for timer in self.timers.values()))
     @rule(liveness=LIVENESS)
@@ -432,94 +309,71 @@ class JobLife(RuleBasedStateMachine):
         """Let `due` decide and check that it does what the model expects."""
         moment, m = self.moment(), self.model
         seen_at = None if worker[0] is None else self.now - worker[0]
-        real = m.limits()
-        check = m.check_at()
-        asks = bool(real) and check is not None and check <= self.now < real[0][0]
+        asks = m.asks(self.now)
         assert needs_liveness(self.job, self.now) == (m.worker if asks else None)
         if asks:
             with pytest.raises(LivenessNeededError):
                 due(self.job, moment)
         decision = due(self.job, moment, Liveness(seen_at, worker[1]) if asks else None)
-        again: int | None = None
-        if not real:
-            assert decision is None
-        elif m.state == "active" and real[0][0] <= self.now:
-            name = real[0][1]
-            m.fail(name, {"total_timeout": "drop", "visibility_timeout": "now"}.get(name, "retry"))
-        elif asks:
-            if seen_at is None:
-                again = real[0][0]
-            elif seen_at + 30_000 > self.now:
-                again = min(real[0][0], seen_at + 30_000)
-            elif worker[1]:
-                m.fail("worker_death", "now")
-            else:
-                again = min(real[0][0], self.now + 5_000)
-        elif (reason := m.outlived()) is not None:
-            m.discard_waiting(reason)
-        elif m.state != "active" and real[0][0] <= self.now:
-            m.enter("available", enqueued=self.now)
-        else:
-            again = min(real[0][0], check or real[0][0])
-        if again is not None:
-            assert again > self.now
-            if decision is None:  # the record rings before that
-                assert self.job.timer is not None
-                assert self.job.timer.every_s is not None
-                assert self.rings_at is not None
-                assert self.rings_at < again + 2_000
-            else:
-                assert isinstance(decision, Rearm)
-                assert decision.timer.at == again
-        elif decision is not None:
+        written = m.entries
+        again = m.due(self.now, seen_at, covered=worker[1])
+        if m.entries > written:
             assert isinstance(decision, Transition)
             self.store(decision, moment)
+        elif again is None:
+            assert decision is None
+        elif decision is None:  # the record rings before that
+            assert self.job.timer is not None
+            assert self.job.timer.every_s is not None
+            assert self.rings_at is not None
+            assert self.rings_at < again + 2_000
+        else:
+            assert again > self.now
+            assert isinstance(decision, Rearm)
+            assert decision.timer.at == again
         return decision
 
     @rule()
     def whatever_the_state_forbids_is_refused(self) -> None:
-        m, job, anyone = self.model, self.job, JobHolder()
-        commands: dict[str, Callable[[Moment], object]] = {
-            "pending": lambda moment: activate(job, moment),
-            "available": lambda moment: (reissue if m.attempt % 2 else _claim)(job, moment),
-            "active": lambda moment: (_ack if m.attempt % 2 else _nack)(job, anyone, moment),
-            "discarded": lambda moment: retry_discarded(job, RetryOverride(), moment),
+        m, now = self.model, self.now
+        anyone, override = JobHolder(), RetryOverride()
+        asked: dict[str, tuple[Callable[[], object], Callable[[Moment], Transition]]] = {
+            "pending": (lambda: m.activate(now), lambda moment: activate(self.job, moment)),
+            "available": (lambda: m.claim("w1", None, now), lambda moment: claim(self.job, "w1", None, moment)),
+            "active": (lambda: m.ack(None, None, 1, now), lambda moment: ack(self.job, Raw(b"1"), anyone, moment)),
+            "discarded": (lambda: m.retry(now), lambda moment: retry_discarded(self.job, override, moment)),
         }
-        for state, command in commands.items():
-            if m.deleted or m.state != state:
-                self.refused("not_found" if m.deleted else "conflict", command)
+        for state, both in asked.items():
+            if not self.in_state(state):
+                self.both(*both)
+        if not self.in_state("active"):
+            failure = Failure(message="no")
+            self.both(lambda: m.nack(None, None, "x", now), lambda moment: nack(self.job, failure, anyone, moment))
         if m.deleted or m.state in ENDED:
-            self.refused("not_found" if m.deleted else "conflict", lambda moment: cancel(job, moment))
+            self.both(lambda: m.cancel(now), lambda moment: cancel(self.job, moment))
+        if not self.in_state("available"):
+            self.refused("not_found" if m.deleted else "conflict", lambda moment: reissue(self.job, moment))
 
     # Invariants
 
     @invariant()
     def the_record_agrees_with_the_model(self) -> None:
         job, m = self.job, self.model
-        assert job.state == m.state
         assert job.deleted == m.deleted
         if job.deleted:
             return
-        assert (job.attempt, job.attempt - job.uncharged, job.generation) == (m.attempt, m.spent, m.generation)
-        assert (job.dead_letter, job.expires_at) == (m.dead, m.expires)
+        assert job.state == m.state
+        assert (job.attempt, job.uncharged, job.generation) == (m.attempt, m.uncharged, m.generation)
+        assert job.dead_letter == m.dead
         assert (job.error.type if job.error else None) == m.error
-        assert len(job.errors) == min(25, m.errors)
-        assert job.worker == (m.worker if m.state in ("active", "completed", "cancelled", "discarded") else None)
-        assert {
-            "enqueued": job.enqueued_at,
-            "started": job.started_at,
-            "completed": job.completed_at,
-            "cancelled": job.cancelled_at,
-            "discarded": job.discarded_at,
-            "next": job.next_attempt_at,
-            "lease_end": job.visible_until,
-            "beat": job.beat_at,
-            "lease": job.lease_ms,
-        } == m.times
+        assert [(error.type, error.attempt, error.generation) for error in job.errors] == m.errors[-25:]
+        assert job.worker == m.worker
+        kept = {name: getattr(job, name) for name in (*TIMES, *LEASE)}
+        assert {name: at for name, at in kept.items() if at is not None} == m.times
 
     @invariant()
     def one_timer_lives_while_there_is_a_deadline(self) -> None:
-        limits = [] if self.model.deleted else self.model.limits()
+        limits = self.model.limits()
         if not limits:
             assert self.timers == {}
             assert self.job.timer is None
@@ -553,18 +407,6 @@ class JobLife(RuleBasedStateMachine):
     def the_record_survives_its_json(self) -> None:
         encoded = msgspec.json.encode(self.job)
         assert msgspec.json.encode(msgspec.json.decode(encoded, type=Job)) == encoded
-
-
-def _claim(job: Job, moment: Moment) -> Transition:
-    return claim(job, "w1", None, moment)
-
-
-def _ack(job: Job, holder: JobHolder, moment: Moment) -> Transition:
-    return ack(job, Raw(b"1"), holder, moment)
-
-
-def _nack(job: Job, holder: JobHolder, moment: Moment) -> Transition:
-    return nack(job, Failure(message="no"), holder, moment)
 
 
 TestJobLife = pytest.mark.timeout(600)(JobLife.TestCase)

@@ -12,6 +12,7 @@ from ojs_core.domain.job import EMPTY_OBJECT, NOTHING, TERMINAL, Job, Membership
 from ojs_core.domain.transitions import (
     Failure,
     RetryOverride,
+    Transition,
     activate,
     cancel,
     claim,
@@ -21,6 +22,7 @@ from ojs_core.domain.transitions import (
     prune,
     reissue,
     reprioritise,
+    retry_by_hand,
     retry_discarded,
     retry_now,
     retry_one,
@@ -243,6 +245,19 @@ def test_the_wait_for_a_retry_can_be_ended() -> None:
     assert found.job.attempt == before.attempt
     with pytest.raises(OjsError):
         retry_now(available(), at())
+
+
+@pytest.mark.parametrize("act", [retry_by_hand, retry_one])
+def test_a_retry_by_hand_ends_a_wait_and_begins_a_new_life_after_the_last_attempt(act: Callable[..., Transition]) -> None:
+    waits, ended = act(retryable(), at()).job, act(discarded(), at()).job
+    assert [(job.state, job.attempt, job.generation) for job in (waits, ended)] == [
+        (State.AVAILABLE, 1, 0),
+        (State.AVAILABLE, 0, 1),
+    ]
+    for job in (available(), active(), completed()):
+        with pytest.raises(OjsError) as refused:
+            act(job, at())
+        assert refused.value.code == "conflict"
 
 
 def test_an_operator_gives_a_cancelled_job_a_new_life() -> None:

@@ -5,6 +5,7 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import State, Timer
 from ojs_core.domain.transitions import activate, push
+from ojs_core.domain.transitions.push import push_discarded
 from unit.domain.transitions.samples import SAMPLES, SECOND, T0, at, draft, pending
 
 
@@ -65,3 +66,15 @@ def test_only_a_pending_job_is_activated(state: State) -> None:
         activate(SAMPLES[state](), at())
     assert refusal.value.code == "conflict"
     assert refusal.value.details["current_state"] == state
+
+
+def test_a_step_that_may_not_be_pushed_is_created_with_its_end() -> None:
+    problem = OjsError("queue_full", "the queue is full")
+    transition = push_discarded(draft(unique_key="k"), problem, at())
+    job = transition.job
+    assert (job.state, job.created_at, job.discarded_at) == (State.DISCARDED, T0, T0)
+    assert (job.unique_key, job.dead_letter, job.token, transition.token) == (None, False, None, False)
+    assert job.error is not None
+    assert (job.error.code, job.error.message, job.error.retryable) == ("queue_full", "the queue is full", False)
+    assert [(entry.event, entry.reason) for entry in job.transitions] == [("dropped", "queue_full")]
+    assert transition.ttl_s is not None

@@ -4,6 +4,7 @@ import pytest
 
 from ojs_core.domain.job import Timer
 from ojs_core.domain.transitions import Liveness, Rearm, cancel, due, extend
+from ojs_core.domain.transitions.rings import may_have_message
 from unit.domain.transitions.samples import SECOND, T0, active, at, available, scheduled
 
 ALIVE = Liveness(T0 + 30 * SECOND, covered=True)
@@ -60,3 +61,12 @@ def test_a_message_that_may_have_been_set_goes_with_the_job(lease_s: int, ends_s
     job = active(None, lease_s * SECOND)
     assert job.timer is not None
     assert cancel(job, at(ends_s * SECOND)).cancel == (job.timer.op if purges else None)
+
+
+@pytest.mark.parametrize(
+    ("every_s", "ahead_ms", "stored"), [(None, 90_000, True), (60, 60_000, True), (60, 60_001, False), (31, 1, False)]
+)
+def test_a_message_beside_a_record_may_be_stored_as_long_as_a_ring_is_too_early(
+    every_s: int | None, ahead_ms: int, stored: bool
+) -> None:
+    assert may_have_message(Timer("op", T0 + ahead_ms, "reaper", every_s), T0) is stored

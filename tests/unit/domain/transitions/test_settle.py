@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import NOTHING, Job, State, Timer
+from ojs_core.domain.job import NOTHING, Job, Membership, State, Timer
 from ojs_core.domain.transitions import (
     Failure,
     JobHolder,
@@ -25,7 +25,7 @@ from ojs_core.domain.transitions import (
     reissue,
     reprioritise,
 )
-from ojs_core.domain.transitions.retention import retention_s
+from ojs_core.domain.transitions.retention import result_expires_at, retention_s
 from unit.domain.transitions.samples import (
     ANYONE,
     SECOND,
@@ -172,3 +172,40 @@ def test_a_refusal_leaves_the_document_alone() -> None:
     job = active("w1")
     assert ack(job, Raw(b"1"), JobHolder("w1", 1), at()).job is not job
     assert (job.state, job.result) == (State.ACTIVE, NOTHING)
+
+
+# What a commit hints at beside the timer and the token
+
+
+def member(*, opens: bool) -> Membership:
+    return Membership(id="wf", node=1, kind="chain", step="s", index=0, size=2, opens=opens)
+
+
+def test_a_workflow_hears_of_the_start_of_a_step_that_opens_it_and_of_each_end() -> None:
+    opening = available(workflow=member(opens=True))
+    first = claim(opening, "w1", None, at())
+    assert (first.step, ack(first.job, NOTHING, ANYONE, at()).step) == ("started", "ended")
+    later = claim(available(workflow=member(opens=False)), "w1", None, at())
+    assert (later.step, cancel(later.job, at()).step) == (None, "ended")
+
+
+def test_nobody_hears_of_a_job_without_a_workflow_nor_of_a_second_attempt() -> None:
+    started = claim(available(), "w1", None, at())
+    assert (started.step, ack(started.job, NOTHING, ANYONE, at()).step) == (None, None)
+    first = claim(available(workflow=member(opens=True)), "w1", None, at())
+    again = nack(first.job, Failure(message="not now", requeue=True), ANYONE, at())
+    assert (again.step, claim(again.job, "w1", None, at()).step) == (None, None)
+
+
+def test_whoever_leaves_an_attempt_gives_its_permits_back() -> None:
+    job = replace(active(), permits=("queue:a", "key:b"))
+    for end in (ack(job, NOTHING, ANYONE, at()), nack(job, Failure(message="no"), ANYONE, at()), cancel(job, at())):
+        assert (end.job.permits, end.releases, end.claim) == ((), job.permits, job.transitions[-1].op)
+    assert ack(active(), NOTHING, ANYONE, at()).claim is None
+
+
+@pytest.mark.parametrize(("ttl_s", "expires_at"), [(7, T0 + 7 * SECOND), (-1, None), (None, T0 + 7 * DAY_S * SECOND)])
+def test_a_result_leaves_to_the_millisecond_when_it_should(ttl_s: int | None, expires_at: int | None) -> None:
+    job = replace(completed(), result_stored_at=T0, result_ttl_s=ttl_s)
+    assert result_expires_at(job) == expires_at
+    assert result_expires_at(replace(job, result_stored_at=None)) is None
