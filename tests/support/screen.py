@@ -30,11 +30,12 @@ class Screen:
 
     @classmethod
     async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280, height: int = 900) -> Screen:
-        """A tab that notes what goes wrong in it."""
+        """A tab that notes what goes wrong in it; nobody is signed in."""
         page = await browser.page()
         screen = cls(page, url)
         await page.command("Page.enable", {})
         await page.note()
+        await page.command("Network.clearBrowserCookies", {})
         # Of the tabs of a window one is seen, and pages that nobody looks at ask nothing.
         await page.command("Emulation.setFocusEmulationEnabled", {"enabled": True})
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
