@@ -67,6 +67,11 @@ faults *arguments:
 pictures:
     script/pictures
 
+# Rehearse what operators may have to do one day: back up under load, destroy everything, restore
+[group('check')]
+drills *arguments:
+    script/drills "$@"
+
 # Everything that has to pass before a change goes in
 [group('check')]
 ci:
