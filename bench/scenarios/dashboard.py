@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
+from urllib.parse import quote
 
 from bench.client import exchange
 from bench.disk import read_once
@@ -110,7 +111,7 @@ async def _turns(bench: Bench, page: Page) -> list[float]:
     """From a click on `Next page` until its rows are seen."""
     took: list[float] = []
     for line in _FILTERS:
-        await _shown(bench, page, f"/jobs?q={line.replace(' ', '%20')}")
+        await _shown(bench, page, f"/jobs?q={quote(line, safe=':.*')}")
         for _ in range(_PAGES):
             ms = await page.run(_NEXT)
             if ms is None:
