@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -113,3 +114,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A system that asks for keys, for the tests of a module."""
     with Guarded.started(tmp_path_factory.mktemp("guarded")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of a module's tests that hypothesis calls, which are no coroutines."""
+    with asyncio.Runner() as runner:
+        yield runner

@@ -188,6 +188,46 @@ async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guar
     assert [await ask(path, mine) for path in ("heartbeat", "deregister")] == [200, 200]
 
 
+@pytest.mark.parametrize("victim", [{}, {"queues": ["mail.*"]}])
+async def test_a_narrowed_key_takes_no_job_from_anothers_worker_that_has_only_fetched(
+    guarded: Guarded, victim: dict[str, list[str]]
+) -> None:
+    """Such a worker has no record that would name its key."""
+    worker, queue = uuid.uuid4().hex, f"mail.{uuid.uuid4().hex[:8]}"
+    thief = (await guarded.made("thief", "worker", queues=["shop.*"]))["token"]
+    token = (await guarded.made("victim", "custom", permissions=["enqueue", "work", "read"], **victim))["token"]
+
+    async def ask(path: str, of: str, **body: Any) -> Any:
+        status, answer, _ = await guarded.ask("POST", path, body, token=of)
+        assert status in {200, 201}, answer
+        return answer
+
+    pushed = (await ask("/jobs", token, type="a.b", args=[], options={"queue": queue}))["job"]["id"]
+    [found] = (await ask("/workers/fetch", token, queues=[queue], worker_id=worker, wait_ms=5_000))["jobs"]
+    assert found["id"] == pushed
+    mark = (await ask("/workers/register", thief, worker_id=worker))["mark"]
+    beat = await ask("/workers/heartbeat", thief, worker_id=worker, active_jobs=[pushed])
+    assert not beat["jobs_extended"]
+    complete = {"since": mark, "until": beat["mark"]}
+    await ask("/workers/heartbeat", thief, worker_id=worker, active_jobs=[], complete=complete)
+    await ask("/workers/deregister", thief, worker_id=worker)
+    status, answer, _ = await guarded.ask("GET", f"/jobs/{pushed}", token=token)
+    assert (status, answer["job"]["state"]) == (200, "active")
+    assert (await ask("/workers/ack", token, job_id=pushed, worker_id=worker, attempt=1))["state"] == "completed"
+
+
+async def test_a_worker_goes_on_with_the_key_that_its_own_was_rotated_to(guarded: Guarded) -> None:
+    worker = uuid.uuid4().hex
+    made = await guarded.made("rotating", "worker", queues=["shop.*"])
+    _, rotated, _ = await guarded.ask("POST", f"/admin/keys/{made['key']['id']}/rotate", {}, token=guarded.tokens["admin"])
+
+    async def ask(path: str, token: str) -> int:
+        return (await guarded.ask("POST", f"/workers/{path}", {"worker_id": worker}, token=token))[0]
+
+    assert await ask("register", made["token"]) == 200
+    assert [await ask(path, rotated["token"]) for path in ("heartbeat", "deregister")] == [200, 200]
+
+
 async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:
     token = (await guarded.made("unique", "producer", queues=["shop.*"]))["token"]
 

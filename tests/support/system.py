@@ -64,12 +64,13 @@ def send(
     late = time.monotonic() + seconds
     while True:
         answer = _sent(method, url, body, seconds, headers or {})
-        if method != "GET" or not _is_behind(answer) or time.monotonic() > late:
+        if method != "GET" or not is_behind(answer) or time.monotonic() > late:
             return answer
         time.sleep(_AGAIN_S)
 
 
-def _is_behind(answer: Answer) -> bool:
+def is_behind(answer: Answer) -> bool:
+    """Whether what was asked for can't be told yet."""
     return answer.status == 503 and answer.body is not None and answer.body.get("error", {}).get("message") in _BEHIND
 
 
@@ -321,14 +322,14 @@ class Processes:
 
     @classmethod
     @contextmanager
-    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str) -> Iterator[list[str]]:
-        """Two processes of every service, ready; yields the addresses of the two gateways."""
+    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str, gateway: Sequence[str] = ()) -> Iterator[list[str]]:
+        """Two processes of every service, ready; yields the addresses of the two gateways. `gateway` is for these alone."""
         started = cls(folder, nats_url)
         try:
             for entry in SERVICES:
                 for number in (1, 2):
-                    own = ("--projector-data", str(folder / f"index-{number}")) if entry.kind == "projector" else ()
-                    started.start(entry.name, *own, *arguments)
+                    own = {"projector": ("--projector-data", str(folder / f"index-{number}")), "gateway": gateway}
+                    started.start(entry.name, *own.get(entry.kind, ()), *arguments)
             ready = [command.ready() for command in started.commands]
             yield [str(line["url"]) for line in ready if line["service"] == "gateway"]
         finally:

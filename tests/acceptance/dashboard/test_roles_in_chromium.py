@@ -154,7 +154,7 @@ async def test_a_narrowed_key_sees_its_queues_alone_and_is_told_what_it_may_not(
     screen: OpenScreen, guarded: Guarded, there: Stage
 ) -> None:
     del there
-    tab = await screen(guarded.url, known=(*SIGNED_OUT, "status of 403"))
+    tab = await screen(guarded.url, known=(*SIGNED_OUT, "status of 403", "status of 404"))
     await tab.go("/jobs")
     await signed_in(tab, guarded, "operator", queues=["images"])
     await tab.shows("1 job", "images")

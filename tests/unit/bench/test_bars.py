@@ -9,6 +9,7 @@ from bench.scenarios.blocked import VARIANTS as BLOCKED
 from bench.scenarios.dashboard import VARIANTS as DASHBOARD
 from bench.scenarios.events import RATE as RELAYED
 from bench.scenarios.index import REBUILT
+from bench.scenarios.keys import KEYED
 from bench.scenarios.lists import VARIANTS as LISTS
 from unit.bench.results import enqueue
 
@@ -55,5 +56,6 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "lists": set(LISTS),
         "blocked": set(BLOCKED),
         "dashboard": set(DASHBOARD),
+        "keys": set(KEYED),
     }
     assert all(bar.variant in variants[bar.scenario] for bar in BARS)
