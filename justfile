@@ -62,6 +62,11 @@ cost *arguments:
 faults *arguments:
     script/faults "$@"
 
+# Make the pictures of the documents anew, in a browser
+[group('maintain')]
+pictures:
+    script/pictures
+
 # Rehearse what operators may have to do one day: back up, destroy everything, restore, upgrade and go back
 [group('check')]
 drills *arguments:
