@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -29,7 +27,7 @@ def earlier(commit: str, folder: Path) -> Sequence[str]:
         raise NoSuchVersion(
             f"it needs commit {commit[:7]}, which this checkout doesn't have: {archive.stderr.decode().strip()}"
         )
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     path = os.pathsep.join(str(folder / source) for source in _SOURCES)
     return "/usr/bin/env", f"PYTHONPATH={path}", sys.executable, "-m", "ojs_command"
