@@ -45,6 +45,8 @@ def printed(*arguments: str) -> str:
 def edge(tmp_path: Path) -> Iterator[Edge]:
     port = free_port()
     hub = printed("--leaf-port", str(port), "--store", str(tmp_path / "store"), "--sync", "2m")
+    # Else the leaf hears of the hub's own address, and connects past the link.
+    hub = hub.replace("leafnodes {", "leafnodes {\n  no_advertise: true")
     with Network() as network, configured(tmp_path / "hub", hub) as at_hub:
         link = network.link(port)
         leaf = printed("--leaf", f"nats-leaf://127.0.0.1:{link.port}")
