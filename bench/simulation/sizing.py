@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
-from ojs_command.server_conf import FILE_GB
 
 from bench.report import number, table
 from bench.simulation.costs import COSTS, Costs, work
+from ojs_command.server_conf import FILE_GB
 
 USED: Final = 0.6
 """The part of a core, or of a stream, that a sizing fills: the rest is for bursts and what else goes on."""
