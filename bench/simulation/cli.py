@@ -10,7 +10,7 @@ from bench.report import number, table
 from bench.simulation.costs import COSTS, costs_table
 from bench.simulation.fleet import Fleet, around, search
 from bench.simulation.outcome import MOST_SHARDS, Outcome, Scenario, outcome, smallest
-from bench.simulation.shards import LAYOUTS
+from bench.simulation.shards import LAYOUTS, lanes, zipf
 from bench.simulation.sizing import EXAMPLES, Load, sizing_table
 
 _Number = TypeVar("_Number", int, float)
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     elif options.size is not None:
         print(sizing_table([_load(options)]))
     else:
-        print("\n\n".join([_by_shards(options), _smallest(options), _around(options), _searched(options)]))
+        print("\n\n".join([part(options) for part in (_by_shards, _smallest, _asked, _around, _searched)]))
     return 0
 
 
@@ -144,9 +144,33 @@ def _smallest(options: argparse.Namespace) -> str:
     return table(["layout, smallest N that is enough", "skew", "N", *_OUTCOME], rows)
 
 
+def _asked(options: argparse.Namespace) -> str:
+    rows = []
+    for layout in LAYOUTS:
+        for scenario in _scenarios(options):
+            shards = smallest(scenario, layout).shards
+            spread = [lanes(layout, share, shards, scenario.lane) for share in zipf(scenario.queues, scenario.skew)]
+            nothing = max(spread) * COSTS.empty_pull.value / scenario.speed
+            consumers = sum(spread) / shards / COSTS.busy_queues.value
+            more = sum(one > 1 for one in spread)
+            rows.append(
+                [
+                    layout,
+                    number(scenario.skew),
+                    str(shards),
+                    number(more),
+                    str(max(spread)),
+                    number(nothing),
+                    f"{consumers:.0%}",
+                ]
+            )
+    header = ["layout", "skew", "N", "queues in several streams", "streams of the largest", "a look that finds nothing, µs"]
+    return table([*header, "consumers of the limit"], rows)
+
+
 def _around(options: argparse.Namespace) -> str:
     [scenario, *_] = _scenarios(options)
-    shards = smallest(scenario, "split").shards
+    shards = smallest(scenario, "lanes").shards
     listeners = sorted({min(one, options.gateways) for one in (4, 16, 100, options.gateways)})
     found = [
         around(
@@ -164,7 +188,7 @@ def _around(options: argparse.Namespace) -> str:
     rows = [
         ["connections of each nats-server", *(number(one.connections_a_server) for one in found)],
         ["consumers for settings", *(number(one.watch_consumers) for one in found)],
-        ["of the stream's limit", *(f"{one.watch_limit:.0%}" for one in found)],
+        ["more than the stream takes", *("**yes**" if one.too_many_watches else "no" for one in found)],
         ["their memory, MiB", *(number(one.watch_memory_mib) for one in found)],
         ["their pulls, cores of nats-servers", *(number(one.watch_cores) for one in found)],
         ["a changed setting, CPU ms of nats-servers", *(number(one.change_ms) for one in found)],
@@ -178,10 +202,10 @@ def _around(options: argparse.Namespace) -> str:
 
 def _searched(options: argparse.Namespace) -> str:
     rows = []
-    for lanes in options.shards:
-        found = search(options.backlog, lanes, COSTS, options.speed)
+    for streams in options.shards:
+        found = search(options.backlog, streams, COSTS, options.speed)
         rows.append(
-            [str(lanes), number(found.rounds), number(found.seconds), number(found.nats_cores), number(found.projector_cores)]
+            [str(streams), number(found.rounds), number(found.seconds), number(found.nats_cores), number(found.projector_cores)]
         )
     header = [
         f"streams that hold a queue of {options.backlog:,}",

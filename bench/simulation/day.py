@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 DAY_S: Final = 86_400
@@ -30,7 +31,8 @@ class Followed(NamedTuple):
         return self.left[1] <= self.left[0] + 1
 
 
-def curve(peak: float) -> list[float]:
+@cache
+def curve(peak: float) -> tuple[float, ...]:
     """Return the rate of each minute as a multiple of the day's mean: one wave, whose highest is `peak` times the mean.
 
     Raises ValueError for a peak below 1, or above what a wave of minutes can have.
@@ -41,7 +43,7 @@ def curve(peak: float) -> list[float]:
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if max(_wave(middle)) < peak else (low, middle)
-    return _wave(low)
+    return tuple(_wave(low))
 
 
 def _wave(sharpness: float) -> list[float]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from bench.simulation.costs import COSTS, Costs
 
-_HOME_SERVICES = 4
+_HOME_SERVICES: Final = 4
 """Watches that scheduler, reaper, coordinator and projector have of settings, one each at least."""
-_BEAT_S = 5.0
-_PULL_S = 1.0
+_BEAT_S: Final = 5.0
+"""How often a process says that it is there."""
+_PULL_S: Final = 1.0
 """How often a watch asks: `ojs_core.jetstream.watch`."""
-ROUND_S = 10.0
+ROUND_S: Final = 10.0
 """How often the safety net looks."""
 
 
@@ -34,7 +35,7 @@ class Around(NamedTuple):
 
     connections_a_server: int
     watch_consumers: int
-    watch_limit: float
+    too_many_watches: bool
     watch_memory_mib: float
     watch_cores: float
     change_ms: float
@@ -57,7 +58,7 @@ def around(fleet: Fleet, costs: Costs = COSTS) -> Around:
     return Around(
         connections_a_server=math.ceil(processes * costs.connections.value / fleet.servers),
         watch_consumers=consumers,
-        watch_limit=consumers / costs.service_consumers.value,
+        too_many_watches=consumers > costs.service_consumers.value,
         watch_memory_mib=consumers * costs.consumer_memory.value / 1024,
         watch_cores=consumers / _PULL_S * costs.empty_pull.value / 1e6 / fleet.speed,
         change_ms=fleet.gateways * costs.heard_nats.value / 1e3 / fleet.speed,

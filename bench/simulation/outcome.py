@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from bench.simulation.costs import COSTS, Costs, work
+from bench.simulation.costs import COSTS, work
 from bench.simulation.day import DAY_S, Followed, curve, follow
 from bench.simulation.shards import Layout, shares, zipf
 from bench.simulation.sizing import USED
 
 MOST_SHARDS: Final = 1_024
+LANE_USED: Final = 0.2
+"""The part of a stream's writes that one lane of a queue fills at the peak: several find room in a stream."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
@@ -39,6 +42,11 @@ class Scenario(Struct, frozen=True, kw_only=True):
         """Writes a second of one stream."""
         return (COSTS.writes_alone if self.replicas == 1 else COSTS.writes_cluster).value
 
+    @property
+    def lane(self) -> float:
+        """The share of all jobs that one lane of a queue takes."""
+        return LANE_USED * self.stream_writes / (self.per_second * self.peak * COSTS.ready_writes.value)
+
 
 class Outcome(NamedTuple):
     """The busiest shard of a layout: the parts of a stream's writes that it uses at the peak, and how its projector gets on."""
@@ -55,18 +63,19 @@ class Outcome(NamedTuple):
         return not self.too_much
 
 
-def outcome(scenario: Scenario, layout: Layout, shards: int, costs: Costs = COSTS) -> Outcome:
+@cache
+def outcome(scenario: Scenario, layout: Layout, shards: int) -> Outcome:
     """Return how so many shards carry the load, where the hash put the queues worst."""
     queues = zipf(scenario.queues, scenario.skew)
-    tries = [shares(layout, queues, shards, seed) for seed in range(scenario.seeds)]
+    tries = [shares(layout, queues, shards, seed, scenario.lane) for seed in range(scenario.seeds)]
     records = max(max(one.records) for one in tries)
     tokens = max(max(one.tokens) for one in tries)
     peak = scenario.per_second * scenario.peak
-    records_used = peak * records * costs.record_writes.value / scenario.stream_writes
-    tokens_used = peak * tokens * costs.ready_writes.value / scenario.stream_writes
+    records_used = peak * records * COSTS.record_writes.value / scenario.stream_writes
+    tokens_used = peak * tokens * COSTS.ready_writes.value / scenario.stream_writes
     day = [scenario.per_second * records * part for part in curve(scenario.peak)]
-    _, stored = follow(day, scenario.stream_writes / costs.record_writes.value)
-    projector, _ = follow(stored, scenario.speed * 1e6 / work(costs, batched=scenario.batched).projector)
+    _, stored = follow(day, scenario.stream_writes / COSTS.record_writes.value)
+    projector, _ = follow(stored, scenario.speed * 1e6 / work(COSTS, batched=scenario.batched).projector)
     return Outcome(
         layout,
         shards,

@@ -46,6 +46,7 @@ class Need(NamedTuple):
     stored: float
     nats_disk_gb: float
     index_gb: float
+    rebuilt_min: float
     nats_memory_gb: float
     services_memory_gb: float
     connections: int
@@ -74,6 +75,7 @@ def need(load: Load, costs: Costs = COSTS) -> Need:
         stored=stored,
         nats_disk_gb=disk_gb,
         index_gb=stored * (costs.index.value + load.body_kb) / 1e6,
+        rebuilt_min=stored / costs.rebuilt.value / 60,
         nats_memory_gb=(costs.nats_memory.value * _KIB + stored * costs.nats_job_memory.value) / 1e6,
         services_memory_gb=services_mib / _KIB,
         connections=round((gateways + _SERVICES + 1) * costs.connections.value),
@@ -100,6 +102,7 @@ def sizing_table(loads: Sequence[Load], costs: Costs = COSTS) -> str:
         ("jobs stored", [number(round(one.stored)) for one in needs]),
         ("nats-server's files, GB", [number(one.nats_disk_gb) for one in needs]),
         ("a projector's index, GB", [number(one.index_gb) for one in needs]),
+        ("that index built anew, minutes", [number(one.rebuilt_min) for one in needs]),
         ("nats-server's memory, GB", [number(one.nats_memory_gb) for one in needs]),
         ("memory of all services, GB", [number(one.services_memory_gb) for one in needs]),
         ("connections to NATS", [number(one.connections) for one in needs]),
@@ -109,5 +112,9 @@ def sizing_table(loads: Sequence[Load], costs: Costs = COSTS) -> str:
     return table(header, [[name, *cells] for name, cells in rows])
 
 
-EXAMPLES: Final = (Load(per_second=10), Load(per_second=1_000), Load(per_second=10_000, kept_h=1, batched=True))
+EXAMPLES: Final = (
+    Load(per_second=10, kept_h=7 * 24),
+    Load(per_second=1_000, kept_h=6),
+    Load(per_second=10_000, kept_h=1, batched=True),
+)
 """The examples of docs/sizing.md."""
