@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.cli import main
-from bench.simulation.costs import COSTS, costs_table, work
+from bench.simulation.costs import COSTS, Work, costs_table, work
 from bench.simulation.day import curve, follow
 from bench.simulation.fleet import Fleet, around, search
 from bench.simulation.outcome import Scenario, outcome, smallest
@@ -38,7 +38,7 @@ def test_what_a_thousand_jobs_a_second_take() -> None:
 
 def test_batches_spare_the_gateway_and_not_the_projector() -> None:
     single, batched = work(COSTS, batched=False), work(COSTS, batched=True)
-    assert batched == (154 + 189 + 146, 100 + 224 + 360, 119 + 136 + 153)
+    assert batched == Work(154 + 189 + 146, 100 + 224 + 360, 119 + 136 + 153)
     assert batched.gateway < single.gateway
     assert batched.projector > single.projector
 
