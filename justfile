@@ -62,6 +62,11 @@ cost *arguments:
 faults *arguments:
     script/faults "$@"
 
+# Rehearse what operators may have to do one day: back up under load, destroy everything, restore
+[group('check')]
+drills *arguments:
+    script/drills "$@"
+
 # Everything that has to pass before a change goes in
 [group('check')]
 ci:

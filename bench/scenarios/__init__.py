@@ -20,6 +20,7 @@ from bench.scenarios import (
     growth,
     idle,
     index,
+    keys,
     limits,
     lists,
     mixed,
@@ -65,6 +66,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "limits": Scenario(
         "jobs through a store, with limits and without; CPU and messages of this process per job", limits.run, needs_nats=True
     ),
+    "keys": Scenario("requests at the door, with keys and without, in this process; CPU of one request", keys.run),
     "blocked": Scenario(
         "jobs behind many that wait for a permit of their key; latency is from the push to the fetch's answer", blocked.run
     ),

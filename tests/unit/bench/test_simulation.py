@@ -121,6 +121,14 @@ def test_what_is_too_much_is_named() -> None:
     assert outcome(slow, "split", 2).too_much == ()
 
 
+def test_the_worst_placement_counts() -> None:
+    many = Scenario(seeds=5)
+    tokens = [max(shares("split", zipf(1_000, 1), 8, seed, many.lane).tokens) for seed in range(5)]
+    assert len(set(tokens)) > 1
+    peak = many.per_second * many.peak * COSTS.ready_writes.value / many.stream_writes
+    assert outcome(many, "split", 8).tokens_used == pytest.approx(max(tokens) * peak)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_small_load_needs_one_stream(layout: Layout) -> None:
     assert smallest(SMALL, layout).shards == 1
