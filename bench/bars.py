@@ -41,6 +41,9 @@ BARS: Final = (
     Bar("lists", "built from nothing", "jobs/s", 20_000, at_least=True),
     *(Bar("lists", variant, "max ms", 100, at_least=False) for variant in ("one filter", "two filters", "from end to end")),
     *(Bar("lists", variant, "p99 ms", 100, at_least=False) for variant in ("counts", "while jobs move")),
+    Bar("dashboard", "first paint", "p50 ms", 300, at_least=False),
+    Bar("dashboard", "page of jobs", "p50 ms", 100, at_least=False),
+    *(Bar("dashboard", variant, "p99 ms", 500, at_least=False) for variant in ("event on its page", "job in the list")),
 )
 
 

@@ -11,6 +11,7 @@ from bench.scenarios import (
     batch,
     blocked,
     crons,
+    dashboard,
     delays,
     dispatch,
     drain,
@@ -80,5 +81,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "lists": Scenario(
         "lists and counts of many jobs by every filter and order; latency is that of a request", lists.run, needs_nats=True
+    ),
+    "dashboard": Scenario(
+        "the dashboard over many jobs, in Chromium; latency is until it is seen", dashboard.run, needs_nats=True
     ),
 }

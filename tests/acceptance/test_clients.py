@@ -23,6 +23,7 @@ import pytest
 from ojs_core.base.times import parse_timestamp
 from support.event_streams import Stream
 from support.guarded import API, Guarded
+from support.system import Answer
 
 FILES = sorted((Path(__file__).parents[1] / "fixtures" / "clients").glob("*.json"))
 SESSIONS: dict[str, Any] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
@@ -81,9 +82,9 @@ def nulls(value: Any, path: str = "") -> list[str]:
     return [path] if value is None else []
 
 
-def complaints(
-    call: Mapping[str, Any], answer: aiohttp.ClientResponse, body: Any, session: Mapping[str, Any], kept: Any
-) -> list[str]:
+def complaints(call: Mapping[str, Any], answer: Answer, session: Mapping[str, Any], kept: Any) -> list[str]:
+    """What a client doesn't find in an answer; its headers are found by any case of their names."""
+    body = answer.body
     found = [] if answer.status == call["status"] else [f"status {answer.status}, not {call['status']}: {body}"]
     for name, pattern in (session["answers"] if "streams" not in call else STREAMED).items():
         if not fnmatchcase(answer.headers.get(name, ""), pattern):
@@ -117,7 +118,8 @@ async def replay(http: aiohttp.ClientSession, name: str, more: Headers = lambda 
                 received = {frame["event"].replace(".", "_"): json.loads(frame["data"]) for frame in frames}
             else:
                 received = await answer.json(content_type=None)
-            assert complaints(call, answer, received, session, kept) == [], f"{session['client']} {call['does']}"
+            found = complaints(call, Answer(answer.status, received, answer.headers), session, kept)
+            assert found == [], f"{session['client']} {call['does']}"
         kept |= {key: member(received, where) for key, where in call.get("keeps", {}).items()}
 
 

@@ -13,9 +13,12 @@ export function count(/** @type {number} */ value, /** @type {string} */ one, ma
 	return `${number(value)} ${value === 1 ? one : many}`;
 }
 
-/** @returns {string} A rate a second. */
-export const rate = (/** @type {number | null | undefined} */ value) =>
-	value == null ? '–' : `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
+/** @returns {string} A rate a second; a minute where that is little. */
+export function rate(/** @type {number | null | undefined} */ value) {
+	if (value == null) return '–';
+	if (value && value < 0.1) return `${short.format(value * 60)}/min`;
+	return `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
+}
 
 /** @returns {string} A share as per cent. */
 export const percent = (/** @type {number | null | undefined} */ value) =>

@@ -17,7 +17,10 @@ export function graph(
 	/** @type {import('./openapi.js').WorkflowStep[]} */ steps,
 	/** @type {number} */ jobs,
 ) {
-	const nodes = folded(steps.map(made), kind === 'group' || kind === 'batch' ? jobs : steps.length);
+	const nodes = folded(
+		steps.map((step) => made(step, kind)),
+		kind === 'group' || kind === 'batch' ? jobs : steps.length,
+	);
 	if (nodes.length > MOST_NODES)
 		return html`<p class="dim">${count(nodes.length, 'node')} are too many to draw; the list below has all.</p>`;
 	place(nodes);
@@ -49,10 +52,10 @@ export function graph(
 const cut = (/** @type {string} */ label) => (label.length > 20 ? `${label.slice(0, 19)}…` : label);
 
 /** @returns {Node} */
-function made(/** @type {import('./openapi.js').WorkflowStep} */ step) {
+function made(/** @type {import('./openapi.js').WorkflowStep} */ step, /** @type {string} */ kind) {
 	const total = step.steps_total ?? step.jobs_total;
 	const share = step.state === 'completed' ? 1 : total ? (step.steps_completed ?? step.jobs_completed ?? 0) / total : 0;
-	const label = `${step.name ?? step.type}${total ? ` (${total})` : ''}`;
+	const label = `${step.name ?? (kind === 'dag' ? step.id : step.type)}${total ? ` (${total})` : ''}`;
 	return {
 		id: step.id,
 		label,

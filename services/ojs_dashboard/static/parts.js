@@ -32,7 +32,7 @@ export async function copy(/** @type {string} */ what) {
 
 /** A button that copies a text. */
 export const copier = (/** @type {string} */ label, /** @type {string} */ what) =>
-	html`<button class="quiet" title=${what} @click=${() => copy(what)}>${label}</button>`;
+	html`<button class="quiet" title=${plain(what.slice(0, 1_000))} @click=${() => copy(what)}>${label}</button>`;
 
 /** Buttons that copy a request as a command line. `cli` follows `ojs-nats`; there is none for everything. */
 export const commands = (
@@ -315,7 +315,7 @@ export function search(/** @type {string} */ name, /** @type {string} */ label, 
 	};
 	return html`<form class="search" role="search" @submit=${take}>
 		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search @input=${suggest} />
-		<datalist id="${name}-choices">${choices.map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
+		<datalist id="${name}-choices">${choices.filter((choice) => plain(choice) === choice).map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
 		<button>Filter</button>
 	</form>`;
 }

@@ -188,7 +188,7 @@ function timeline(/** @type {Job} */ { state, created_at, timeline: events, time
 			['When', (bar) => moment(bar.from, { plain: true })],
 			['After', (bar) => duration(bar.from - from), 'number'],
 			['What', (bar) => text(bar.event)],
-			['State', (bar) => html`${badge(bar.state)} for ${duration(bar.until - bar.from)}`],
+			['State', (bar) => html`${badge(bar.state)}${OVER.has(bar.state) ? nothing : ` for ${duration(bar.until - bar.from)}`}`],
 			['Attempt', (bar) => (bar.attempt ? number(bar.attempt) : '–'), 'number'],
 			['Worker or reason', (bar) => text(bar.worker_id ?? bar.reason, 100)],
 		])}

@@ -1,6 +1,6 @@
 /** The overview: what is wrong now, and how much is done. */
 
-import { backlog, duration, number, rate, series, text } from '../format.js';
+import { backlog, duration, millis, number, rate, series, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { facts, head, jobsLink, plot, section, tabs, when } from '../parts.js';
 
@@ -65,26 +65,34 @@ export function open(visit) {
  * @param {import('../openapi.js').Point[]} data
  * @param {import('../openapi.js').Counts | undefined} now
  */
-export const charts = (data, now, seconds = 1, label = 'Jobs a minute') => html`<div class="grid">
+export const charts = (data, now, seconds = 1, label = 'Jobs a minute') => {
+	const length = millis(data[1]?.timestamp) - millis(data[0]?.timestamp);
+	/** What the present span comes to, if it goes on as it has begun. */
+	const whole = (/** @type {number} */ jobs, /** @type {{timestamp: string}} */ { timestamp }) =>
+		jobs / seconds / Math.min(1, Math.max(0.1, (Date.now() - millis(timestamp)) / length));
+	return html`<div class="grid">
 	<section>${plot(
 		series(data, {
-			pushed: (point) => point.enqueued / seconds,
-			done: (point) => point.processed / seconds,
-			failed: (point) => point.failed / seconds,
+			pushed: (point) => whole(point.enqueued, point),
+			done: (point) => whole(point.processed, point),
+			failed: (point) => whole(point.failed, point),
 		}),
-		{ label, format: seconds === 1 ? number : rate },
+		{ label, format: seconds === 1 ? (value) => number(Math.round(value)) : rate },
 	)}</section>
 	<section>${plot(series(data, { p50: (point) => point.wait_ms?.p50, p99: (point) => point.wait_ms?.p99 }), { label: 'Wait before a job starts', format: duration })}</section>
 	<section>${plot(series(data, { p50: (point) => point.run_ms?.p50, p99: (point) => point.run_ms?.p99 }), { label: 'Run of a job', format: duration })}</section>
 	${now ? html`<section>${plot(backlog(data, now), { label: 'Jobs that have not ended', format: number })}</section>` : nothing}
 </div>`;
+};
 
 /** Rounded to a minute, so that the address stays the same for a while. */
 const since = (/** @type {number} */ ms) => new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString();
 
+const sentence = (/** @type {string} */ words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.`;
+
 /** A sentence about what is wrong, with what to do and where to look. */
 const finding = (/** @type {import('../openapi.js').Finding} */ found) =>
 	html`<div class="notice ${found.severity === 'problem' ? 'bad' : 'warn'}">
-		<p><strong>${text(found.message, 500)}</strong></p>
-		<p>${text(found.remedy, 500)} ${found.link ? html`<a href=${found.link}>Look</a>` : nothing}</p>
+		<p><strong>${text(sentence(found.message), 500)}</strong> ${text(sentence(found.remedy), 500)}
+			${found.link ? html`<a href=${found.link} aria-label="Look at it: ${found.message}">Look</a>` : nothing}</p>
 	</div>`;
