@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import parse_qs
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # stubs would be one more package
 
 from ojs_command.main import main
+from ojs_command.services import BACKGROUND
 from ojs_core.runtime.settings import OPTIONS, load
 from support.nats import program
 
@@ -129,6 +131,25 @@ def test_a_container_has_settings_that_its_command_takes(file: str, name: str, c
     with pytest.raises(SystemExit) as ended:
         main([*container["command"], "--help"])
     assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("setup", ["operator"]),
+        ("gateway", ["gateway", "gateway-api"]),
+        ("services", [entry.name for entry in BACKGROUND]),
+    ],
+)
+def test_a_container_on_the_cluster_has_the_seeds_of_its_users(name: str, roles: list[str]) -> None:
+    container = containers(FILES[1])[name]
+    settings = load({}, container["environment"]).settings
+    used = {settings.nats_of(role) for role in roles if role != "gateway-api"}
+    if name == "gateway":
+        used.add(settings.nats_for_answers)
+    seeds = {secret for secret in container["secrets"] if secret.endswith(".nk")}
+    assert seeds == {f"{role}.nk" for role in roles}
+    assert {parse_qs(address.partition("?")[2])["creds"][0] for address in used} == {f"/run/secrets/{seed}" for seed in seeds}
 
 
 @pytest.mark.parametrize("file", FILES)
