@@ -62,6 +62,16 @@ cost *arguments:
 faults *arguments:
     script/faults "$@"
 
+# Make the pictures of the documents anew, in a browser
+[group('maintain')]
+pictures:
+    script/pictures
+
+# Rehearse what operators may have to do one day: back up under load, destroy everything, restore
+[group('check')]
+drills *arguments:
+    script/drills "$@"
+
 # Everything that has to pass before a change goes in
 [group('check')]
 ci:

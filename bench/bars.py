@@ -30,6 +30,7 @@ BARS: Final = (
     Bar("batch", "10,000 jobs", "p50 ms", 2_000, at_least=False),
     Bar("crons", "1,000 due in one second", "p99 ms", 350, at_least=False),
     Bar("events", "200/s", "p99 ms", 100, at_least=False),
+    *(Bar("keys", variant, "µs above no keys", 3, at_least=False) for variant in ("a key", "a narrowed key", "a session")),
     *(Bar("blocked", variant, "max ms", 100, at_least=False) for variant in _BLOCKED),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),
@@ -40,6 +41,9 @@ BARS: Final = (
     Bar("lists", "built from nothing", "jobs/s", 20_000, at_least=True),
     *(Bar("lists", variant, "max ms", 100, at_least=False) for variant in ("one filter", "two filters", "from end to end")),
     *(Bar("lists", variant, "p99 ms", 100, at_least=False) for variant in ("counts", "while jobs move")),
+    Bar("dashboard", "first paint", "p50 ms", 300, at_least=False),
+    Bar("dashboard", "page of jobs", "p50 ms", 100, at_least=False),
+    *(Bar("dashboard", variant, "p99 ms", 500, at_least=False) for variant in ("event on its page", "job in the list")),
 )
 
 

@@ -11,6 +11,7 @@ from bench.scenarios import (
     batch,
     blocked,
     crons,
+    dashboard,
     delays,
     dispatch,
     drain,
@@ -20,6 +21,7 @@ from bench.scenarios import (
     growth,
     idle,
     index,
+    keys,
     limits,
     lists,
     mixed,
@@ -65,6 +67,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "limits": Scenario(
         "jobs through a store, with limits and without; CPU and messages of this process per job", limits.run, needs_nats=True
     ),
+    "keys": Scenario("requests at the door, with keys and without, in this process; CPU of one request", keys.run),
     "blocked": Scenario(
         "jobs behind many that wait for a permit of their key; latency is from the push to the fetch's answer", blocked.run
     ),
@@ -78,5 +81,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "lists": Scenario(
         "lists and counts of many jobs by every filter and order; latency is that of a request", lists.run, needs_nats=True
+    ),
+    "dashboard": Scenario(
+        "the dashboard over many jobs, in Chromium; latency is until it is seen", dashboard.run, needs_nats=True
     ),
 }

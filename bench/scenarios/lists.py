@@ -14,14 +14,13 @@ from bench.disk import read_once
 from bench.load import Phase, drive
 from bench.messages import timestamp
 from bench.plan import Bench
-from bench.population import ALIKE, ERRORS, QUEUES, TAGS, TYPES, population
+from bench.population import ALIKE, ERRORS, QUEUES, TAGS, TYPES
 from bench.reader import PAGE, Reader
-from bench.records import store_records
 from bench.result import Result
 from bench.scenarios.index import REBUILT, rebuilt
 from bench.scenarios.outcome import outcome
 from bench.scenarios.projector import Lives
-from bench.scenarios.stored import caught_up, opened_store
+from bench.scenarios.stored import filled, opened_store
 from ojs_core.store.store import Store
 
 _MOVES: Final = 1_000.0
@@ -94,7 +93,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     number = bench.plan.records
     async with opened_store(bench) as store:
         now = store.clock.now()
-        yield await _stored(bench, store, number, now)
+        yield await filled(bench, store, now, "lists")
         singles, pairs = _lists(_filters(now), _SORTS), _lists(_pairs(now), _SORTS[:2])
         await asyncio.to_thread(read_once, None if bench.data is None else bench.data / "projector")
         ends = _lists([{}, {"state": "completed"}, {"queue": ALIKE}, {"tag": ALIKE}, {"type": "mail.*"}], _SORTS)
@@ -107,23 +106,6 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     began = perf_counter()
     if await bench.reset():
         yield Result(scenario="lists", variant="reset", jobs=number, seconds=perf_counter() - began)
-
-
-async def _stored(bench: Bench, store: Store, number: int, now: int) -> Result:
-    """Fill the bucket, and wait for the projector."""
-    before = bench.meter.read()
-    await store_records(store, population(number, now))
-    behind_s = await caught_up(store)
-    spent = bench.meter.spent(before)
-    return Result(
-        scenario="lists",
-        variant="stored and followed",
-        jobs=number,
-        seconds=spent.seconds,
-        rate=number / spent.seconds,
-        more={"caught up s": behind_s},
-        spent=spent,
-    )
 
 
 async def _read(bench: Bench, variant: str, paths: Sequence[str], *, depth: int, seconds: float | None = None) -> Result:

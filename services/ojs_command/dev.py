@@ -102,10 +102,11 @@ class _System:
     def _announce(self) -> None:
         url = self._url
         push = f"""curl {url}/ojs/v1/jobs -H 'Content-Type: application/json' -d '{{"type":"hello","args":["world"]}}'"""
+        dashboard = f"{url}/" if self._settings.dashboard else None
         if logs.resolve_format(self._settings.log_format, sys.stdout) == "console":
-            log.info("ready on %s   push a first job: %s", url, push)
+            log.info("ready, %s   push a first job: %s", f"open {dashboard}" if dashboard else f"on {url}", push)
         else:
-            log.info("ready", url=url, nats_url=self._nats_url, push=push)
+            log.info("ready", url=url, dashboard=dashboard, nats_url=self._nats_url, push=push)
 
     @property
     def _url(self) -> str | None:

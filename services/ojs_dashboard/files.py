@@ -1,13 +1,15 @@
 """The dashboard's files as a gateway serves them: read once, packed once, immutable under a hash of them all.
 
-Modules run as they are written, but for their documentation comments (`/** … */`): those are types and words for readers of
-the code, a seventh of what would be sent.
+Its modules run as they are written. They are sent as one file, which is a fifth smaller than all of them by themselves,
+and takes one request in place of twenty. Each module becomes a function that is called once; what it imports and exports goes
+into it and comes out of it. Documentation comments (`/** … */`) aren't sent: those are types and words for readers of the code.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,19 +45,11 @@ _MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-FIRST: Final = (
-    "app.js",
-    "lit-html.js",
-    "signals-core.js",
-    "router.js",
-    "api.js",
-    "visit.js",
-    "format.js",
-    "parts.js",
-    "actions.js",
-)
-"""Modules that every page needs: the browser asks for them at once, in place of one after the other."""
+FIRST: Final = ("app.js", *NEEDED)
+"""Modules that the browser asks for at once, in place of one after the other."""
 _COMMENTS: Final = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/[ \t]*\n|/\*\*(?:(?!\*/).)*\*/ ?", re.MULTILINE | re.DOTALL)
+_IMPORT: Final = re.compile(r"^import (?:(\{[^}]*\})|\* as (\w+)) from '([^']+)';\n", re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export ((?:async )?(?:const|function|class) (\w+))", re.MULTILINE)
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html"
@@ -90,13 +84,43 @@ def load(*, read_only: bool, folder: Path = FOLDER, libraries: Path = LIBRARIES)
 
 
 def _bodies(folder: Path, libraries: Path) -> Iterator[tuple[str, bytes]]:
+    modules: dict[str, str] = {}
     for path in sorted(folder.rglob("*.*")):
-        text = path.read_text(encoding="utf-8")
-        yield path.relative_to(folder).as_posix(), _COMMENTS.sub("", text).encode()
+        name, text = path.relative_to(folder).as_posix(), _COMMENTS.sub("", path.read_text(encoding="utf-8"))
+        if path.suffix == ".js":
+            modules[name] = text
+        else:
+            yield name, text.encode()
+    yield "app.js", "".join(_joined("app.js", modules, [])).encode()
     for name in NEEDED:
         # Their maps aren't served, so nobody is to look for them.
         text = (libraries / name).read_text(encoding="utf-8")
         yield name, re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.MULTILINE).encode()
+
+
+def _joined(name: str, modules: dict[str, str], done: list[str]) -> Iterator[str]:
+    """A module behind those that it imports, each of them once. `done` are those that were met. Libraries stay modules."""
+    done.append(name)
+    for found in _IMPORT.finditer(modules[name]):
+        imported = _imported(name, found)
+        if imported in modules and imported not in done:
+            yield from _joined(imported, modules, done)
+        elif imported not in done:
+            done.append(imported)
+            yield f"import * as {_variable(imported)} from './{imported}';\n"
+    text = _IMPORT.sub(lambda found: f"const {found[1] or found[2]} = {_variable(_imported(name, found))};\n", modules[name])
+    exported = ", ".join(found[2] for found in _EXPORT.finditer(text))
+    text = _EXPORT.sub(r"\1", text)
+    # The first one waits for answers while it starts, which a function that is called at once can't.
+    yield f"const {_variable(name)} = (() => {{\n{text}return {{ {exported} }};\n}})();\n" if exported else text
+
+
+def _imported(by: str, found: re.Match[str]) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(by), found[3]))
+
+
+def _variable(name: str) -> str:
+    return "$" + re.sub(r"\W", "_", name.removesuffix(".js"))
 
 
 def _document(digest: str, *, read_only: bool) -> bytes:

@@ -41,7 +41,6 @@ class Pages:
         for path in files.PAGES:
             yield path, Endpoint("getPage", (), "nothing", self.document)
         yield f"{files.ASSETS}/{{hash}}/{{file}}", Endpoint("getAsset", ("hash", "file"), "nothing", self.file)
-        yield f"{files.ASSETS}/{{hash}}/pages/{{file}}", Endpoint("getPageAsset", ("hash", "file"), "nothing", self.page)
 
     async def document(self, call: Call) -> Response:
         """The page, for those who ask for HTML; others get the API's answer to a path that isn't there."""
@@ -52,14 +51,7 @@ class Pages:
 
     async def file(self, call: Call) -> Response:
         """A module of the dashboard, its style or its icon."""
-        return self._found(call, "/".join(call.parameters))
-
-    async def page(self, call: Call) -> Response:
-        """The module of one page."""
-        digest, name = call.parameters
-        return self._found(call, f"{digest}/pages/{name}")
-
-    def _found(self, call: Call, name: str) -> Response:
+        name = "/".join(call.parameters)
         file = None if self._dashboard is None else self._dashboard.files.get(name)
         if file is None:
             raise not_found("file", name)

@@ -53,7 +53,7 @@ class WorkerLiveness:
             self._told.put(worker_id, record.seen_at, len(worker_id) + _ENTRY_BYTES)
             await announce_lost(self._store, record)
         left = sequence if record.state == STOPPED and record.signed_off else None
-        return Liveness(record.seen_at, covered, left, _bounded(record.complete, sequence))
+        return Liveness(record.seen_at, covered, left, _bounded(record.complete, sequence), record.reach)
 
 
 def _bounded(said: CompleteList | None, sequence: int) -> CompleteList | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -7,11 +8,18 @@ from types import ModuleType
 import aiohttp
 import pytest
 
+from support import forked
 from support.described import Described
 from support.guarded import Guarded
 from support.nats import NatsServer
 from support.python_worker import WorkerProcess, imported, installed
-from support.system import TOGETHER, System
+from support.system import TOGETHER, Services, System
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _can_fork() -> None:
+    """No test is counted what the server of forks takes to import the product."""
+    forked.ready()
 
 
 @pytest.fixture(scope="session")
@@ -46,10 +54,10 @@ def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nat
 
 
 @pytest.fixture
-def own_services(tmp_path: Path) -> Iterator[System]:
+def own_services(tmp_path: Path) -> Iterator[Services]:
     """A whole server of the test's own, with a process for each service, which it may kill."""
-    with System.started(tmp_path / "own") as system:
-        yield system
+    with Services.started(tmp_path / "own") as services:
+        yield services
 
 
 @pytest.fixture
@@ -106,3 +114,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A system that asks for keys, for the tests of a module."""
     with Guarded.started(tmp_path_factory.mktemp("guarded")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of a module's tests that hypothesis calls, which are no coroutines."""
+    with asyncio.Runner() as runner:
+        yield runner

@@ -17,7 +17,7 @@ Fetch = Callable[[Any], Awaitable[Any]]
 
 QUEUE = "af.q"
 PLACES = 20
-JOBS = 300
+JOBS = 160
 
 
 async def drain(fetch: Fetch, places: int) -> list[str]:

@@ -445,7 +445,7 @@ def test_a_wrong_use_says_what_is_wrong(cli: Cli, words: tuple[str, ...], said: 
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
-    cli.asked("push", "t", "-", stdin="[1]\n" * 3_000)
+    cli.asked("push", "t", "-", stdin="[1]\n" * 1_500)  # more than a pipe takes
     with cli.started("list", "--limit", "3000") as listing:
         assert listing.stdout is not None
         listing.stdout.readline()

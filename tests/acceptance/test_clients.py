@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import pytest
 
 from ojs_core.base.times import parse_timestamp
 from support.event_streams import Stream
+from support.guarded import API, Guarded
+from support.system import Answer
 
 FILES = sorted((Path(__file__).parents[1] / "fixtures" / "clients").glob("*.json"))
 SESSIONS: dict[str, Any] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
@@ -79,9 +82,9 @@ def nulls(value: Any, path: str = "") -> list[str]:
     return [path] if value is None else []
 
 
-def complaints(
-    call: Mapping[str, Any], answer: aiohttp.ClientResponse, body: Any, session: Mapping[str, Any], kept: Any
-) -> list[str]:
+def complaints(call: Mapping[str, Any], answer: Answer, session: Mapping[str, Any], kept: Any) -> list[str]:
+    """What a client doesn't find in an answer; its headers are found by any case of their names."""
+    body = answer.body
     found = [] if answer.status == call["status"] else [f"status {answer.status}, not {call['status']}: {body}"]
     for name, pattern in (session["answers"] if "streams" not in call else STREAMED).items():
         if not fnmatchcase(answer.headers.get(name, ""), pattern):
@@ -95,8 +98,11 @@ def complaints(
     return found + [f"{path} is null" for path in nulls(body) if path.lstrip(".") not in call.get("nulls", ())]
 
 
-@pytest.mark.parametrize("name", SESSIONS)
-async def test_an_official_client_finds_what_it_reads(http: aiohttp.ClientSession, name: str) -> None:
+Headers = Callable[[Mapping[str, Any]], Mapping[str, str]]
+
+
+async def replay(http: aiohttp.ClientSession, name: str, more: Headers = lambda _: {}) -> None:
+    """Send what a client sends, with `more` headers by call, and hold the answers to what it reads."""
     session = SESSIONS[name]
     kept: dict[str, str] = {}
     for call in session["calls"]:
@@ -105,15 +111,38 @@ async def test_an_official_client_finds_what_it_reads(http: aiohttp.ClientSessio
         headers = call.get("streams") or (
             session["headers"] | (session.get("body_headers", {}) if data is not None else {}) | call.get("headers", {})
         )
-        sent = {name: value for name, value in headers.items() if value is not None}
+        sent = {name: value for name, value in headers.items() if value is not None} | dict(more(call))
         async with http.request(method, target, data=data, headers=sent, skip_auto_headers=SENT_BY_ITSELF) as answer:
             if "streams" in call:
                 frames = await Stream(answer).rest()
                 received = {frame["event"].replace(".", "_"): json.loads(frame["data"]) for frame in frames}
             else:
                 received = await answer.json(content_type=None)
-            assert complaints(call, answer, received, session, kept) == [], f"{session['client']} {call['does']}"
+            found = complaints(call, Answer(answer.status, received, answer.headers), session, kept)
+            assert found == [], f"{session['client']} {call['does']}"
         kept |= {key: member(received, where) for key, where in call.get("keeps", {}).items()}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+async def test_an_official_client_finds_what_it_reads(http: aiohttp.ClientSession, name: str) -> None:
+    await replay(http, name)
+
+
+@pytest.mark.slow
+async def test_the_admin_ui_works_by_a_session_where_keys_are_asked_for(guarded: Guarded) -> None:
+    """It sends no key, so it needs the cookie of the server's own origin. What sets the scene has a key."""
+    token = guarded.tokens["admin"]
+    signed_in = SimpleCookie((await guarded.ask("POST", "/session", token=token))[2]["Set-Cookie"])
+    page = {"Cookie": f"ojs_session={signed_in['ojs_session'].value}", "Sec-Fetch-Site": "same-origin", "Origin": guarded.url}
+    key = {"Authorization": f"Bearer {token}"}
+
+    def shown(call: Mapping[str, Any]) -> Mapping[str, str]:
+        return key if call["does"].startswith("(") else page
+
+    async with aiohttp.ClientSession(guarded.url, cookie_jar=aiohttp.DummyCookieJar()) as http:
+        await replay(http, "admin_ui", shown)
+        async with http.get(f"{API}/admin/stats") as answer:
+            assert answer.status == 401
 
 
 def test_there_is_a_session_of_every_client() -> None:

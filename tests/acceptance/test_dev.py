@@ -24,11 +24,24 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 
 @pytest.fixture
+def own_dev(tmp_path: Path) -> Iterator[System]:
+    """The same of the test's own, which it may stop or kill."""
+    with System.started(tmp_path / "own") as system:
+        yield system
+
+
+@pytest.fixture
 def taken_port() -> Iterator[int]:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         yield holder.getsockname()[1]
+
+
+def test_dev_and_its_gateway_name_the_address_of_the_dashboard(services: System) -> None:
+    services.ready()
+    named = [line["dashboard"] for line in services.events("ready") if "dashboard" in line]
+    assert named == [f"{services.url}/"] * 2
 
 
 def push(system: System) -> str:
@@ -58,13 +71,24 @@ def test_every_service_without_an_api_has_health_endpoints(services: System) -> 
         assert (ready.status, ready.body["status"]) == (200, "ok")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_everything(own_services: System, number: signal.Signals) -> None:
-    pids = list(own_services.children.values())
-    assert own_services.stop(number) == 0
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_a_signal_stops_everything_and_answers_a_waiting_fetch(own_dev: System, number: signal.Signals) -> None:
+    pids = list(own_dev.children.values())
+    address = own_dev.url.removeprefix("http://").split(":")
+    body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
+    headers = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\n{headers}\r\n\r\n"
+    with socket.create_connection((address[0], int(address[1])), timeout=60) as client:
+        client.sendall(head.encode() + body)
+        client.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(20)
+        assert own_dev.stop(number) == 0
+        assert client.recv(4096).startswith(b"HTTP/1.1 ")
     assert [pid for pid in pids if runs(pid)] == []
-    assert not own_services.run_file.exists()
-    stopped = [line["service"] for line in own_services.events("stopped")]
+    assert not own_dev.run_file.exists()
+    stopped = [line["service"] for line in own_dev.events("stopped")]
     assert stopped[-1] == "dev"
     assert set(stopped) == EVERYTHING - {"nats-server"} | {"dev"}
 
@@ -75,21 +99,6 @@ def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> Non
     assert not system.state["ready"]
     assert system.stop() == 0
     assert [pid for pid in pids if runs(pid)] == []
-
-
-def test_a_waiting_fetch_is_answered_when_the_system_stops(own_services: System) -> None:
-    address = own_services.url.removeprefix("http://").split(":")
-    body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
-    headers = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\n{headers}\r\n\r\n"
-    with socket.create_connection((address[0], int(address[1])), timeout=60) as client:
-        client.sendall(head.encode() + body)
-        client.settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            client.recv(1)
-        client.settimeout(20)
-        assert own_services.stop() == 0
-        assert client.recv(4096).startswith(b"HTTP/1.1 ")
 
 
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
@@ -105,19 +114,20 @@ def test_a_child_that_is_killed_is_started_again(services: System, name: str) ->
 
 
 @pytest.mark.slow
-def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_services: System) -> None:
+def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_dev: System) -> None:
     for _ in range(4):
-        own_services.wait_restarted("reaper", own_services.kill_child("reaper"))
+        own_dev.wait_restarted("reaper", own_dev.kill_child("reaper"))
 
     def pauses() -> list[float]:
-        return [line["after_s"] for line in own_services.events("started again") if line["child"] == "reaper"]
+        return [line["after_s"] for line in own_dev.events("started again") if line["child"] == "reaper"]
 
     until(lambda: pauses() == [0.2, 0.4, 0.8, 1.6])
 
 
-def test_no_process_outlives_a_dev_that_is_killed(own_services: System) -> None:
-    pids = list(own_services.children.values())
-    own_services.kill()
+@pytest.mark.slow
+def test_no_process_outlives_a_dev_that_is_killed(own_dev: System) -> None:
+    pids = list(own_dev.children.values())
+    own_dev.kill()
     until(lambda: not [pid for pid in pids if runs(pid)])
 
 

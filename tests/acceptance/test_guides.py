@@ -17,8 +17,9 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # read for two files; stubs would be one more package
 
 from ojs_nats import NewJob, SyncClient
+from support.forked import OJS_NATS
 from support.processes import end, free_port
-from support.system import OJS_NATS, Command, System, environment, send
+from support.system import Command, System, environment, send
 from support.units import Machine, Unit
 from support.waiting import until
 from support.walks import ROOT, File, at_work, files, output, walked

@@ -280,7 +280,7 @@ async def test_a_worker_whose_key_is_revoked_in_mid_run_says_so_and_keeps_what_i
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(120):
         async with Client(guarded.url, token=admin) as client:
-            handle = await client.push(NewJob[None]("keyed.slow", (), queue="cut-off"))
+            handle = await client.push(NewJob[None]("keyed.slow", (), {"queue": "cut-off"}))
         await begun.wait()
     await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=admin)
 

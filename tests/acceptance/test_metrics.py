@@ -9,37 +9,37 @@ import pytest
 
 from support.described import Described
 from support.scrape import Scrape, scrape
-from support.system import System
+from support.system import Services
 from support.waiting import until
 
 QUEUE, TYPE = "measured", "test.measured"
 
 
 @pytest.fixture(scope="module")
-def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """One whose queues are those of this module: a process names the first hundred that it meets, others are `other`."""
-    with System.started(tmp_path_factory.mktemp("metrics")) as system:
+    with Services.started(tmp_path_factory.mktemp("metrics")) as system:
         system.observe = Described.by(system.url).check
         yield system
 
 
-def call(system: System, path: str, body: dict[str, Any], status: int = 200) -> Any:
+def call(system: Services, path: str, body: dict[str, Any], status: int = 200) -> Any:
     answer = system.request("POST", f"/ojs/v1{path}", body)
     assert answer.status == status, answer
     return answer.body
 
 
-def push(system: System, **options: Any) -> str:
+def push(system: Services, **options: Any) -> str:
     body = {"type": TYPE, "args": [1], "options": {"queue": QUEUE, **options}}
     return str(call(system, "/jobs", body, 201)["job"]["id"])
 
 
-def fetch(system: System) -> str:
+def fetch(system: Services) -> str:
     return str(call(system, "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"][0]["id"])
 
 
-def everything(system: System) -> Scrape:
-    return scrape(*system.state["urls"].values())
+def everything(system: Services) -> Scrape:
+    return scrape(*system.urls.values())
 
 
 def of_jobs(changes: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
@@ -59,12 +59,12 @@ STORED = {("ojs_commits_total", "stored"): 1.0}
 STARTED = {("ojs_job_queue_time_seconds_count", QUEUE, TYPE): 1.0}
 
 
-def test_every_process_says_what_it_is(system: System) -> None:
-    for name, url in system.state["urls"].items():
+def test_every_process_says_what_it_is(system: Services) -> None:
+    for name, url in system.urls.items():
         assert [labels[1] for labels in scrape(url).of("ojs_build_info")] == [name]
 
 
-def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: System) -> None:
+def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: Services) -> None:
     push(system)
     before = everything(system)
     job_id = fetch(system)
@@ -82,7 +82,7 @@ def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: System)
     )
 
 
-def test_a_refused_request_moves_nothing_but_its_own(system: System) -> None:
+def test_a_refused_request_moves_nothing_but_its_own(system: Services) -> None:
     before = everything(system)
     call(system, "/jobs", {"type": "Not A Type", "args": []}, 400)
     after = everything(system)
@@ -91,7 +91,7 @@ def test_a_refused_request_moves_nothing_but_its_own(system: System) -> None:
     assert (after - before)[route] == 1
 
 
-def test_a_path_that_is_not_there_makes_no_series(system: System) -> None:
+def test_a_path_that_is_not_there_makes_no_series(system: Services) -> None:
     before = everything(system)
     assert system.request("GET", "/ojs/v1/nothing-here").status == 404
     changes = everything(system) - before
@@ -99,7 +99,7 @@ def test_a_path_that_is_not_there_makes_no_series(system: System) -> None:
     assert not [name for name in changes if "nothing-here" in " ".join(name)]
 
 
-def test_the_scheduler_measures_how_late_it_was(system: System) -> None:
+def test_the_scheduler_measures_how_late_it_was(system: Services) -> None:
     before = everything(system)
     push(system, retry={"initial_interval": "PT0.1S", "jitter": False})
     call(system, "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
@@ -112,7 +112,7 @@ def test_the_scheduler_measures_how_late_it_was(system: System) -> None:
     assert (everything(system) - before)["ojs_job_retried_total", QUEUE, TYPE] == 1
 
 
-def test_an_attempt_that_nobody_beats_for_is_counted(system: System) -> None:
+def test_an_attempt_that_nobody_beats_for_is_counted(system: Services) -> None:
     before = everything(system)
     push(system, visibility_timeout="PT0.2S")
     fetch(system)
@@ -123,8 +123,8 @@ def test_an_attempt_that_nobody_beats_for_is_counted(system: System) -> None:
     until(counted_once)
 
 
-def test_the_projector_says_how_full_the_queues_are(system: System) -> None:
-    projector = system.state["urls"]["projector"]
+def test_the_projector_says_how_full_the_queues_are(system: Services) -> None:
+    projector = system.urls["projector"]
     push(system)
     push(system)
     fetch(system)
@@ -151,7 +151,7 @@ def test_the_projector_says_how_full_the_queues_are(system: System) -> None:
     until(nothing_is_left)
 
 
-def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: System) -> None:
+def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: Services) -> None:
     before = everything(system)
     for policy in ("reject", "drop_oldest"):
         put = system.request("PUT", f"/ojs/v1/queues/{QUEUE}/config", {"max_size": 2, "overflow_policy": policy})
@@ -169,7 +169,7 @@ def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: System) -> 
     assert changes["ojs_backpressure_dropped_total", QUEUE] == 2
     assert changes["ojs_backpressure_rejected_total", QUEUE] == 1
     assert changes["ojs_rate_limit_exceeded_total", "concurrency"] == 1
-    projector = system.state["urls"]["projector"]
+    projector = system.urls["projector"]
 
     def pressed() -> bool:
         return scrape(projector).of("ojs_backpressure_pressure") == {(QUEUE,): 1.0}
@@ -177,7 +177,7 @@ def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: System) -> 
     until(pressed)
 
 
-def test_the_summary_is_of_the_whole_system(system: System) -> None:
+def test_the_summary_is_of_the_whole_system(system: Services) -> None:
     push(system)
     push(system)
     push(system, queue="measured-too")
@@ -199,6 +199,6 @@ def test_the_summary_is_of_the_whole_system(system: System) -> None:
     assert system.request("GET", "/ojs/v1/metrics?format=xml").status == 400
 
 
-def test_the_command_line_may_ask_for_prometheus_text_under_the_prefix(system: System) -> None:
+def test_the_command_line_may_ask_for_prometheus_text_under_the_prefix(system: Services) -> None:
     found = scrape(system.url, path="/ojs/v1/metrics?format=prometheus")
     assert [labels[1] for labels in found.of("ojs_build_info")] == ["gateway"]

@@ -26,7 +26,10 @@ from support.model import ABSENT, LATER, ModelJob, Refusal, Server, shown
 from support.system import System
 from support.waiting import until
 
-pytestmark = pytest.mark.timeout(600)  # hypothesis makes a failure small for up to five minutes
+pytestmark = [
+    pytest.mark.timeout(600),  # hypothesis makes a failure small for up to five minutes
+    pytest.mark.hypothesis,  # it takes what its examples take
+]
 
 EXAMPLES = examples(500)
 ROUND = 25

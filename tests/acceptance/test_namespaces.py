@@ -16,8 +16,9 @@ import pytest
 
 from ojs_nats import App, Client, JobContext, NewJob, Unavailable, Worker
 from ojs_nats._worker.lifecycle import Trigger
+from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
-from support.system import OJS_NATS, System, environment
+from support.system import System, environment
 from support.waiting import eventually
 
 JOBS: Final = 100
@@ -116,8 +117,7 @@ async def test_a_client_of_a_namespace_without_a_system_is_told_so(shared_nats_s
 
 def test_contexts_of_the_command_name_a_namespace(tenants: list[Tenant], tmp_path: Path) -> None:
     def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = environment(XDG_CONFIG_HOME=str(tmp_path))
-        return subprocess.run([*OJS_NATS, *arguments], capture_output=True, text=True, check=False, env=env, timeout=120)
+        return completed([*OJS_NATS, *arguments], environment(XDG_CONFIG_HOME=str(tmp_path)))
 
     job = tenants[1].system.call("POST", "/jobs", {"type": "t", "args": []}, status=201)["job"]["id"]
     for tenant in tenants:

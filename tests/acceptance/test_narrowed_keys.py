@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -91,15 +90,16 @@ def readers(guarded: Guarded) -> list[Operation]:
 async def told(guarded: Guarded, token: str, values: Sequence[dict[str, str]]) -> dict[str, str]:
     """All that a key is told by reading everything about some jobs, by what was asked."""
     answers: dict[str, str] = {}
+    asked = itertools.product(readers(guarded), values, QUERIES)
+    paths = {operation.filled(of)[0].partition("?")[0] + query for operation, of, query in asked}
     async with session_of(token) as session:
 
-        async def ask(operation: Operation, of: dict[str, str], query: str) -> None:
-            path = operation.filled(of)[0].partition("?")[0] + query
+        async def ask(path: str) -> None:
             async with session.get(guarded.url + path, headers={"OJS-Version": "1.0"}) as answer:
                 if answer.content_type != "text/event-stream":
                     answers[path] = await answer.text()
 
-        await asyncio.gather(*itertools.starmap(ask, itertools.product(readers(guarded), values, QUERIES)))
+        await asyncio.gather(*map(ask, paths))
     return answers
 
 
@@ -168,7 +168,7 @@ async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: G
     values = [{"job_id": one, "workflow_id": jobs.workflow, "attempt": "1", "queue": jobs.queue} for one in jobs.ids]
     for path, text in (await told(guarded, viewer, values)).items():
         assert secret not in text, path
-    shown = json.loads((await told(guarded, operator, values))[f"{API}/jobs/{jobs.done}"])["job"]
+    shown = (await guarded.ask("GET", f"/jobs/{jobs.done}", token=operator))[1]["job"]
     hidden = (await guarded.ask("GET", f"/jobs/{jobs.done}", token=viewer))[1]["job"]
     assert shown["args"] == [secret]
     assert hidden["redacted"] == ["args", "meta", "metadata", "result", "x_own"]
@@ -186,6 +186,46 @@ async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guar
     assert await ask("register", mine) == 200
     assert [await ask(path, theirs) for path in ("register", "heartbeat", "deregister")] == [403, 403, 403]
     assert [await ask(path, mine) for path in ("heartbeat", "deregister")] == [200, 200]
+
+
+@pytest.mark.parametrize("victim", [{}, {"queues": ["mail.*"]}])
+async def test_a_narrowed_key_takes_no_job_from_anothers_worker_that_has_only_fetched(
+    guarded: Guarded, victim: dict[str, list[str]]
+) -> None:
+    """Such a worker has no record that would name its key."""
+    worker, queue = uuid.uuid4().hex, f"mail.{uuid.uuid4().hex[:8]}"
+    thief = (await guarded.made("thief", "worker", queues=["shop.*"]))["token"]
+    token = (await guarded.made("victim", "custom", permissions=["enqueue", "work", "read"], **victim))["token"]
+
+    async def ask(path: str, of: str, **body: Any) -> Any:
+        status, answer, _ = await guarded.ask("POST", path, body, token=of)
+        assert status in {200, 201}, answer
+        return answer
+
+    pushed = (await ask("/jobs", token, type="a.b", args=[], options={"queue": queue}))["job"]["id"]
+    [found] = (await ask("/workers/fetch", token, queues=[queue], worker_id=worker, wait_ms=5_000))["jobs"]
+    assert found["id"] == pushed
+    mark = (await ask("/workers/register", thief, worker_id=worker))["mark"]
+    beat = await ask("/workers/heartbeat", thief, worker_id=worker, active_jobs=[pushed])
+    assert not beat["jobs_extended"]
+    complete = {"since": mark, "until": beat["mark"]}
+    await ask("/workers/heartbeat", thief, worker_id=worker, active_jobs=[], complete=complete)
+    await ask("/workers/deregister", thief, worker_id=worker)
+    status, answer, _ = await guarded.ask("GET", f"/jobs/{pushed}", token=token)
+    assert (status, answer["job"]["state"]) == (200, "active")
+    assert (await ask("/workers/ack", token, job_id=pushed, worker_id=worker, attempt=1))["state"] == "completed"
+
+
+async def test_a_worker_goes_on_with_the_key_that_its_own_was_rotated_to(guarded: Guarded) -> None:
+    worker = uuid.uuid4().hex
+    made = await guarded.made("rotating", "worker", queues=["shop.*"])
+    _, rotated, _ = await guarded.ask("POST", f"/admin/keys/{made['key']['id']}/rotate", {}, token=guarded.tokens["admin"])
+
+    async def ask(path: str, token: str) -> int:
+        return (await guarded.ask("POST", f"/workers/{path}", {"worker_id": worker}, token=token))[0]
+
+    assert await ask("register", made["token"]) == 200
+    assert [await ask(path, rotated["token"]) for path in ("heartbeat", "deregister")] == [200, 200]
 
 
 async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:

@@ -20,6 +20,7 @@ from ojs_link.login import read_login
 from ojs_nats import App, Client, JobContext, NewJob, PermissionDenied, Retry, Worker
 from ojs_nats._worker.lifecycle import Trigger
 from support import users
+from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
 from support.system import Command, Processes, environment, send
 from support.waiting import eventually, until
@@ -275,8 +276,9 @@ def test_a_gateway_in_a_namespace_has_keys_and_an_audit(tmp_path: Path) -> None:
         keys = ("keys", "create", "--name", "ops", "--role", "admin", "--nats", url)
 
         def run(*arguments: str) -> str:
-            command = [sys.executable, "-m", "ojs_command", *arguments]
-            return subprocess.run(command, env=env, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+            ran = completed([*OJS_NATS, *arguments], env, folder=tmp_path)
+            assert ran.returncode == 0, ran
+            return ran.stdout
 
         assert "SHOP_AUDIT" in run("setup")
         token = run(*keys).strip()
@@ -299,13 +301,33 @@ def test_a_gateway_in_a_namespace_has_keys_and_an_audit(tmp_path: Path) -> None:
         assert [line for line in server.log.splitlines() if "iolation" in line] == []
 
 
+def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_path: Path) -> None:
+    before = len(guarded.violations)
+    made = guarded.call("POST", "/jobs", {"type": "a.b", "args": [1], "options": {"queue": "kept"}})["job"]["id"]
+    command = [sys.executable, "-m", "ojs_command"]
+    nats = f"nats://127.0.0.1:{guarded.server.port}?inbox_prefix=_INBOX_ojs_{{role}}&creds={users.folder()}/{{role}}.nk"
+
+    def run(*words: str, url: str = nats) -> None:
+        given = [*command, *words, "--nats", url]
+        done = subprocess.run(given, env=environment(), check=False, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+    run("backup", "kept")
+    assert guarded.violations[before:] == []
+    with NatsServer(tmp_path / "empty", more=users.section(*TEAMS)) as server:
+        run("restore", "kept", url=nats.replace(str(guarded.server.port), str(server.port)))
+        assert [line for line in server.log.splitlines() if "iolation" in line] == []
+    with pytest.raises(AssertionError, match="is in use"):
+        run("restore", "kept")
+    assert state_of(guarded, made) == "available"
+
+
 def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ojs_command", "nats-conf", "--users", "--account", "OJS", "--team", "shop=email"]
+    def printed() -> subprocess.CompletedProcess[str]:
+        command = [*OJS_NATS, "nats-conf", "--users", "--account", "OJS", "--team", "shop=email"]
+        return completed(command, environment(), folder=tmp_path)
 
-    def printed() -> str:
-        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    text = printed()
+    text = printed().stdout
     assert text.startswith("# Written by")
     seeds = sorted((tmp_path / "nats-users").iterdir())
     assert {file.stem for file in seeds} == {
@@ -313,6 +335,8 @@ def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
         "services",
         "gateway-api",
         "operator",
+        "backup",
+        "restore",
         "shop-client",
         "shop-worker",
     }
@@ -320,9 +344,9 @@ def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.read_text(encoding="utf-8").strip() not in text
         assert str(read_login(str(file)).public_key) in text
-    assert printed() == text
+    assert printed().stdout == text
     (tmp_path / "nats-users" / "reaper.nk").write_text("a:b", encoding="utf-8")
-    failed = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    failed = printed()
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "reaper.nk is no nkey seed: move it away" in failed.stderr
 

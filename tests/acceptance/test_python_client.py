@@ -29,7 +29,7 @@ from ojs_nats import (
 )
 from ojs_nats._options import Options
 from ojs_nats.answers.events import Event
-from support.system import System
+from support.system import Services, System
 from support.waiting import eventually
 
 NOWHERE = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -419,7 +419,7 @@ async def test_the_events_of_a_job_end_with_it(system: System, client: Client) -
         await heard(client, 1, job_id=NOWHERE)
 
 
-async def test_events_go_on_when_a_gateway_is_killed(own_services: System) -> None:
+async def test_events_go_on_when_a_gateway_is_killed(own_services: Services) -> None:
     async with Client(own_services.url) as client:
         after = await client.events.cursor()
         found: list[str] = []
@@ -432,8 +432,7 @@ async def test_events_go_on_when_a_gateway_is_killed(own_services: System) -> No
         following = asyncio.create_task(follow())
         pushed = [(await client.push(new())).id]
         await eventually(lambda: found == pushed)
-        killed = await asyncio.to_thread(own_services.kill_child, "gateway")
-        await asyncio.to_thread(own_services.wait_restarted, "gateway", killed)
+        await asyncio.to_thread(own_services.restart, "gateway")
         pushed += [(await client.push(new())).id]
         await eventually(lambda: list(dict.fromkeys(found)) == pushed)
         following.cancel()

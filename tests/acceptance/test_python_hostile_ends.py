@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -53,21 +53,28 @@ class Side(NamedTuple):
 
     def ended(self, job_type: str, *args: object) -> dict[str, Any]:
         """Push it and a usual job behind it, and return what became of it once the usual one has run."""
-        bad = pushed(self.system, job_type, *args, queue=self.queue)
-        usual = pushed(self.system, "hostile.well", queue=self.queue)
+        return self.all_ended(job_type, [args])[0]
 
-        def the_next_job_has_run() -> bool:
-            return not self.worker.has_ended() and record(self.system, usual)["state"] == "completed"
+    def all_ended(self, job_type: str, arguments: Sequence[Sequence[object]]) -> list[dict[str, Any]]:
+        """The same of several, each with a usual job behind it."""
+        both = [
+            (pushed(self.system, job_type, *args, queue=self.queue), pushed(self.system, "hostile.well", queue=self.queue))
+            for args in arguments
+        ]
+        for _, usual in both:
 
-        until(the_next_job_has_run, 60)
-        assert record(self.system, usual)["result"] == 1
+            def it_has_run(usual: str = usual) -> bool:
+                return not self.worker.has_ended() and record(self.system, usual)["state"] == "completed"
+
+            until(it_has_run, 60)
+            assert record(self.system, usual)["result"] == 1
 
         def nothing_is_active() -> bool:
             page = self.system.call("GET", f"/jobs?queue={self.queue}&state=active&limit=1")
             return bool(page["pagination"]["total"] == 0)
 
         until(nothing_is_active)
-        return record(self.system, bad)
+        return [record(self.system, bad) for bad, _ in both]
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +113,18 @@ def failed_once(job: dict[str, Any], types: set[str]) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("way", RAISED)
-def test_an_attempt_fails_with_its_error_where(side: Side, kind: str, way: str) -> None:
-    name, error, said = RAISED[way]
-    assert said in failed_once(side.ended(f"hostile.{kind}", name), {error})
+def test_an_attempt_fails_with_its_error_where(side: Side, kind: str) -> None:
+    """Several ways at once: what the one leaves behind, the next one meets."""
+    jobs = side.all_ended(f"hostile.{kind}", [[name] for name, _, _ in RAISED.values()])
+    for (way, (_, error, said)), job in zip(RAISED.items(), jobs, strict=True):
+        assert said in failed_once(job, {error}), way
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("way", UNWRITABLE)
-def test_an_attempt_fails_where_json_can_t_say_what_it_returned(side: Side, kind: str, way: str) -> None:
-    name, errors = UNWRITABLE[way]
-    failed_once(side.ended(f"hostile.{kind}", name), errors)
+def test_an_attempt_fails_where_json_can_t_say_what_it_returned(side: Side, kind: str) -> None:
+    jobs = side.all_ended(f"hostile.{kind}", [[name] for name, _ in UNWRITABLE.values()])
+    for (_, errors), job in zip(UNWRITABLE.values(), jobs, strict=True):
+        failed_once(job, errors)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ import pytest
 
 from ojs_nats import Conflict, Duplicate, JobCancelled, JobFailed, NewJob, NotFound, ResultTimeout, Unavailable, Unique
 from support.python_worker import WorkerProcess, exits
-from support.system import System, environment
+from support.system import Services, System, environment
 from support.waiting import eventually, until
 
 Start = Callable[..., WorkerProcess]
@@ -258,7 +258,7 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
 
 
 @pytest.mark.parametrize("way", ["http", "nats"])
-def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: System, folder: Path, way: str) -> None:
+def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: Services, folder: Path, way: str) -> None:
     worker = WorkerProcess.started(folder, "handlers", url=own_services.nats_url if way == "nats" else own_services.url)
 
     def runs(greeting: str) -> None:
@@ -267,7 +267,7 @@ def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: System, f
         until(lambda: own_services.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 60)
 
     runs("before")
-    own_services.wait_restarted("gateway", own_services.kill_child("gateway"))
+    own_services.restart("gateway")
     runs("after")
     worker.signal(signal.SIGTERM)
     assert worker.process.wait(timeout=60) == 0

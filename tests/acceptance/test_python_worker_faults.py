@@ -13,7 +13,7 @@ import pytest
 
 from ojs_nats import App, NewJob, Options, Retry
 from support.python_worker import WorkerProcess, exits, installed
-from support.system import System
+from support.system import Services, System
 from support.waiting import eventually, until
 
 Start = Callable[..., WorkerProcess]
@@ -85,11 +85,11 @@ async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, st
 
 @pytest.mark.parametrize("end", ["while it is away", "after it is back"])
 async def test_a_server_that_is_away_costs_no_job(
-    own_services: System, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    own_services: Services, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setattr(jobs.app, "url", own_services.url)
     worker = WorkerProcess.started(folder, "handlers", url=own_services.url)
-    gateway = own_services.children["gateway"]
+    gateway = own_services.running["gateway"].pid
     try:
         handle = await jobs.wait.push("a", "go")
         until(lambda: worker.notes() == ["a began 1"])

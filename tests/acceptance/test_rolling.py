@@ -101,6 +101,14 @@ async def test_no_request_fails_while_each_gateway_is_restarted(processes: Proce
         except aiohttp.ClientConnectionError:
             return False
 
+    async def pushed_more() -> None:
+        before = answers[201]
+
+        def pushed() -> bool:
+            return answers[201] > before + 20
+
+        await eventually(pushed)
+
     await eventually(balanced)
     async with aiohttp.ClientSession(url) as http:
         pushes = [asyncio.create_task(ask(http, "/jobs", JOB)) for _ in range(3)]
@@ -108,16 +116,10 @@ async def test_no_request_fails_while_each_gateway_is_restarted(processes: Proce
             ask(http, "/workers/fetch", {"queues": ["default"], "worker_id": "w", "count": 10, "wait_ms": 500})
         )
         for number, port in enumerate(ports):
-            before = answers[201]
-
-            def pushed(before: int = before) -> bool:
-                return answers[201] > before + 20
-
-            await eventually(pushed)
+            await pushed_more()
             assert await asyncio.to_thread(end, running[number].process, signal.SIGTERM) == 0
             running[number] = await asyncio.to_thread(gateway_at, processes, port)
-        before = answers[201]
-        await eventually(pushed)
+        await pushed_more()
         ending.set()
         await asyncio.gather(*pushes, fetches)
     assert failed == []

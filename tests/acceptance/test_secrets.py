@@ -13,9 +13,10 @@ import pytest
 
 from ojs_nats import Client
 from support.cli import Cli
+from support.forked import OJS_NATS
 from support.guarded import Guarded
 from support.processes import family
-from support.system import OJS_NATS, System, environment
+from support.system import System, environment
 from support.waiting import eventually
 
 EVERYTHING: Final = "the-one-key-of-the-environment-that-may-do-everything"
@@ -43,7 +44,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def talkative(folder: Path) -> Iterator[Guarded]:
     """A system that logs all that it can, with a key of its environment."""
-    with System.started(folder, "--together", "--log-level", "debug", env=environment(OJS_API_KEY=EVERYTHING)) as system:
+    program = ("env", *OJS_NATS, "dev")  # it isn't forked: it has a command line of its own
+    env = environment(OJS_API_KEY=EVERYTHING)
+    with System.started(folder, "--together", "--log-level", "debug", env=env, program=program) as system:
         yield Guarded(system, EVERYTHING)
 
 
@@ -141,4 +144,5 @@ async def test_whichever_way_a_key_is_sent_its_secret_is_told_nowhere(talkative:
     for place in ("answers", "the command", "config", "command lines", "the audit", "metrics", "the log"):
         assert told.places[place], place
     assert os.fspath(file) in told.places["command lines"]
+    assert os.fspath(talkative.system.data) in told.places["command lines"]
     assert not {what: places for what, secret in secrets.items() if (places := told.holding(secret))}

@@ -13,8 +13,9 @@ import pytest
 from ojs_nats import App, Client, NewJob, SyncClient, Tls, Unavailable
 from support.certificates import Authority, Pair
 from support.cli import Cli
+from support.forked import OJS_NATS
 from support.python_worker import WorkerProcess, imported, installed
-from support.system import OJS_NATS, Command, Processes, System, send
+from support.system import Command, Processes, System, send
 from support.waiting import eventually
 
 # asyncio before Python 3.12 leaves the transport of a handshake that fails to the garbage collector, which complains of it in

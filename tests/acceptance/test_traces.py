@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from support.collector import Collector, Received
-from support.system import System, environment
+from support.nats import NatsServer
+from support.system import Api, Processes, Services, System, environment, send
 from support.waiting import until
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -26,14 +27,14 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="module")
-def traced(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def traced(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """A system that exports to the collector, told by OpenTelemetry's own variable."""
     env = environment(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_BSP_SCHEDULE_DELAY="50")
-    with System.started(tmp_path_factory.mktemp("traced"), env=env) as system:
+    with Services.started(tmp_path_factory.mktemp("traced"), env) as system:
         yield system
 
 
-def post(system: System, path: str, body: dict[str, Any], **headers: str) -> Any:
+def post(system: Api, path: str, body: dict[str, Any], **headers: str) -> Any:
     request = urllib.request.Request(
         f"{system.url}/ojs/v1{path}", json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
     )
@@ -51,7 +52,7 @@ def spans_of(collector: Collector, job_id: str, number: int) -> dict[str, Receiv
     return {span.name: span for span in until(found)}
 
 
-def test_a_job_can_be_followed_from_its_push_to_its_ack(traced: System, collector: Collector) -> None:
+def test_a_job_can_be_followed_from_its_push_to_its_ack(traced: Services, collector: Collector) -> None:
     job = post(traced, "/jobs", {"type": "test.traced", "args": [], "options": QUEUE}, traceparent=f"00-{TRACE}-{SPAN}-01")[
         "job"
     ]
@@ -71,13 +72,13 @@ def test_a_job_can_be_followed_from_its_push_to_its_ack(traced: System, collecto
     assert {fetch.attributes["ojs.worker.id"], ack.attributes["ojs.worker.id"]} == {"w"}
 
 
-def test_events_of_a_traced_job_name_its_trace(traced: System) -> None:
+def test_events_of_a_traced_job_name_its_trace(traced: Services) -> None:
     job = post(traced, "/jobs", {"type": "test.traced", "args": [], "options": {"queue": "traced-events"}})["job"]
     events = traced.request("GET", "/ojs/v1/events?queues=traced-events").body["events"]
     assert [event["data"]["trace_id"] for event in events] == [job["meta"]["traceparent"].split("-")[1]]
 
 
-def test_a_job_keeps_the_context_that_its_client_gave_it(traced: System, collector: Collector) -> None:
+def test_a_job_keeps_the_context_that_its_client_gave_it(traced: Services, collector: Collector) -> None:
     meta = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "vendor=1", "tenant": "acme"}
     job = post(traced, "/jobs", {"type": "test.kept", "args": [], "meta": meta, "options": QUEUE})["job"]
     assert job["meta"] == meta
@@ -89,13 +90,17 @@ def test_without_a_collector_nothing_is_added_to_a_job(system: System) -> None:
     assert "traceparent" not in job.get("meta", {})
 
 
-def test_a_collector_that_hangs_delays_neither_jobs_nor_the_stop(tmp_path: Path) -> None:
+def test_a_collector_that_hangs_delays_neither_jobs_nor_the_stop(tmp_path: Path, nats_server: NatsServer) -> None:
     with Collector.started(hangs=True) as collector:
-        env = environment(OTEL_BSP_SCHEDULE_DELAY="50")
-        with System.started(tmp_path, "--otlp-endpoint", collector.url, env=env) as system:
-            post(system, "/jobs", {"type": "test.traced", "args": []})
+        processes = Processes(tmp_path / "processes", nats_server.url, env=environment(OTEL_BSP_SCHEDULE_DELAY="50"))
+        gateway = processes.start("gateway", "--otlp-endpoint", collector.url)
+        try:
+            url = f"{gateway.ready()['url']}/ojs/v1/jobs"
+            assert send("POST", url, {"type": "test.traced", "args": []}).status == 201
             assert collector.asked.wait(60)
             began = time.monotonic()
-            post(system, "/jobs", {"type": "test.traced", "args": []})
+            assert send("POST", url, {"type": "test.traced", "args": []}).status == 201
             assert time.monotonic() - began < 20  # the exporter would wait for longer
-            assert system.stop() == 0
+            assert gateway.stop() == 0
+        finally:
+            processes.stop()

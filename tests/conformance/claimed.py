@@ -1,7 +1,8 @@
 """Runs the conformance cases named in claimed.txt against a server: its own, started here, or the one at --url.
 
 --arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a cluster of
-three (cluster), where the requests of a case take turns between the two gateways.
+three (cluster), where the requests of a case take turns between the two gateways. With --keys it asks for keys, and the runner
+shows one; with --tls it speaks TLS.
 
 --verdicts runs all cases instead, and says where docs/conformance.md is wrong about them.
 
@@ -13,11 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -30,9 +32,12 @@ sys.path.insert(0, str(_HERE.parent))
 
 from conformance.verdicts import differences  # noqa: E402
 from ojs_command.conformance_reference import conformance  # noqa: E402
-from support.cluster import NatsCluster  # noqa: E402  # tests aren't installed
+from support.certificates import Authority  # noqa: E402  # tests aren't installed
+from support.cli import Cli  # noqa: E402
+from support.cluster import NatsCluster  # noqa: E402
 from support.nats import NatsServer  # noqa: E402
-from support.system import Processes, System  # noqa: E402
+from support.system import Processes, System, send  # noqa: E402
+from support.waiting import until  # noqa: E402
 
 
 def main() -> int:
@@ -41,12 +46,16 @@ def main() -> int:
     parser.add_argument("--runner", type=Path, help="the runner; by default run.py beside the suites")
     parser.add_argument("--url", action="append", help="a gateway in test mode that runs already; several take turns")
     parser.add_argument("--arrangement", choices=["dev", "processes", "cluster"], default="dev")
+    parser.add_argument("--keys", action="store_true", help="have the server ask for keys, and the runner show one")
+    parser.add_argument("--tls", action="store_true", help="have the server speak TLS")
     parser.add_argument("--quick", action="store_true", help="without the cases that wait for minutes to pass")
     parser.add_argument("--list", action="store_true", help="only list the cases")
     parser.add_argument("--verdicts", action="store_true", help="run all cases, and compare with docs/conformance.md")
     parser.add_argument("patterns", nargs="*", help="files of the suites instead of those in claimed.txt")
     options = parser.parse_args()
 
+    if options.url and (options.keys or options.tls):
+        parser.error("--keys and --tls are about a server that is started here: leave out --url")
     runner = options.runner or options.suites.parent / "run.py"
     if not runner.is_file():
         print(f"there is no conformance runner at {runner}", file=sys.stderr)
@@ -64,20 +73,27 @@ def main() -> int:
     # Both end the servers below; a job in the background of a shell would otherwise ignore the first.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    with server(options.url, options.arrangement) as urls, tempfile.TemporaryDirectory(prefix="ojs-verdicts-") as folder:
-        report = Path(folder) / "report.json"
-        command = [sys.executable, str(runner), "--suites", str(options.suites), "--json", str(report)]
-        for url in urls:
-            command += ["--url", url]
-        command += ["--reset-url", f"{urls[0]}/ojs/v1/admin/reset"]
-        for name in names:
-            command += ["--test", name]
-        status = subprocess.run(command, check=False).returncode
-        if not options.verdicts or not report.is_file():
-            return status
-        wrong = differences(json.loads(report.read_text(encoding="utf-8"))["cases"], conformance())
-        print("\n".join(wrong) or "docs/conformance.md is right about all of them")
-        return 1 if wrong else 0
+    with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as name:
+        folder = Path(name)
+        arguments = _with_tls(folder) if options.tls else ()
+        with server(options.url, options.arrangement, folder, arguments) as (urls, nats_url):
+            report = folder / "report.json"
+            program = [str(runner)]
+            if options.keys:
+                os.environ["OJS_AUTH_TOKEN"] = _first_key(folder, nats_url, urls)
+                program.insert(0, str(_HERE / "showing_key.py"))
+            command = [sys.executable, *program, "--suites", str(options.suites), "--json", str(report)]
+            for url in urls:
+                command += ["--url", url]
+            command += ["--reset-url", f"{urls[0]}/ojs/v1/admin/reset"]
+            for case in names:
+                command += ["--test", case]
+            status = subprocess.run(command, check=False).returncode
+            if not options.verdicts or not report.is_file():
+                return status
+            wrong = differences(json.loads(report.read_text(encoding="utf-8"))["cases"], conformance())
+            print("\n".join(wrong) or "docs/conformance.md is right about all of them")
+            return 1 if wrong else 0
 
 
 def read_patterns(file: Path) -> list[str]:
@@ -103,26 +119,43 @@ def choose(suites: Path, patterns: list[str]) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def server(urls: list[str] | None, arrangement: str) -> Iterator[list[str]]:
-    """The base URLs to send requests to, by turns."""
+def server(urls: list[str] | None, arrangement: str, folder: Path, arguments: Sequence[str]) -> Iterator[tuple[list[str], str]]:
+    """The base URLs to send requests to, by turns, and that of NATS. `arguments` are for its gateways."""
     if urls:
-        yield [url.rstrip("/") for url in urls]
+        yield [url.rstrip("/") for url in urls], ""
         return
-    with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as name:
-        folder = Path(name)
-        match arrangement:
-            case "processes":
-                with NatsServer(folder / "nats") as nats, Processes.two_of_each(folder, nats.url) as gateways:
-                    yield gateways
-            case "cluster":
-                with (
-                    NatsCluster(folder / "nats") as cluster,
-                    Processes.two_of_each(folder, cluster.url, "--replicas", "3") as gateways,
-                ):
-                    yield gateways
-            case _:
-                with System.started(folder, program=(str(_ROOT / "script" / "server"),)) as system:
-                    yield [system.url]
+    match arrangement:
+        case "processes":
+            with NatsServer(folder / "nats") as nats, Processes.two_of_each(folder, nats.url, gateway=arguments) as gateways:
+                yield gateways, nats.url
+        case "cluster":
+            with (
+                NatsCluster(folder / "nats") as cluster,
+                Processes.two_of_each(folder, cluster.url, "--replicas", "3", gateway=arguments) as gateways,
+            ):
+                yield gateways, cluster.url
+        case _:
+            with System.started(folder, *arguments, program=(str(_ROOT / "script" / "server"),)) as system:
+                yield [system.url], system.nats_url
+
+
+def _with_tls(folder: Path) -> tuple[str, ...]:
+    """A gateway's arguments for a certificate of an authority that this process, and those it starts, trust."""
+    authority = Authority(folder / "certificates")
+    pair = authority.server()
+    os.environ["SSL_CERT_FILE"] = str(authority.file)
+    return ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key))
+
+
+def _first_key(folder: Path, nats_url: str, urls: Sequence[str]) -> str:
+    """A key that may do everything, made as an operator does, once all gateways ask for it."""
+    made = Cli(folder).asked("keys", "create", "--name", "conformance", "--role", "admin", "--nats", nats_url)
+
+    def shut() -> bool:
+        return all(send("GET", f"{url}/ojs/v1/queues").status == 401 for url in urls)
+
+    until(shut)
+    return made.strip()
 
 
 if __name__ == "__main__":

@@ -20,11 +20,12 @@ from support import disks
 from support.cluster import NatsCluster
 from support.dates import set_date, stepping
 from support.fleet import Fleet
+from support.forked import OJS_NATS
 from support.machine import CannotIsolate, Machine
 from support.nats import NatsServer
 from support.network import GOOD, Condition, Link, Network
 from support.processes import free_port, runs
-from support.system import OJS_NATS, System, environment
+from support.system import System, environment
 from support.waiting import eventually
 
 _SMALL_MIB: Final = 64

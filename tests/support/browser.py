@@ -33,9 +33,16 @@ def browser_program() -> str | None:
 class Page:
     """One tab."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
+    def __init__(self, browser: Browser, session: str, noted: list[str]) -> None:
         self._browser = browser
         self._session = session
+        self.noted = noted
+        """What the browser complains of in this tab, once `note` was called: errors, refused requests, violated policies."""
+
+    async def note(self) -> None:
+        """Have the browser tell of what goes wrong in this tab."""
+        for domain in ("Runtime", "Log"):
+            await self.command(f"{domain}.enable", {})
 
     async def go(self, url: str) -> None:
         """Load a page; returns when its document is there."""
@@ -50,9 +57,9 @@ class Page:
         """One command of the protocol about this tab, and its result."""
         return await self._browser.command(method, parameters, self._session)
 
-    async def picture(self) -> bytes:
-        """What is seen, as a PNG file."""
-        taken = await self.command("Page.captureScreenshot", {"format": "png"})
+    async def picture(self, quality: int) -> bytes:
+        """What is seen, as a WebP file of this quality (per cent)."""
+        taken = await self.command("Page.captureScreenshot", {"format": "webp", "quality": quality})
         return base64.b64decode(taken["data"])
 
     async def run(self, script: str) -> Any:
@@ -70,6 +77,8 @@ class Browser:
         self._socket = socket
         self._ids = itertools.count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._noted: dict[str, list[str]] = {}
+        """By session."""
 
     @classmethod
     @asynccontextmanager
@@ -103,7 +112,8 @@ class Browser:
         """A new, empty tab."""
         target = await self.command("Target.createTarget", {"url": "about:blank"})
         attached = await self.command("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
-        return Page(self, attached["sessionId"])
+        session = attached["sessionId"]
+        return Page(self, session, self._noted.setdefault(session, []))
 
     async def command(self, method: str, parameters: Mapping[str, Any], session: str | None = None) -> dict[str, Any]:
         """One command of the protocol and its result. Raises AssertionError if it is refused."""
@@ -122,6 +132,22 @@ class Browser:
             waiting = self._answers.pop(answer.get("id", 0), None)
             if waiting is not None:
                 waiting.set_result(answer)
+            elif complaint := _complaint(answer.get("method"), answer.get("params", {})):
+                self._noted.setdefault(answer.get("sessionId", ""), []).append(complaint)
+
+
+def _complaint(event: str | None, about: Any) -> str:
+    """Return what an event of the browser complains of, if anything."""
+    match event:
+        case "Runtime.exceptionThrown":
+            thrown = about["exceptionDetails"]
+            return str(thrown.get("exception", {}).get("description") or thrown["text"])
+        case "Runtime.consoleAPICalled" if about["type"] in {"error", "assert"}:
+            return " ".join(str(said.get("description") or said.get("value")) for said in about["args"])
+        case "Log.entryAdded" if about["entry"]["level"] == "error":
+            entry = about["entry"]
+            return f"{entry['source']}: {entry['text']} {entry.get('url', '')}"
+    return ""
 
 
 def _launched(program: str, folder: Path, names: Mapping[str, str]) -> subprocess.Popen[bytes]:

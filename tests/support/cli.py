@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import termios
@@ -18,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.system import OJS_NATS, environment
+from support.forked import OJS_NATS, Forked, completed
+from support.system import environment
 
 _SECONDS = 60.0
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -55,10 +55,8 @@ class Cli(NamedTuple):
 
     def __call__(self, *words: str, stdin: str = "", program: Sequence[str] = OJS_NATS) -> Said:
         """Run it without a terminal."""
-        ended = subprocess.run(
-            [*program, *words], input=stdin, env=self.env, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
-        return Said(ended.returncode, ended.stdout, ended.stderr)
+        said = completed([*program, *words], self.env, text=stdin)
+        return Said(said.returncode, said.stdout, said.stderr)
 
     def asked(self, *words: str, stdin: str = "") -> str:
         """What it prints when all goes well."""
@@ -74,7 +72,7 @@ class Cli(NamedTuple):
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """Run it while the block does."""
+        """Run it while the block does, from its real start and with pipes."""
         piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen([*OJS_NATS, *words], text=True, env=self.env, **piped)
         try:
@@ -86,7 +84,7 @@ class Cli(NamedTuple):
     @contextmanager
     def on_terminal(self, *words: str, stdin: Path | None = None) -> Iterator[Terminal]:
         """Run it on a terminal while the block does; it may read a file all the same."""
-        terminal = Terminal([*OJS_NATS, *words], self.env, stdin)
+        terminal = Terminal(words, self.env, stdin)
         try:
             yield terminal
         finally:
@@ -96,15 +94,16 @@ class Cli(NamedTuple):
 class Terminal:
     """A command on a terminal of 160 columns and 50 lines."""
 
-    def __init__(self, command: Sequence[str], env: dict[str, str], stdin: Path | None) -> None:
+    def __init__(self, arguments: Sequence[str], env: dict[str, str], stdin: Path | None) -> None:
         self.raw = ""
-        self._pid, self._end = pty.fork()
-        if self._pid == 0:  # pragma: no cover  # the command
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-            if stdin is not None:
-                os.dup2(os.open(stdin, os.O_RDONLY), 0)
-            os.execvpe(command[0], list(command), env)
-        self._code: int | None = None
+        self._end, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        files = [theirs] * 3
+        if stdin is not None:
+            files[0] = os.open(stdin, os.O_RDONLY)
+        self._process = Forked(arguments, env, (files[0], files[1], files[2]), Path.cwd(), terminal=True)
+        for file in set(files):
+            os.close(file)
 
     @property
     def text(self) -> str:
@@ -130,14 +129,11 @@ class Terminal:
         """Its exit code, once it has ended."""
         while self._read():
             pass
-        if self._code is None:
-            self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-        return self._code
+        return self._process.wait(_SECONDS)
 
     def close(self) -> None:
-        if self._code is None:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+        self._process.kill()
+        self._process.wait(_SECONDS)
         os.close(self._end)
 
     def _read(self) -> bool:

@@ -9,9 +9,12 @@ from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from jsonschema import Draft202012Validator, FormatChecker
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
 
 from support.system import Answer, send
 
+_NAME: Final = "urn:described"
 _DOCUMENT: Final = "/ojs/v1/openapi.json"
 
 _How = Literal["open", "closed", "strict"]
@@ -30,6 +33,7 @@ class Described:
         self.answered: set[tuple[str, str, int]] = set()
         """Method, path and status of what was checked."""
         self._checkers: dict[tuple[str, _How], Draft202012Validator] = {}
+        self._registries: dict[_How, Registry[Any]] = {}
 
     @classmethod
     def by(cls, url: str) -> Described:
@@ -82,13 +86,21 @@ class Described:
         key = schema["$ref"], how
         checker = self._checkers.get(key)
         if checker is None:
-            components = self.document["components"]
-            if how != "open":
-                components = _closed(components, strict=how == "strict")
-            checker = Draft202012Validator({"components": components, **schema}, format_checker=FormatChecker())
+            whole = {"$ref": f"{_NAME}{schema['$ref']}"}
+            checker = Draft202012Validator(whole, format_checker=FormatChecker(), registry=self._registry(how))
             self._checkers[key] = checker
         problems = [f"{error.json_path}: {error.message[:500]}" for error in checker.iter_errors(value)]
         assert not problems, "\n".join([f"{told} is not as described ({schema['$ref']})", *problems])
+
+    def _registry(self, how: _How) -> Registry[Any]:
+        """All schemas of the document, read once."""
+        if how not in self._registries:
+            components = self.document["components"]
+            if how != "open":
+                components = _closed(components, strict=how == "strict")
+            schemas = Resource.from_contents({"components": components}, DRAFT202012)
+            self._registries[how] = Registry().with_resource(_NAME, schemas).crawl()
+        return self._registries[how]
 
     def _at(self, reference: str) -> dict[str, Any]:
         node: Any = self.document

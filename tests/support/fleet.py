@@ -10,9 +10,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ojs_command.services import SERVICES
+from support.forked import OJS_NATS
 from support.network import Link, Network
 from support.processes import free_port
-from support.system import OJS_NATS, Command, Processes
+from support.system import Command, Processes
 
 EACH: Final = 2
 

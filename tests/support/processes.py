@@ -12,11 +12,34 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 _LOWEST_PORT: Final = 10_000
 _TICKS_S: Final = os.sysconf("SC_CLK_TCK")
 _chance: Final = random.SystemRandom()
+
+
+class Process(Protocol):
+    """A process that was started (`subprocess.Popen`) or forked (`support.forked.Forked`)."""
+
+    @property
+    def args(self) -> object: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 def free_port() -> int:
@@ -55,7 +78,7 @@ def runs(pid: int) -> bool:
 
 
 def end(
-    process: subprocess.Popen[bytes],
+    process: Process,
     number: int = signal.SIGTERM,
     seconds: float = 60.0,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,18 +13,11 @@ from support.waiting import eventually
 AXE: Final = Path(__file__).parents[2] / "services/ojs_dashboard/node_modules/axe-core/axe.min.js"
 """axe-core, which `script/setup dev` brings."""
 _PATIENCE_S: Final = 60.0
-_NOTED: Final = """
-globalThis.troubles = [];
-const note = (what) => globalThis.troubles.push(String(what));
-addEventListener('error', (event) => note(event.message));
-addEventListener('unhandledrejection', (event) => note(event.reason?.stack ?? event.reason));
-addEventListener('securitypolicyviolation', (event) => note(`${event.violatedDirective} ${event.blockedURI}`));
-const told = console.error;
-console.error = (...what) => { note(what.join(' ')); told(...what); };
-"""
 _FIND: Final = """
 const named = (node) => (node.getAttribute('aria-label') ?? node.innerText ?? '').trim();
-const scope = document.querySelector('dialog[open]') ?? document;
+const within = (row) => [...document.querySelectorAll('tr')].find((node) => node.innerText.includes(row));
+const scope = (row) => (row ? within(row) : (document.querySelector('dialog[open]') ?? document));
+const all = (row, kinds) => [...(scope(row)?.querySelectorAll(kinds) ?? [])];
 """
 
 
@@ -35,13 +29,16 @@ class Screen:
         self._url = url
 
     @classmethod
-    async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280) -> Screen:
-        """A tab that notes what goes wrong in it."""
+    async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280, height: int = 900) -> Screen:
+        """A tab that notes what goes wrong in it; nobody is signed in."""
         page = await browser.page()
         screen = cls(page, url)
         await page.command("Page.enable", {})
-        await page.command("Page.addScriptToEvaluateOnNewDocument", {"source": _NOTED})
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        await page.note()
+        await page.command("Network.clearBrowserCookies", {})
+        # Of the tabs of a window one is seen, and pages that nobody looks at ask nothing.
+        await page.command("Emulation.setFocusEmulationEnabled", {"enabled": True})
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         await page.command("Emulation.setDeviceMetricsOverride", size)
         if dark:
             features = [{"name": "prefers-color-scheme", "value": "dark"}]
@@ -62,6 +59,10 @@ class Screen:
         script = "!!document.querySelector('main h1') && !document.querySelector('.skeleton')"
         await self._until(script, "the page has come")
 
+    async def titled(self, title: str) -> None:
+        """Return when the page of this title is open."""
+        await self._until(f"document.querySelector('main h1')?.innerText === {json.dumps(title)}", f"the page is {title!r}")
+
     async def text(self) -> str:
         """What can be read."""
         return str(await self.page.run("document.body.innerText"))
@@ -75,22 +76,45 @@ class Screen:
         """Return when a text can't be read any more."""
         await self._until(f"!document.body.innerText.includes({json.dumps(text)})", f"{text!r} is gone")
 
-    async def click(self, name: str) -> None:
-        """Press the button, or follow the link, of this name; in the dialog if one is open."""
+    async def click(self, name: str, *, row: str = "") -> None:
+        """Press the button, or follow the link, of this name: in the dialog if one is open, or in the row that has a text."""
         script = f"""(() => {{ {_FIND}
-            const found = [...scope.querySelectorAll('button, a, input[type=checkbox], summary')]
+            const found = all({json.dumps(row)}, 'button, a, input[type=checkbox], summary')
                 .find((node) => named(node) === {json.dumps(name)} && !node.disabled);
             found?.click();
             return !!found;
         }})()"""
-        await self._until(script, f"there is {name!r} to be pressed")
+        await self._until(script, f"there is {name!r} to be pressed {row and f'in {row!r}'}")
+
+    async def offered(self, *, row: str = "") -> set[str]:
+        """The names of the buttons that can be pressed."""
+        script = f"(() => {{ {_FIND} return all({json.dumps(row)}, 'button:not([disabled])').map(named); }})()"
+        return set(await self.page.run(script))
 
     async def offers(self, name: str) -> bool:
-        """Whether there is a button or a link of this name."""
-        script = f"""(() => {{ {_FIND}
-            return [...scope.querySelectorAll('button, a')].some((node) => named(node) === {json.dumps(name)});
-        }})()"""
-        return bool(await self.page.run(script))
+        """Whether there is a button of this name."""
+        return name in await self.offered()
+
+    async def links(self) -> set[str]:
+        """The names of the links."""
+        return set(await self.page.run(f"(() => {{ {_FIND} return all('', 'a').map(named); }})()"))
+
+    async def secret(self, pattern: str) -> str:
+        """Read what is shown this once, and close its dialog."""
+        found = await self.finds(pattern)
+        await self.click("Close")
+        await self.closes()
+        return found
+
+    async def closes(self) -> None:
+        """Return when no dialog is open."""
+        await self._until("!document.querySelector('dialog[open]')", "the dialog is closed")
+
+    async def finds(self, pattern: str) -> str:
+        """Return what can be read that fits a regular expression of JavaScript."""
+        script = f"(document.body.innerText.match(new RegExp({json.dumps(pattern)}))?.[0] ?? '')"
+        await self._until(script, f"{pattern} is shown")
+        return str(await self.page.run(script))
 
     async def commands(self, where: str = "main > header") -> list[str]:
         """The lines that are copied for `ojs-nats` in a part of the page."""
@@ -103,7 +127,7 @@ class Screen:
         """Type into the field of this label."""
         script = f"""(() => {{
             const label = [...document.querySelectorAll('label')].find((node) => node.innerText.trim() === {json.dumps(label)});
-            const field = label ? document.getElementById(label.htmlFor)
+            const field = label ? (label.control ?? document.getElementById(label.htmlFor))
                 : document.querySelector(`[aria-label=${{JSON.stringify({json.dumps(label)})}}]`);
             if (!field) return false;
             field.value = {json.dumps(value)};
@@ -115,13 +139,13 @@ class Screen:
 
     async def press(self, key: str) -> None:
         """Press a key outside of fields."""
-        await self.page.command("Input.dispatchKeyEvent", {"type": "keyDown", "key": key, "text": key})
+        typed = {"text": key} if len(key) == 1 else {}
+        await self.page.command("Input.dispatchKeyEvent", {"type": "keyDown", "key": key, **typed})
         await self.page.command("Input.dispatchKeyEvent", {"type": "keyUp", "key": key})
 
-    async def troubles(self) -> list[str]:
-        """What the browser has complained of since the page was loaded."""
-        found: list[str] = await self.page.run("globalThis.troubles")
-        return found
+    def troubles(self, *known: str) -> list[str]:
+        """What the browser has complained of, but for what has one of these texts."""
+        return [one for one in self.page.noted if not any(text in one for text in known)]
 
     async def barriers(self) -> list[str]:
         """What axe finds against WCAG 2.2 AA."""
@@ -132,11 +156,15 @@ class Screen:
         found: list[str] = await self.page.run(script)
         return found
 
+    async def until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Return when a condition holds; what is seen is in the failure."""
+        try:
+            await eventually(condition, _PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"not met: {what}\n{await self.text()}\n{self.page.noted}") from error
+
     async def _until(self, script: str, what: str) -> None:
         async def met() -> bool:
             return bool(await self.page.run(script))
 
-        try:
-            await eventually(met, _PATIENCE_S)
-        except AssertionError as error:
-            raise AssertionError(f"not met: {what}\n{await self.text()}\n{await self.troubles()}") from error
+        await self.until(met, what)

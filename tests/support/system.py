@@ -6,13 +6,11 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,19 +19,17 @@ import nats
 from ojs_command.services import SERVICES
 from ojs_core.jetstream.grants import ANSWERING
 from support import users
+from support.forked import OJS_NATS, STACKS, start
 from support.nats import NatsServer
-from support.processes import end, family, runs
+from support.processes import end, family, free_port, runs
 from support.waiting import PATIENCE_S, until
 
-OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
-"""The command as its users have it."""
 TOGETHER: Final = "--together"
 """All services in one process, which starts in a fifth of the time. Who kills or looks at a service goes without."""
 
 _READY_SECONDS: Final = 180.0
 _BEHIND: Final = ("the projector is behind; try again", "the projector is slow; try again")
 _AGAIN_S: Final = 0.25
-_STACKS: Final = Path(__file__).parent / "stacks"
 _END: Final = 20_000
 """Characters of the output that a failure shows."""
 _PRINTED_S: Final = 1.0
@@ -55,7 +51,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def _printing_stacks() -> dict[str, str]:
     """Return the environment of processes that print their stacks at SIGUSR1."""
-    return environment(PYTHONPATH=os.pathsep.join(filter(None, (str(_STACKS), os.environ.get("PYTHONPATH")))))
+    return environment(PYTHONPATH=os.pathsep.join(filter(None, (str(STACKS), os.environ.get("PYTHONPATH")))))
 
 
 def send(
@@ -68,12 +64,13 @@ def send(
     late = time.monotonic() + seconds
     while True:
         answer = _sent(method, url, body, seconds, headers or {})
-        if method != "GET" or not _is_behind(answer) or time.monotonic() > late:
+        if method != "GET" or not is_behind(answer) or time.monotonic() > late:
             return answer
         time.sleep(_AGAIN_S)
 
 
-def _is_behind(answer: Answer) -> bool:
+def is_behind(answer: Answer) -> bool:
+    """Whether what was asked for can't be told yet."""
     return answer.status == 503 and answer.body is not None and answer.body.get("error", {}).get("message") in _BEHIND
 
 
@@ -106,15 +103,9 @@ class Command:
         folder.mkdir(parents=True, exist_ok=True)
         self.arguments = arguments
         self._output = folder / f"{label}.log"
-        with self._output.open("ab") as output:
-            self.process = subprocess.Popen(
-                [*program, *arguments],
-                cwd=folder,
-                env=dict(env) if env is not None else _printing_stacks(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        with self._output.open("ab") as output, Path(os.devnull).open("rb") as nothing:
+            files = (nothing.fileno(), output.fileno(), output.fileno())
+            self.process = start([*program, *arguments], _printing_stacks() if env is None else env, files, folder)
 
     @property
     def pid(self) -> int:
@@ -160,7 +151,54 @@ class Command:
         return self.output[-_END:]
 
 
-class System(Command):
+class Api:
+    """Calls of a system's gateway."""
+
+    observe: Callable[[str, str, Answer], None] | None = None
+    """Sees method, path and answer of every request."""
+
+    @property
+    def url(self) -> str:
+        """The gateway's address."""
+        raise NotImplementedError
+
+    @property
+    def nats_url(self) -> str:
+        """The address of its NATS."""
+        raise NotImplementedError
+
+    def request(self, method: str, path: str, body: object = None) -> Answer:
+        """One request to the gateway; `path` begins with a slash."""
+        answer = send(method, f"{self.url}{path}", body)
+        if self.observe is not None:
+            self.observe(method, path, answer)
+        return answer
+
+    def call(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
+        """The body of the answer to a request below /ojs/v1, which has to have this status."""
+        answer = self.request(method, f"/ojs/v1{path}", body)
+        assert answer.status == status, answer
+        return answer.body
+
+    def put_record(self, key: str, body: bytes) -> None:
+        """Write a record into the bucket by hand."""
+
+        async def put() -> None:
+            client = await nats.connect(self.nats_url)
+            try:
+                await client.jetstream().publish(f"$KV.ojs.{key}", body)
+            finally:
+                await client.close()
+
+        asyncio.run(put())
+
+    def reset(self) -> None:
+        """Wipe everything; returns when that is done."""
+        answer = self.request("POST", "/ojs/v1/admin/reset")
+        assert answer.status < 300, answer
+
+
+class System(Command, Api):
     """`ojs-nats dev --test-mode` on free ports; `program` is another way to start `dev`."""
 
     def __init__(
@@ -176,8 +214,6 @@ class System(Command):
         ports = ("--port", "0", "--nats-port", "0")
         options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
         super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
-        self.observe: Callable[[str, str, Answer], None] | None = None
-        """Sees method, path and answer of every request."""
 
     @classmethod
     @contextmanager
@@ -248,47 +284,24 @@ class System(Command):
         assert pid is not None
         return pid
 
-    def request(self, method: str, path: str, body: object = None) -> Answer:
-        """One request to the gateway; `path` begins with a slash."""
-        answer = send(method, f"{self.url}{path}", body)
-        if self.observe is not None:
-            self.observe(method, path, answer)
-        return answer
-
-    def call(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
-        """The body of the answer to a request below /ojs/v1, which has to have this status."""
-        answer = self.request(method, f"/ojs/v1{path}", body)
-        assert answer.status == status, answer
-        return answer.body
-
-    def put_record(self, key: str, body: bytes) -> None:
-        """Write a record into the bucket by hand."""
-
-        async def put() -> None:
-            client = await nats.connect(self.nats_url)
-            try:
-                await client.jetstream().publish(f"$KV.ojs.{key}", body)
-            finally:
-                await client.close()
-
-        asyncio.run(put())
-
-    def reset(self) -> None:
-        """Wipe everything; returns when that is done."""
-        answer = self.request("POST", "/ojs/v1/admin/reset")
-        assert answer.status < 300, answer
-
 
 class Processes:
     """Services as processes of their own, in any number, on one NATS server that the test owns."""
 
     def __init__(
-        self, folder: Path, nats_url: str, *, program: Sequence[str] = OJS_NATS, with_users: bool | None = None
+        self,
+        folder: Path,
+        nats_url: str,
+        *,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = OJS_NATS,
+        with_users: bool | None = None,
     ) -> None:
         """`with_users` has each service work as its role's user, as it is by default where tests run with users."""
         self._with_users = users.wanted() if with_users is None else with_users
         self.folder = folder
         self.nats_url = nats_url
+        self._env = env
         self._program = program
         self.commands: list[Command] = []
 
@@ -302,20 +315,21 @@ class Processes:
             "json",
         )
         label = f"{service}-{len(self.commands)}"
-        command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
+        given = (*options, *ports, *arguments)
+        command = Command(self.folder, service, *given, env=self._env, label=label, program=self._program)
         self.commands.append(command)
         return command
 
     @classmethod
     @contextmanager
-    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str) -> Iterator[list[str]]:
-        """Two processes of every service, ready; yields the addresses of the two gateways."""
+    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str, gateway: Sequence[str] = ()) -> Iterator[list[str]]:
+        """Two processes of every service, ready; yields the addresses of the two gateways. `gateway` is for these alone."""
         started = cls(folder, nats_url)
         try:
             for entry in SERVICES:
                 for number in (1, 2):
-                    own = ("--projector-data", str(folder / f"index-{number}")) if entry.kind == "projector" else ()
-                    started.start(entry.name, *own, *arguments)
+                    own = {"projector": ("--projector-data", str(folder / f"index-{number}")), "gateway": gateway}
+                    started.start(entry.name, *own.get(entry.kind, ()), *arguments)
             ready = [command.ready() for command in started.commands]
             yield [str(line["url"]) for line in ready if line["service"] == "gateway"]
         finally:
@@ -328,3 +342,47 @@ class Processes:
                 command.process.terminate()
         for command in self.commands:
             command.stop()
+
+
+class Services(Api):
+    """Each service as one forked process beside a NATS server of their own, ready.
+
+    It takes a third of the CPU that `ojs-nats dev` takes, which starts its children. Nothing is started again by itself.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self._port = free_port()
+        self.running: dict[str, Command] = {}
+        """By the names of the services."""
+        for entry in SERVICES:
+            self._start(entry.name)
+        self.urls = {name: str(command.ready()["url"]) for name, command in self.running.items()}
+
+    @classmethod
+    @contextmanager
+    def started(cls, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Services]:
+        """All of them, stopped at the end."""
+        with ExitStack() as stack:
+            server = stack.enter_context(NatsServer(folder / "nats"))
+            processes = Processes(folder / "services", server.url, env=env)
+            stack.callback(processes.stop)
+            yield cls(processes)
+
+    @property
+    def url(self) -> str:
+        return self.urls["gateway"]
+
+    @property
+    def nats_url(self) -> str:
+        return self._processes.nats_url
+
+    def restart(self, name: str) -> None:
+        """Kill one, and start it again; a gateway has the same address."""
+        self.running[name].kill()
+        self._start(name)
+        self.urls[name] = str(self.running[name].ready()["url"])
+
+    def _start(self, name: str) -> None:
+        port = ("--port", str(self._port)) if name == "gateway" else ()
+        self.running[name] = self._processes.start(name, *port)

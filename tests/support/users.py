@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Final
 from ojs_command.nats_conf import seeds, users_section
 from ojs_core.jetstream.grants import ANSWERING, Team, all_grants
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+from support.forked import OJS_NATS, completed
 
 VARIABLE: Final = "OJS_TEST_NATS_USERS"
 STORAGE: Final = ("--storage-limit", str(4 << 30))
@@ -52,8 +51,7 @@ def by_role(url: str, role: str = "{role}", namespace: str = DEFAULT_NAMESPACE) 
 
 def make_streams(url: str) -> None:
     """Do what an operator does once."""
-    command = [sys.executable, "-m", "ojs_command", "setup"]
-    found = subprocess.run(command, env=os.environ | {"OJS_NATS": by_role(url)}, capture_output=True, text=True, check=False)
+    found = completed([*OJS_NATS, "setup"], os.environ | {"OJS_NATS": by_role(url)})
     assert found.returncode == 0, found.stderr
 
 

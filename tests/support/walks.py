@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from support.system import OJS_NATS, Command, System, environment
+from support.forked import OJS_NATS
+from support.system import Command, System, environment
 from support.waiting import until
 
 ROOT: Final = Path(__file__).parents[2]

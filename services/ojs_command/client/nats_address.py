@@ -9,9 +9,9 @@ from ojs_core.runtime.setting_readers import nats_urls
 from ojs_link.address import files_of, read_address
 
 
-def operators_address(urls: str) -> str:
-    """Return the address as the operator's user takes it, with the files that OJS_NATS_CREDS and the like name.
+def operators_address(urls: str, role: str = OPERATOR) -> str:
+    """Return the address as a role's user takes it, with the files that OJS_NATS_CREDS and the like name.
 
     Raises ValueError.
     """
-    return read_address(nats_urls(urls)).with_files(files_of(os.environ)).of_role(OPERATOR).url
+    return read_address(nats_urls(urls)).with_files(files_of(os.environ)).of_role(role).url

@@ -57,6 +57,10 @@ class Output:
     def on_terminal(self) -> bool:
         return self.console.is_terminal
 
+    @property
+    def notes_on_terminal(self) -> bool:
+        return self._notes.is_terminal
+
     def json(self, value: Any) -> None:
         """The document."""
         document = msgspec.json.encode(value)
@@ -146,8 +150,9 @@ class Advance:
         self._bar = bar
         self._task = task
 
-    def by(self, number: int) -> None:
-        self._bar.advance(self._task, number)
+    def by(self, number: int, total: int | None = None) -> None:
+        """Move it; `total` is where it ends, if that has changed."""
+        self._bar.update(self._task, advance=number, total=total)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Text]], width: int, *, whole: bool = False) -> Table:

@@ -28,6 +28,10 @@ _COMMANDS: Final = (
     ("audit", "audit", "show who did what, and who was refused"),
     ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
     ("keys", "keys", "make, list, rotate and revoke keys of the server"),
+    ("backup", "backup", "back up a system in NATS, while it works"),
+    ("restore", "restore", "restore a backup into an empty NATS, or into another namespace"),
+    ("export", "export", "write jobs into a file, as lines of JSON"),
+    ("import", "importing", "push the jobs of a file that export has written"),
     ("context", "context", "name servers, with the headers that they ask for"),
     ("completion", "completion", "let your shell complete these commands"),
 )

@@ -1,39 +1,60 @@
 /** What can be done: a button, a dialog that says what will happen, the request, and what came of it. */
 
-import { exact, may, Problem, request } from './api.js';
+import { exact, offered, Problem, request } from './api.js';
 import { text } from './format.js';
 import { html, nothing } from './lit-html.js';
-import { commands, say } from './parts.js';
+import { commands, copier, say } from './parts.js';
 import { signal } from './signals-core.js';
 
 /**
- * An action. `fields` are asked for before it is done; `body` and `path` are made of their values. `run` takes the place of
- * the request where there is more to do than one.
+ * An action. `fields` are asked for before it is done; `body` and `of` are made of their values. `run` takes the place of the
+ * request where there is more to do than one. `after` is called when it was done.
+ * @template {import('./api.js').Name} [K=any]
  * @typedef {{
- *   label: string, needs: string, method: string, danger?: boolean, quick?: boolean, typed?: string,
- *   path: string | ((values: Values) => string), query?: import('./api.js').Query,
- *   body?: Record<string, unknown> | ((values: Values) => unknown), cli?: ((values: Values) => readonly string[] | null) | readonly string[] | null,
- *   about?: import('./parts.js').Part, fields?: readonly Field[], done?: (answer: any) => string | void,
- *   preview?: (values: Values) => import('./parts.js').Part, run?: (values: Values) => Promise<unknown>,
+ *   label: string, needs: import('./api.js').Operations[K]['permission'], call: K,
+ *   of?: string | readonly string[] | ((values: Values) => string),
+ *   body?: import('./api.js').Call<K>['body'] | ((values: Values) => import('./api.js').Call<K>['body']),
+ *   cli?: readonly string[] | ((values: Values) => readonly string[]),
+ *   danger?: boolean, quick?: boolean, typed?: string, about?: import('./parts.js').Part, fields?: readonly Field[],
+ *   preview?: (values: Values) => import('./parts.js').Part, run?: (values: Values) => Promise<void>,
+ *   done?: (answer: import('./api.js').Operations[K]['answer']) => string, after?: () => void,
  * }} Action
- * @typedef {Record<string, string>} Values
- * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice' | 'flag',
- *   choices?: readonly string[], hint?: string, required?: boolean, pattern?: string, min?: number, max?: number}} Field
+ */
+/**
+ * @typedef {Record<string, any>} Values
+ * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice',
+ *   choices?: readonly string[], hint?: import('./parts.js').Part, required?: boolean, min?: number, max?: number}} Field
  */
 
-/** @typedef {{action: Action, values: import('./signals-core.js').Signal<Values>, busy: boolean, problem: Problem | null, then: () => void}} Open */
+/** @typedef {{action: Action, values: import('./signals-core.js').Signal<Values>, busy: boolean, problem: Problem | null}} Open */
 export const open = signal(/** @type {Open | null} */ (null));
+/** What is shown this once: a title and a secret. */
+const revealed = signal(/** @type {readonly [title: string, secret: string] | null} */ (null));
 
-/** A button for an action; nothing for whoever may not do it. `then` is called when it was done. */
-export function button(/** @type {Action} */ action, /** @type {() => void} */ then = () => {}) {
-	if (!may(action.needs)) return nothing;
-	return html`<button class=${action.danger ? 'danger' : ''} @click=${() => begin(action, then)}>${action.label}</button>`;
+/** Show a secret that nobody can read again, until it is closed. */
+export function reveal(/** @type {string} */ title, /** @type {string} */ secret) {
+	revealed.value = [title, secret];
+	return `${title}: made.`;
 }
 
-/** Ask, then do; an action that is `quick` is done at once. */
-export function begin(/** @type {Action} */ action, /** @type {() => void} */ then = () => {}) {
+/**
+ * A button for an action; nothing for whoever may not do it.
+ * @template {import('./api.js').Name} K
+ * @param {Action<K>} action
+ */
+export function button(action) {
+	if (!offered(action.needs)) return nothing;
+	return html`<button class=${action.danger ? 'danger' : ''} @click=${() => begin(action)}>${action.label}</button>`;
+}
+
+/**
+ * Ask, then do; an action that is `quick` is done at once.
+ * @template {import('./api.js').Name} K
+ * @param {Action<K>} action
+ */
+export function begin(action) {
 	const values = Object.fromEntries((action.fields ?? []).map((field) => [field.name, field.value ?? '']));
-	open.value = { action, values: signal(values), busy: false, problem: null, then };
+	open.value = { action, values: signal(values), busy: false, problem: null };
 	if (action.quick) perform();
 }
 
@@ -42,26 +63,27 @@ async function perform() {
 	if (!now || now.busy) return;
 	open.value = { ...now, busy: true, problem: null };
 	try {
-		const answer = await (now.action.run?.(now.values.value) ?? request(pathOf(now), optionsOf(now)));
+		const answer = await (now.action.run?.(now.values.value) ?? request(callOf(now)));
 		if (open.peek()?.action === now.action) open.value = null;
 		say(now.action.done?.(answer) || `${now.action.label}: done.`);
-		now.then();
+		now.action.after?.();
 	} catch (error) {
 		const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
 		if (open.peek()?.action === now.action) open.value = { ...now, busy: false, problem };
 	}
 }
 
-const pathOf = (/** @type {Open} */ { action, values }) =>
-	typeof action.path === 'function' ? action.path(values.value) : action.path;
-
-/** @returns {import('./api.js').Options} */
-function optionsOf(/** @type {Open} */ { action, values }) {
-	const body = typeof action.body === 'function' ? action.body(values.value) : action.body;
-	return { method: action.method, query: action.query ?? {}, body };
+/** @returns {import('./api.js').Call<any>} */
+function callOf(/** @type {Open} */ { action, values }) {
+	const { call, of, body } = action;
+	return {
+		call,
+		of: typeof of === 'function' ? of(values.value) : of,
+		body: typeof body === 'function' ? body(values.value) : body,
+	};
 }
 
-/** @returns {unknown} What a field for JSON holds; undefined if it is empty. Throws Problem. */
+/** @returns {any} What a field for JSON holds; undefined if it is empty. Throws Problem. */
 export function json(/** @type {string} */ typed, /** @type {string} */ label) {
 	if (!typed.trim()) return undefined;
 	try {
@@ -74,7 +96,7 @@ export function json(/** @type {string} */ typed, /** @type {string} */ label) {
 /** The dialog of the action that is open. */
 export function dialog() {
 	const now = open.value;
-	if (!now) return nothing;
+	if (!now) return revealed.value ? secret(...revealed.value) : nothing;
 	const { action, values, busy, problem } = now;
 	const close = () => (open.value = null);
 	const submit = (/** @type {Event} */ event) => {
@@ -89,7 +111,7 @@ export function dialog() {
 			${action.about ? html`<div>${action.about}</div>` : nothing}
 			${(action.fields ?? []).map((field) => input(field, values))} ${action.preview?.(values.value) ?? nothing}
 			${action.typed ? input({ name: 'typed', label: `Type ${action.typed} to confirm`, required: true }, values) : nothing}
-			${problem ? html`<div class="notice bad" role="alert"><p>${text(problem.message, 500)}</p><p>${text(problem.hint, 500)}</p></div>` : nothing}
+			${problem ? refused(problem) : nothing}
 			<footer>${request_(now)}
 				<button type="button" @click=${close}>Close</button>
 				<button class=${action.danger ? 'danger' : 'first'} ?disabled=${busy || !ready}>${busy ? 'Working…' : action.label}</button>
@@ -98,11 +120,33 @@ export function dialog() {
 	</dialog>`;
 }
 
+/** Why it wasn't done, with each place that doesn't fit a schema. */
+function refused(/** @type {Problem} */ problem) {
+	const places = /** @type {{path: string, message: string}[]} */ (problem.details['validation_errors'] ?? []);
+	return html`<div class="notice bad" role="alert">
+		<p>${text(problem.message, 500)}</p>
+		${problem.hint ? html`<p>${text(problem.hint, 500)}</p>` : nothing}
+		${places.length ? html`<ul>${places.map((one) => html`<li><code>${one.path}</code> ${text(one.message)}</li>`)}</ul>` : nothing}
+	</div>`;
+}
+
+function secret(/** @type {string} */ title, /** @type {string} */ value) {
+	const close = () => (revealed.value = null);
+	shown();
+	return html`<dialog aria-labelledby="dialog-title" @close=${close}>
+		<form method="dialog">
+			<h2 id="dialog-title">${title}</h2>
+			<p>It is shown this once. <code class="id">${value}</code></p>
+			<footer>${copier('Copy', value)}<button class="first">Close</button></footer>
+		</form>
+	</dialog>`;
+}
+
 /** The request as command lines; nothing while what was typed makes none. */
 function request_(/** @type {Open} */ now) {
 	try {
 		const cli = typeof now.action.cli === 'function' ? now.action.cli(now.values.value) : now.action.cli;
-		return commands(pathOf(now), optionsOf(now), cli ?? null);
+		return commands(callOf(now), cli);
 	} catch {
 		return nothing;
 	}
@@ -111,8 +155,7 @@ function request_(/** @type {Open} */ now) {
 function input(/** @type {Field} */ field, /** @type {import('./signals-core.js').Signal<Values>} */ values) {
 	const take = (/** @type {Event} */ event) => {
 		const target = /** @type {HTMLInputElement} */ (event.target);
-		const value = field.kind === 'flag' ? String(target.checked) : target.value;
-		values.value = { ...values.peek(), [field.name]: value };
+		values.value = { ...values.peek(), [field.name]: target.value };
 	};
 	const value = values.value[field.name] ?? '';
 	const id = `field-${field.name}`;
@@ -121,9 +164,7 @@ function input(/** @type {Field} */ field, /** @type {import('./signals-core.js'
 			? html`<textarea id=${id} rows="8" spellcheck="false" .value=${value} @input=${take}></textarea>`
 			: field.kind === 'choice'
 				? html`<select id=${id} @change=${take}>${(field.choices ?? []).map((choice) => html`<option ?selected=${choice === value}>${choice}</option>`)}</select>`
-				: field.kind === 'flag'
-					? html`<input id=${id} type="checkbox" .checked=${value === 'true'} @change=${take} />`
-					: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
+				: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
 	return html`<div class="field"><label for=${id}>${field.label}</label>${control}${field.hint ? html`<small>${field.hint}</small>` : nothing}</div>`;
 }
 

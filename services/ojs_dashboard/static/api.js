@@ -6,8 +6,15 @@ import { signal } from './signals-core.js';
 const BASE = '/ojs/v1';
 const TIMEOUT_MS = 20_000;
 
-/** @typedef {Record<string, string | number | boolean | null | undefined>} Query */
-/** @typedef {{method?: string, query?: Query | undefined, body?: unknown, text?: string, token?: string, signal?: AbortSignal}} Options */
+/** @typedef {import('./openapi.js').Operations} Operations what `script/dashboard_types.py` writes of the API's description */
+/** @typedef {keyof Operations} Name an operation: its method and its path */
+/** @typedef {Record<string, import('./openapi.js').Value>} Query */
+/**
+ * A request: an operation, what stands in its path, and what is sent.
+ * @template {Name} [K=Name]
+ * @typedef {{call: K, of?: string | readonly string[] | undefined, query?: Operations[K]['query'],
+ *   body?: import('./openapi.js').Sent<Operations[K]['body']>}} Call
+ */
 
 /** What the server answered in place of what was asked for; status 0 if it didn't answer. */
 export class Problem extends Error {
@@ -30,41 +37,50 @@ export class Problem extends Error {
 	}
 }
 
-/**
- * Who is signed in. `open` if the server has no keys; null until it is known, `false` if a key is needed.
- * @typedef {{open: boolean, name: string, role: string, permissions: string[]}} Who
- */
-export const who = signal(/** @type {Who | false | null} */ (null));
+/** Who is signed in; null until it is known, `false` if a key is needed. */
+export const who = signal(
+	/** @type {Pick<import('./openapi.js').Session, 'open' | 'name' | 'role' | 'permissions'> | false | null} */ (null),
+);
 export const readOnly = document.querySelector('meta[name=ojs-read-only]')?.getAttribute('content') === 'true';
 /** Whether the last request was answered. */
 export const reachable = signal(true);
 
 /** @returns {boolean} Whether whoever looks may do what needs this permission. */
-export function may(/** @type {string} */ permission) {
+export function may(/** @type {Operations[Name]['permission']} */ permission) {
 	const person = who.value;
-	if (!person || (readOnly && permission !== 'read' && permission !== 'payloads' && permission !== 'admin')) return false;
-	return person.open || person.permissions.includes(permission);
+	return (
+		!!person && (person.open || permission === 'nothing' || /** @type {string[]} */ (person.permissions).includes(permission))
+	);
 }
 
-/** @returns {Promise<any>} The answer. Throws Problem. */
-export async function request(/** @type {string} */ path, /** @type {Options} */ options = {}) {
-	const text = options.text ?? (options.body === undefined ? undefined : written(options.body));
-	const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(options.signal ? [options.signal] : [])];
+/** @returns {boolean} Whether whoever looks is offered what changes something and needs this permission. */
+export const offered = (/** @type {Operations[Name]['permission']} */ permission) => !readOnly && may(permission);
+
+/**
+ * Ask the server.
+ * @template {Name} K
+ * @param {Call<K>} what
+ * @param {{token?: string, signal?: AbortSignal}} options
+ * @returns {Promise<Operations[K]['answer']>} Throws Problem.
+ */
+export async function request(what, { token, signal } = {}) {
+	const text = what.body === undefined ? undefined : written(what.body);
+	const timeout = AbortSignal.timeout(TIMEOUT_MS);
 	let response;
 	try {
-		response = await fetch(url(path, options.query), {
-			method: options.method ?? 'GET',
+		response = await fetch(url(what), {
+			method: methodOf(what),
 			body: text ?? null,
 			headers: {
 				Accept: 'application/json',
 				...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
-				...(options.token ? { Authorization: `Bearer ${options.token}` } : {}),
+				...(token ? { Authorization: `Bearer ${token}` } : {}),
 			},
-			signal: AbortSignal.any(signals),
+			signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
 			cache: 'no-store',
 		});
 	} catch (error) {
-		if (options.signal?.aborted) throw error;
+		if (signal?.aborted) throw error;
 		reachable.value = false;
 		throw new Problem(0, { message: 'The server does not answer.', hint: 'This page tries again by itself.' });
 	}
@@ -84,9 +100,13 @@ async function parsed(/** @type {Response} */ response) {
 	}
 }
 
-/** @returns {string} The address of a path of the API. */
-export function url(/** @type {string} */ path, /** @type {Query | undefined} */ query = undefined) {
-	return address(BASE + path, query ?? {});
+const methodOf = (/** @type {Call} */ { call }) => call.split(' ')[0] ?? '';
+
+/** @returns {string} The address of a request. */
+export function url(/** @type {Call} */ { call, of = [], query = {} }) {
+	const values = [of].flat();
+	const path = call.slice(call.indexOf(' ') + 1).replace(/\{\w+\}/g, () => encodeURIComponent(values.shift() ?? ''));
+	return address(BASE + path, query);
 }
 
 /** @returns {any} JSON in which whole numbers that a double can't hold are BigInts. */
@@ -119,8 +139,7 @@ export function written(/** @type {unknown} */ value, /** @type {number | undefi
 /** Find out who is signed in. */
 export async function identify() {
 	try {
-		const answer = await request('/session');
-		who.value = answer;
+		who.value = await request({ call: 'GET /session' });
 	} catch (error) {
 		if (error instanceof Problem && error.status === 401) who.value = false;
 		else throw error;
@@ -128,14 +147,14 @@ export async function identify() {
 }
 
 /** @returns {string} The command line of curl that asks the same. */
-export function curl(/** @type {string} */ path, /** @type {Options} */ options = {}) {
+export function curl(/** @type {Call} */ what) {
 	const words = ['curl'];
-	if (options.method && options.method !== 'GET') words.push('-X', options.method);
+	const method = methodOf(what);
+	if (method !== 'GET') words.push('-X', method);
 	const person = who.peek();
 	if (person && !person.open) words.push('-H', '"Authorization: Bearer $OJS_AUTH_TOKEN"');
-	const text = options.text ?? (options.body === undefined ? undefined : written(options.body));
-	if (text !== undefined) words.push('-H', quoted('Content-Type: application/json'), '-d', quoted(text));
-	words.push(quoted(location.origin + url(path, options.query)));
+	if (what.body !== undefined) words.push('-H', quoted('Content-Type: application/json'), '-d', quoted(written(what.body)));
+	words.push(quoted(location.origin + url(what)));
 	return words.join(' ');
 }
 
@@ -148,8 +167,8 @@ const AGAIN_MS = [1_000, 2_000, 5_000, 10_000];
 
 /**
  * Follow events as they happen; after a break in the connection from where it broke off. Returns what ends it.
- * @param {Query} query of GET /events/stream
- * @param {(event: any, id: string) => void} heard
+ * @param {Operations['GET /events/stream']['query']} query
+ * @param {(event: import('./openapi.js').Event, id: string) => void} heard
  * @param {(open: boolean) => void} connected
  */
 export function follow(query, heard, connected = () => {}) {
@@ -161,7 +180,11 @@ export function follow(query, heard, connected = () => {}) {
 
 	async function listen() {
 		const headers = { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) };
-		const response = await fetch(url('/events/stream', query), { headers, signal: ended.signal, cache: 'no-store' });
+		const response = await fetch(url({ call: 'GET /events/stream', query }), {
+			headers,
+			signal: ended.signal,
+			cache: 'no-store',
+		});
 		if (response.status === 401) who.value = false;
 		if (!response.ok || !response.body) return;
 		connected(true);
@@ -187,7 +210,7 @@ export function follow(query, heard, connected = () => {}) {
 			await listen().catch(() => {});
 			if (ended.signal.aborted) return;
 			connected(false);
-			await pause(AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)] ?? 0, ended.signal);
+			await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)]));
 		}
 	})();
 	return close;
@@ -196,16 +219,4 @@ export function follow(query, heard, connected = () => {}) {
 function split(/** @type {string} */ line) {
 	const end = line.indexOf(':');
 	return end < 0 ? [line, ''] : [line.slice(0, end), line.slice(end + 1).trimStart()];
-}
-
-/** Wait; shorter if the signal says that it is over. */
-export function pause(/** @type {number} */ ms, /** @type {AbortSignal} */ signal) {
-	return new Promise((resolve) => {
-		const timer = setTimeout(resolve, ms);
-		const end = () => {
-			clearTimeout(timer);
-			resolve(undefined);
-		};
-		signal.addEventListener('abort', end, { once: true });
-	});
 }

@@ -4,11 +4,28 @@ import { dialog } from './actions.js';
 import { identify, Problem, reachable, readOnly, request, who } from './api.js';
 import { text } from './format.js';
 import { html, nothing, render } from './lit-html.js';
-import { say, toast } from './parts.js';
+import * as crons from './pages/crons.js';
+import * as events from './pages/events.js';
+import * as job from './pages/job.js';
+import * as jobs from './pages/jobs.js';
+import * as limits from './pages/limits.js';
+import * as overview from './pages/overview.js';
+import * as queues from './pages/queues.js';
+import * as system from './pages/system.js';
+import * as webhooks from './pages/webhooks.js';
+import * as workers from './pages/workers.js';
+import * as workflows from './pages/workflows.js';
+import { say, submitted, toast } from './parts.js';
 import { go, listen, place } from './router.js';
 import { effect, signal, untracked } from './signals-core.js';
 import { paused, Visit } from './visit.js';
 
+/** @typedef {() => import('./parts.js').Part} View */
+/** @typedef {{title: (visit: Visit) => string, open: (visit: Visit) => View}} PageModule */
+
+/** The modules of the pages, by the names that the router has for them.
+ * @type {Record<string, PageModule>} */
+const PAGES = { crons, events, job, jobs, limits, overview, queues, system, webhooks, workers, workflows };
 /** The pages of the navigation: path, name, and the letter that goes there after `g`. */
 const PLACES = /** @type {const} */ ([
 	['/', 'Overview', 'o'],
@@ -23,33 +40,28 @@ const PLACES = /** @type {const} */ ([
 	['/system', 'System', 's'],
 ]);
 
-/** @typedef {() => import('./parts.js').Part} View */
-/** @typedef {{title: (visit: Visit) => string, open: (visit: Visit) => View}} PageModule */
-
 const view = signal(/** @type {View} */ (() => html`<div class="skeleton">Loading…</div>`));
 const help = signal(false);
 const trouble = signal('');
 let visit = /** @type {Visit | null} */ (null);
 
 /** Show the page of the place; called when its page or its parameter changes. */
-async function show(/** @type {import('./router.js').Place} */ to) {
+function show(/** @type {import('./router.js').Place} */ to) {
 	visit?.close();
 	const mine = new Visit();
 	visit = mine;
 	trouble.value = '';
-	if (!to.page) {
+	const page = PAGES[to.page];
+	if (!page) {
 		document.title = 'Not found · ojs-nats';
 		view.value = () => html`<h1>There is no such page</h1><p>See the <a href="/">overview</a>.</p>`;
 		return;
 	}
 	try {
-		const module = /** @type {PageModule} */ (await import(`./pages/${to.page}.js`));
-		if (visit !== mine) return;
-		document.title = `${module.title(mine)} · ojs-nats`;
-		const made = untracked(() => module.open(mine));
-		view.value = made;
+		document.title = `${page.title(mine)} · ojs-nats`;
+		view.value = untracked(() => page.open(mine));
 	} catch (error) {
-		if (visit === mine) failed(error);
+		failed(error);
 	}
 }
 
@@ -112,11 +124,11 @@ function keys() {
 
 function signIn() {
 	const submit = async (/** @type {Event} */ event) => {
-		event.preventDefault();
 		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+		const token = submitted(event)['key'] ?? '';
 		trouble.value = '';
 		try {
-			await request('/session', { method: 'POST', token: String(new FormData(form).get('key')).trim() });
+			await request({ call: 'POST /session' }, { token });
 			form.reset();
 			await identify();
 			show(place.peek());
@@ -140,20 +152,16 @@ function signIn() {
 }
 
 async function signOut() {
-	await request('/session', { method: 'DELETE' }).catch((error) => say(error.message, { bad: true }));
+	await request({ call: 'DELETE /session' }).catch((error) => say(error.message, { bad: true }));
 	who.value = false;
 }
 
-const THEMES = ['light dark', 'dark', 'light'];
-
+const chosen = () => localStorage.getItem('theme') ?? '';
+/** Switch to the other one of light and dark than what is shown. */
 function theme() {
-	const meta = document.querySelector('meta[name=color-scheme]');
-	const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-	const now = localStorage.getItem('theme') ?? THEMES[0] ?? '';
-	const next = now === 'dark' || (now === THEMES[0] && dark) ? 'light' : 'dark';
-	localStorage.setItem('theme', next);
-	meta?.setAttribute('content', next);
-	document.documentElement.dataset['theme'] = next;
+	const dark = chosen() ? chosen() === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+	localStorage.setItem('theme', dark ? 'light' : 'dark');
+	document.documentElement.dataset['theme'] = chosen();
 }
 
 let before = '';
@@ -183,14 +191,10 @@ addEventListener('keydown', (event) => {
 	}
 });
 
-const chosen = localStorage.getItem('theme');
-if (chosen) {
-	document.querySelector('meta[name=color-scheme]')?.setAttribute('content', chosen);
-	document.documentElement.dataset['theme'] = chosen;
-}
+document.documentElement.dataset['theme'] = chosen();
 listen();
 await identify().catch(() => {
-	who.value = { open: true, name: '', role: '', permissions: [] };
+	who.value = { open: true, name: '', role: 'custom', permissions: [] };
 });
 const key = () => `${place.value.page} ${place.value.param}`;
 let shown = '';

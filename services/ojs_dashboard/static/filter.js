@@ -3,37 +3,17 @@
 export const STATES = ['scheduled', 'available', 'pending', 'active', 'retryable', 'completed', 'cancelled', 'discarded'];
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 });
 
-/** Terms of the line by the parameter of `GET /jobs` that each becomes. */
-const LISTED = /** @type {Record<string, string>} */ ({
-	state: 'state',
-	queue: 'queue',
-	type: 'type',
-	tag: 'tag',
-	error: 'error_type',
-	worker: 'worker',
-	text: 'text',
-	since: 'since',
-	until: 'until',
-	sort: 'sort',
-	order: 'order',
-});
+/** Terms of the line; each is a parameter of `GET /jobs`. */
+const LISTED = ['state', 'queue', 'type', 'tag', 'error', 'worker', 'text', 'since', 'until', 'sort', 'order'];
+const parameter = (/** @type {string} */ name) => (name === 'error' ? 'error_type' : name);
 /** Those that filters of bulk operations have as well. */
 const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta', 'tag', 'error', 'worker']);
 
 /** What can stand in the line, for its suggestions. */
 export const SUGGESTIONS = [
 	...STATES.map((state) => `state:${state}`),
-	'type:',
-	'queue:',
-	'tag:',
-	'error:',
-	'worker:',
-	'text:',
-	'meta.',
-	'age>1h',
-	'age<5m',
-	'sort:priority',
-	'order:asc',
+	...LISTED.map((name) => `${name}:`),
+	...['meta.', 'age>1h', 'age<5m', 'sort:priority', 'order:asc'],
 ];
 
 /**
@@ -52,7 +32,7 @@ export function parsed(/** @type {string} */ line) {
 		else if (age && UNITS[age[3] ?? ''])
 			filter.terms.push({ name: `age${age[1]}`, value: `${Number(age[2]) * (UNITS[age[3] ?? ''] ?? 1)}`, text });
 		else if (!named) filter.terms.push({ name: 'text', value: bare(text), text });
-		else if (named[1]?.startsWith('meta.') || LISTED[named[1] ?? ''])
+		else if (named[1]?.startsWith('meta.') || LISTED.includes(named[1] ?? ''))
 			filter.terms.push({ name: named[1] ?? '', value: bare(named[2] ?? ''), text });
 		else filter.unknown.push(text);
 	}
@@ -70,7 +50,7 @@ export function listed(/** @type {Filter} */ filter, now = Date.now()) {
 		if (name === 'age>') query['until'] = ago(value, now);
 		else if (name === 'age<') query['since'] = ago(value, now);
 		else if (name === 'text') query['text'] = `${query['text'] ?? ''} ${value}`.trim();
-		else query[LISTED[name] ?? name] = value;
+		else query[parameter(name)] = value;
 	}
 	return query;
 }
@@ -88,7 +68,7 @@ export function bulk(/** @type {Filter} */ filter, now = Date.now()) {
 		if (name === 'age>') made['until'] = ago(value, now);
 		else if (name === 'age<') made['since'] = ago(value, now);
 		else if (name.startsWith('meta.')) made['meta'] = { ...made['meta'], [name.slice(5)]: value };
-		else made[LISTED[name] ?? name] = value;
+		else made[parameter(name)] = value;
 	}
 	return made;
 }

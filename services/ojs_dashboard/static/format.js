@@ -13,9 +13,12 @@ export function count(/** @type {number} */ value, /** @type {string} */ one, ma
 	return `${number(value)} ${value === 1 ? one : many}`;
 }
 
-/** @returns {string} A rate a second. */
-export const rate = (/** @type {number | null | undefined} */ value) =>
-	value == null ? '–' : `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
+/** @returns {string} A rate a second; a minute where that is little. */
+export function rate(/** @type {number | null | undefined} */ value) {
+	if (value == null) return '–';
+	if (value && value < 0.1) return `${short.format(value * 60)}/min`;
+	return `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
+}
 
 /** @returns {string} A share as per cent. */
 export const percent = (/** @type {number | null | undefined} */ value) =>
@@ -26,12 +29,7 @@ export function duration(/** @type {number | null | undefined} */ ms) {
 	if (ms == null) return '–';
 	if (ms < 1_000) return `${short.format(Math.max(0, ms))} ms`;
 	if (ms < 60_000) return `${short.format(ms / 1_000)} s`;
-	const units = /** @type {const} */ ([
-		['d', 86_400],
-		['h', 3_600],
-		['min', 60],
-		['s', 1],
-	]);
+	const units = Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 });
 	let left = Math.round(ms / 1_000);
 	const parts = [];
 	for (const [unit, seconds] of units) {
@@ -92,4 +90,28 @@ export function text(/** @type {unknown} */ value, most = 200) {
 	const whole = plain(value);
 	const cut = whole.length > most;
 	return html`<bdi title=${cut ? whole.slice(0, 2_000) : nothing}>${cut ? `${whole.slice(0, most)}…` : whole}</bdi>`;
+}
+
+/** @typedef {import('./openapi.js').Point} Point */
+/** @typedef {readonly {name: string, points: readonly (readonly [number, number | null])[]}[]} Series */
+
+/** @returns {Series} Lines over time, by their names. */
+export const series = (
+	/** @type {Point[]} */ data,
+	/** @type {Record<string, (point: Point) => number | undefined>} */ members,
+) =>
+	Object.entries(members).map(([name, of]) => ({
+		name,
+		points: data.map((point) => [millis(point.timestamp), of(point) ?? null]),
+	}));
+
+/** @returns {Series} How many jobs had not ended, counted back from now by what was pushed and what ended. */
+export function backlog(/** @type {Point[]} */ data, /** @type {import('./openapi.js').Counts} */ now) {
+	let there = now.scheduled + now.available + now.pending + now.active + now.retryable;
+	const points = data.toReversed().map((point) => {
+		const at = /** @type {const} */ ([millis(point.timestamp), Math.max(0, there)]);
+		there += point.processed + point.failed + point.cancelled + point.expired - point.enqueued;
+		return at;
+	});
+	return [{ name: 'jobs', points: points.toReversed() }];
 }

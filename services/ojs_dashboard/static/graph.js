@@ -12,8 +12,15 @@ const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [150, 38, 50, 14];
  */
 
 /** @returns {import('./parts.js').Part} */
-export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /** @type {number} */ jobs) {
-	const nodes = folded(steps.map(made), kind === 'group' || kind === 'batch' ? jobs : steps.length);
+export function graph(
+	/** @type {string} */ kind,
+	/** @type {import('./openapi.js').WorkflowStep[]} */ steps,
+	/** @type {number} */ jobs,
+) {
+	const nodes = folded(
+		steps.map((step) => made(step, kind)),
+		kind === 'group' || kind === 'batch' ? jobs : steps.length,
+	);
 	if (nodes.length > MOST_NODES)
 		return html`<p class="dim">${count(nodes.length, 'node')} are too many to draw; the list below has all.</p>`;
 	place(nodes);
@@ -24,7 +31,7 @@ export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /*
 	const y = (/** @type {Node} */ node) => node.row * (HEIGHT + GAP_Y);
 	const edges = nodes.flatMap((node) => node.after.map((id) => /** @type {const} */ ([byId.get(id), node])));
 	return html`<div class="scroll" tabindex="0" role="region" aria-label="Graph">
-		<svg class="graph" width=${width} height=${height} viewBox="0 0 ${width} ${height}" role="group" aria-label="Steps and what they wait for">
+		<svg class="graph" width=${width} height=${height} viewBox="-1 -1 ${width} ${height}" role="group" aria-label="Steps and what they wait for">
 			${edges.map(([from, to]) => {
 				if (!from) return '';
 				const [x1, y1, x2, y2] = [x(from) + WIDTH, y(from) + HEIGHT / 2, x(to), y(to) + HEIGHT / 2];
@@ -35,7 +42,7 @@ export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /*
 				<rect class=${`node ${node.state}`} x=${x(node)} y=${y(node)} width=${WIDTH} height=${HEIGHT} rx="5" />
 				<rect class=${`bar ${node.state}`} x=${x(node)} y=${y(node) + HEIGHT - 4} width=${WIDTH * node.share} height="4" />
 				<text x=${x(node) + 8} y=${y(node) + 16}>${cut(node.label)}</text>
-				<text class="state" x=${x(node) + 8} y=${y(node) + 30}>${node.state}</text>
+				<text class="dim" x=${x(node) + 8} y=${y(node) + 30}>${node.state}</text>
 			</a>`,
 			)}
 		</svg>
@@ -45,10 +52,10 @@ export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /*
 const cut = (/** @type {string} */ label) => (label.length > 20 ? `${label.slice(0, 19)}…` : label);
 
 /** @returns {Node} */
-function made(/** @type {any} */ step) {
+function made(/** @type {import('./openapi.js').WorkflowStep} */ step, /** @type {string} */ kind) {
 	const total = step.steps_total ?? step.jobs_total;
 	const share = step.state === 'completed' ? 1 : total ? (step.steps_completed ?? step.jobs_completed ?? 0) / total : 0;
-	const label = `${step.name ?? step.type}${total ? ` (${total})` : ''}`;
+	const label = `${step.name ?? (kind === 'dag' ? step.id : step.type)}${total ? ` (${total})` : ''}`;
 	return {
 		id: step.id,
 		label,

@@ -1,8 +1,8 @@
 /** What pages are put together from. Each part is a function of what it shows. */
 
 import { curl, quoted, written } from './api.js';
-import { count, moment, number, plain, text } from './format.js';
-import { html, nothing, svg } from './lit-html.js';
+import { count, moment, number, percent, plain, text } from './format.js';
+import { html, nothing, render, svg } from './lit-html.js';
 import { address, place, setQuery } from './router.js';
 import { signal } from './signals-core.js';
 
@@ -32,29 +32,27 @@ export async function copy(/** @type {string} */ what) {
 
 /** A button that copies a text. */
 export const copier = (/** @type {string} */ label, /** @type {string} */ what) =>
-	html`<button class="quiet" title=${what} @click=${() => copy(what)}>${label}</button>`;
+	html`<button class="quiet" title=${plain(what.slice(0, 1_000))} @click=${() => copy(what)}>${label}</button>`;
 
 /** Buttons that copy a request as a command line. `cli` follows `ojs-nats`; there is none for everything. */
-export function commands(
-	/** @type {string} */ path,
-	/** @type {import('./api.js').Options} */ options = {},
-	/** @type {string | readonly string[] | null} */ cli = null,
-) {
-	const words = cli === null ? '' : `ojs-nats ${typeof cli === 'string' ? cli : cli.map(quoted).join(' ')}`;
-	return html`<span class="commands">
-		${copier('curl', curl(path, options))} ${cli === null ? nothing : copier('ojs-nats', words)}
-	</span>`;
-}
+export const commands = (
+	/** @type {import('./api.js').Call} */ what,
+	/** @type {readonly string[] | null} */ cli = null,
+) => html`<span class="commands">
+	${copier('curl', curl(what))} ${cli ? copier('ojs-nats', ['ojs-nats', ...cli].map(quoted).join(' ')) : nothing}
+</span>`;
 
-/** The head of a page: its title, what can be done, and the same as command lines. */
+/** The head of a page: its title, what can be done, and what it reads as command lines. */
 export function head(
 	/** @type {Part} */ title,
-	/** @type {{path: string, query?: import('./api.js').Query, cli?: string | readonly string[] | null, actions?: Part}} */ of,
+	/** @type {{ask: () => import('./api.js').Call | null}} */ source,
+	/** @type {{cli?: readonly string[] | null, actions?: Part}} */ { cli = null, actions = nothing } = {},
 ) {
+	const what = source.ask();
 	return html`<header class="head">
 		<h1>${title}</h1>
-		<div class="actions">${of.actions ?? nothing}</div>
-		${commands(of.path, { query: of.query ?? {} }, of.cli ?? null)}
+		<div class="actions">${actions}</div>
+		${what ? commands(what, cli) : nothing}
 	</header>`;
 }
 
@@ -72,60 +70,105 @@ export function when(source, shown, { empty = () => false, none = 'There is noth
 	const trouble = problem
 		? html`<div class="notice ${problem.passing ? 'warn' : 'bad'}" role="status">
 				<p>${building(problem) ? 'The index is being built. Lists are there when it is ready.' : text(problem.message, 500)}</p>
-				${problem.hint ? html`<p>${text(problem.hint, 500)}</p>` : nothing} ${again}
+				<p>${problem.passing ? 'This page tries again by itself.' : text(problem.hint || ' ', 500)}</p>
+				${again}
 			</div>`
 		: nothing;
 	if (value === undefined) return problem ? trouble : busy ? html`<div class="skeleton" role="status">Loading…</div>` : nothing;
-	return [trouble, empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
+	return [trouble, partial(value), empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
+}
+
+/** Says that an answer was made while the index was being built, so that there may be more than it has. */
+function partial(/** @type {any} */ answer) {
+	if (!answer?.partial) return nothing;
+	const done = answer.index_progress === undefined ? '' : ` (${percent(answer.index_progress)})`;
+	return html`<p class="notice warn" role="status">The index is being built${done}: there may be more than is shown.</p>`;
 }
 
 const building = (/** @type {import('./api.js').Problem} */ problem) =>
 	problem.status === 503 && /index/i.test(problem.message);
 
 /**
- * A table. A column has a title, what stands in a row, and whether it is a number.
+ * A table. A column has a title, what stands in a row, and whether that is a number.
  * @template T
- * @param {readonly T[]} rows
- * @param {readonly {title: Part, cell: (row: T) => Part, number?: boolean, sort?: string}[]} columns
- * @param {{label: string, mark?: (row: T) => string}} options
+ * @typedef {readonly (readonly [title: Part, cell: (row: T) => Part, kind?: 'number'])[]} Columns
  */
-export function table(rows, columns, { label, mark = () => '' }) {
-	return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
-		<table>
-			<thead>
-				<tr>
-					${columns.map(({ title, number }) => (title === '' ? html`<td></td>` : html`<th scope="col" class=${number ? 'number' : ''}>${title}</th>`))}
-				</tr>
-			</thead>
-			<tbody>
-				${rows.map(
-					(row) => html`<tr class=${mark(row)}>
-						${columns.map((column) => html`<td class=${column.number ? 'number' : ''}>${column.cell(row)}</td>`)}
-					</tr>`,
-				)}
-			</tbody>
-		</table>
-	</div>`;
-}
 
-/** Links to forms of the same page; the one whose value the query has is marked. */
-export function tabs(/** @type {string} */ name, /** @type {readonly (readonly [string, Part])[]} */ choices, label = 'View') {
+/**
+ * @template T
+ * @param {string} label
+ * @param {readonly T[]} rows
+ * @param {Columns<T>} columns
+ * @param {(row: T) => string} mark the class of a row
+ */
+export const table = (
+	label,
+	rows,
+	columns,
+	mark = () => '',
+) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
+	<table>
+		<thead><tr>${columns.map(([title, , kind]) => (title === '' ? html`<td></td>` : html`<th scope="col" class=${kind ?? ''}>${title}</th>`))}</tr></thead>
+		<tbody>
+			${rows.map((row) => html`<tr class=${mark(row)}>${columns.map(([, cell, kind]) => html`<td class=${kind ?? ''}>${cell(row)}</td>`)}</tr>`)}
+		</tbody>
+	</table>
+</div>`;
+
+/**
+ * A list that is read, as a table with its page buttons; `none` where it is empty.
+ * @template {object} T
+ * @template R
+ * @param {string} label
+ * @param {import('./visit.js').Source<T>} source
+ * @param {(found: T) => readonly R[]} rows
+ * @param {Columns<R>} columns
+ * @param {{none?: Part, mark?: (row: R) => string}} options
+ */
+export const list = (label, source, rows, columns, { none = 'There is none.', mark } = {}) =>
+	when(
+		source,
+		(found) => [
+			table(label, rows(found), columns, mark),
+			'pagination' in found ? pages(/** @type {import('./openapi.js').Pagination} */ (found.pagination)) : nothing,
+		],
+		{ empty: (found) => !rows(found).length, none },
+	);
+
+/** Links to forms of the same page, by values of the query or by values and names; the one whose value it has is marked. */
+export function tabs(
+	/** @type {string} */ name,
+	/** @type {readonly (string | readonly [string, Part])[]} */ choices,
+	/** @type {string} */ label,
+) {
 	const now = place.value.query.get(name) ?? '';
 	return html`<nav class="tabs" aria-label=${label}>
-		${choices.map(
-			([value, shown]) =>
-				html`<a
+		${choices
+			.map((one) => (typeof one === 'string' ? [one, one ? one[0]?.toUpperCase() + one.slice(1) : 'All'] : one))
+			.map(
+				([value, shown]) => html`<a
 					href=${address(place.value.path, { [name]: value || null, cursor: null }, place.value.query)}
 					aria-current=${value === now ? 'page' : 'false'}
 					>${shown}</a
 				>`,
-		)}
+			)}
 	</nav>`;
 }
 
-/** Pairs of names and values. */
+/** Pairs of names and values; those whose value is `nothing` are left out. */
 export const facts = (/** @type {readonly (readonly [Part, Part])[]} */ pairs) =>
-	html`<dl class="facts">${pairs.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+	html`<dl class="facts">${pairs.map(([name, value]) => (value === nothing ? nothing : html`<div><dt>${name}</dt><dd>${value}</dd></div>`))}</dl>`;
+
+/**
+ * A value for `facts`, or nothing where there is none.
+ * @template T
+ * @param {T | null | undefined} value
+ * @param {(value: T) => Part} shown
+ */
+export const optional = (value, shown) => (value == null ? nothing : shown(value));
+
+/** What stands in the place of what somebody may not see. */
+export const hidden = () => html`<p class="hidden">Hidden: this needs the permission payloads.</p>`;
 
 /** A state as a coloured word. */
 export const badge = (/** @type {string} */ state) => html`<span class="badge ${state}">${state}</span>`;
@@ -142,10 +185,10 @@ export const queueLink = (/** @type {string} */ name) =>
 export const jobsLink = (/** @type {string} */ filter, /** @type {Part} */ shown) =>
 	html`<a href=${address('/jobs', { q: filter })}>${shown}</a>`;
 
-/** A share of a whole as a bar with its words. */
-export function meter(/** @type {number} */ value, /** @type {number} */ most, /** @type {string} */ label) {
+/** A share of a whole as a bar with its words; one that is `scarce` is marked when little is left. */
+export function meter(/** @type {number} */ value, /** @type {number} */ most, /** @type {string} */ label, scarce = true) {
 	const share = most > 0 ? Math.min(1, value / most) : 0;
-	return html`<span class="meter ${share >= 1 ? 'full' : share > 0.8 ? 'high' : ''}">
+	return html`<span class="meter ${!scarce ? '' : share >= 1 ? 'full' : share > 0.8 ? 'high' : ''}">
 		<svg viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label=${label}>
 			<rect class="all" width="100" height="6" /><rect class="used" width=${share * 100} height="6" />
 		</svg>
@@ -155,7 +198,7 @@ export function meter(/** @type {number} */ value, /** @type {number} */ most, /
 
 /**
  * Lines over time. Points are pairs of Unix milliseconds and a value; null is a gap.
- * @param {readonly {name: string, points: readonly (readonly [number, number | null])[]}[]} series
+ * @param {import('./format.js').Series} series
  * @param {{label: string, format: (value: number) => string, height?: number}} options
  */
 export function plot(series, { label, format, height = 120 }) {
@@ -174,7 +217,7 @@ export function plot(series, { label, format, height = 120 }) {
 					pen = 'M';
 					return '';
 				}
-				const step = `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+				const step = `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}${pen === 'M' ? 'h0' : ''}`; // a dot, if it is alone
 				pen = 'L';
 				return step;
 			})
@@ -193,30 +236,15 @@ export function plot(series, { label, format, height = 120 }) {
 	</figure>`;
 }
 
-/** A small line without axes; the text says what it is. */
-export function spark(/** @type {readonly number[]} */ values, /** @type {string} */ label) {
-	const top = Math.max(...values, 0);
-	if (values.length < 2) return nothing;
-	const points = values.map(
-		(value, i) => `${((i / (values.length - 1)) * 100).toFixed(1)},${(19 - (top ? value / top : 0) * 18).toFixed(1)}`,
-	);
-	return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label=${label}>
-		<title>${label}</title>
-		<polyline points=${points.join(' ')} />
-	</svg>`;
-}
-
-const MOST_MEMBERS = 100;
-const FEW_MEMBERS = 8;
-const MOST_TEXT = 5_000;
+const [MOST_MEMBERS, FEW_MEMBERS, MOST_TEXT] = [100, 8, 5_000];
 
 /** JSON as a tree that opens by and by, so that a megabyte is shown as well. */
 export function tree(/** @type {unknown} */ value, /** @type {Part} */ name = nothing, open = true) {
-	return html`<div class="tree">${node(value, name, !open)}</div>`;
+	return html`<div class="tree">${node(value, name, open)}</div>`;
 }
 
 /** @returns {Part} */
-function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = false) {
+function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = true) {
 	const label = name === nothing ? nothing : html`<span class="name">${name}</span> `;
 	if (value === null || typeof value !== 'object') {
 		const shown = typeof value === 'string' ? plain(written(value.slice(0, MOST_TEXT))) : String(value);
@@ -227,34 +255,25 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = fal
 		return html`<div>${label}<bdi class="value ${value === null ? 'null' : typeof value}">${shown}</bdi>${more}</div>`;
 	}
 	const members = Object.entries(value);
-	const size = Array.isArray(value) ? count(members.length, 'item') : count(members.length, 'member');
-	if (!members.length) return html`<div>${label}<span class="value">${Array.isArray(value) ? '[]' : '{}'}</span></div>`;
-	const open = !fold || members.length <= FEW_MEMBERS;
-	const shown = signal(open);
-	return html`<details ?open=${open} @toggle=${filled(() => members, shown)}>
-		<summary>${label}<span class="dim">${size}</span></summary>
+	const [one, none] = Array.isArray(value) ? ['item', '[]'] : ['member', '{}'];
+	if (!members.length) return html`<div>${label}<span class="value">${none}</span></div>`;
+	let filled = open;
+	const fill = (/** @type {Event} */ event) => {
+		const details = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+		if (!filled && details.open) render(children(members), /** @type {HTMLElement} */ (details.lastElementChild));
+		filled ||= details.open;
+	};
+	return html`<details ?open=${open} @toggle=${fill}>
+		<summary>${label}<span class="dim">${count(members.length, one)}</span></summary>
 		<div>${open ? children(members) : nothing}</div>
 	</details>`;
 }
 
-/** What fills a folded part of a tree when it is opened for the first time. */
-function filled(
-	/** @type {() => [string, unknown][]} */ members,
-	/** @type {import('./signals-core.js').Signal<boolean>} */ done,
-) {
-	return (/** @type {Event} */ event) => {
-		const details = /** @type {HTMLDetailsElement} */ (event.currentTarget);
-		if (done.peek() || !details.open) return;
-		done.value = true;
-		import('./lit-html.js').then(({ render }) =>
-			render(children(members()), /** @type {HTMLElement} */ (details.lastElementChild)),
-		);
-	};
-}
+const few = (/** @type {unknown} */ value) => Object.keys(value ?? {}).length <= FEW_MEMBERS;
 
 /** @returns {Part} */
 function children(/** @type {[string, unknown][]} */ members) {
-	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100), true));
+	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100), few(value)));
 	return members.length > MOST_MEMBERS
 		? [...shown, html`<div class="dim">… ${number(members.length - MOST_MEMBERS)} more: copy to see all</div>`]
 		: shown;
@@ -265,9 +284,9 @@ export const payload = (/** @type {Part} */ title, /** @type {unknown} */ value)
 	section(title, tree(value), copier('Copy', written(value, 2)));
 
 /** Page buttons of a list with a cursor. */
-export function pages(/** @type {{next_cursor?: string | null, has_more?: boolean}} */ pagination) {
+export function pages(/** @type {import('./openapi.js').Pagination} */ pagination) {
 	const cursor = place.value.query.get('cursor');
-	const next = pagination.has_more === false ? null : pagination.next_cursor;
+	const next = pagination.has_more ? pagination.next_cursor : null;
 	if (!cursor && !next) return nothing;
 	return html`<nav class="pages" aria-label="Pages">
 		${cursor ? html`<button @click=${() => setQuery({ cursor: null })}>First page</button> <button @click=${() => history.back()}>Back</button>` : nothing}
@@ -275,16 +294,28 @@ export function pages(/** @type {{next_cursor?: string | null, has_more?: boolea
 	</nav>`;
 }
 
-/** A line to type a filter in, kept in the query string as `name`; `choices` are suggested. */
+/** @returns {Record<string, string>} What was typed into the fields of a form that is submitted. */
+export function submitted(/** @type {Event} */ event) {
+	event.preventDefault();
+	const fields = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+	return Object.fromEntries([...fields].map(([name, value]) => [name, String(value).trim()]));
+}
+
+/** What stands in a filter line before the word that is being typed. */
+const ahead = signal('');
+
+/**
+ * A line to type a filter in, kept in the query string as `name`. `choices` are suggested for the word that is being typed.
+ */
 export function search(/** @type {string} */ name, /** @type {string} */ label, /** @type {readonly string[]} */ choices = []) {
-	const take = (/** @type {Event} */ event) => {
-		event.preventDefault();
-		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-		setQuery({ [name]: String(new FormData(form).get(name) ?? '').trim(), cursor: null }, { replace: false });
+	const take = (/** @type {Event} */ event) => setQuery({ ...submitted(event), cursor: null }, { replace: false });
+	const suggest = (/** @type {Event} */ event) => {
+		const typed = /** @type {HTMLInputElement} */ (event.target).value;
+		ahead.value = typed.slice(0, typed.lastIndexOf(' ') + 1);
 	};
 	return html`<form class="search" role="search" @submit=${take}>
-		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search />
-		<datalist id="${name}-choices">${choices.map((choice) => html`<option value=${choice}></option>`)}</datalist>
+		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search @input=${suggest} />
+		<datalist id="${name}-choices">${choices.filter((choice) => plain(choice) === choice).map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
 		<button>Filter</button>
 	</form>`;
 }

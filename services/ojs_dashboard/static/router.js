@@ -5,13 +5,13 @@ import { signal } from './signals-core.js';
 const PAGES = /** @type {const} */ ([
 	['/', 'overview'],
 	['/queues', 'queues'],
-	['/queues/:name', 'queue'],
+	['/queues/:name', 'queues'],
 	['/jobs', 'jobs'],
 	['/jobs/:id', 'job'],
 	['/workflows', 'workflows'],
-	['/workflows/:id', 'workflow'],
+	['/workflows/:id', 'workflows'],
 	['/crons', 'crons'],
-	['/crons/:name', 'cron'],
+	['/crons/:name', 'crons'],
 	['/workers', 'workers'],
 	['/limits', 'limits'],
 	['/webhooks', 'webhooks'],
@@ -23,17 +23,9 @@ const PAGES = /** @type {const} */ ([
 
 /** @returns {Place} Where a path and a query string lead; page '' if nowhere. */
 export function placeOf(/** @type {string} */ path, /** @type {string} */ search) {
-	const segments = path.split('/');
 	for (const [template, page] of PAGES) {
-		const wanted = template.split('/');
-		if (wanted.length !== segments.length) continue;
-		let param = '';
-		const fits = wanted.every((part, i) => {
-			if (!part.startsWith(':')) return part === segments[i];
-			param = decoded(segments[i] ?? '');
-			return param !== '';
-		});
-		if (fits) return { path, page, param, query: new URLSearchParams(search) };
+		const found = new RegExp(`^${template.replace(/:\w+/, '([^/]+)')}$`).exec(path);
+		if (found) return { path, page, param: decoded(found[1] ?? ''), query: new URLSearchParams(search) };
 	}
 	return { path, page: '', param: '', query: new URLSearchParams(search) };
 }

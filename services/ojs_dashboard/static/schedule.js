@@ -1,21 +1,7 @@
 /** Cron expressions in words. */
 
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
-const MONTHS = [
-	'',
-	'January',
-	'February',
-	'March',
-	'April',
-	'May',
-	'June',
-	'July',
-	'August',
-	'September',
-	'October',
-	'November',
-	'December',
-];
+const MONTHS = ' January February March April May June July August September October November December'.split(' ');
 
 /** @returns {string} What an expression of five fields says; the expression where words would be longer. */
 export function inWords(/** @type {string} */ expression) {

@@ -17,7 +17,7 @@ const AGAIN_MS = 5_000;
 
 /**
  * @template T
- * @typedef {{read: import('./signals-core.js').Signal<Read<T>>, reload: () => void}} Source
+ * @typedef {{read: import('./signals-core.js').Signal<Read<T>>, ask: () => import('./api.js').Call | null, reload: () => void}} Source
  */
 
 export class Visit {
@@ -46,13 +46,15 @@ export class Visit {
 	/**
 	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often (never for 0), and after events of these types.
 	 * The last answer stays until there is another one. There is at most one request a second.
-	 * @template [T=any]
-	 * @param {() => {path: string, query?: import('./api.js').Query} | null} ask null if there is nothing to ask
-	 * @param {{every?: number, on?: import('./api.js').Query | null, exact?: (answer: any) => T}} options
-	 * @returns {Source<T>}
+	 * @template {import('./api.js').Name} K
+	 * @param {() => import('./api.js').Call<K> | null} ask null if there is nothing to ask
+	 * @param {{every?: number, on?: import('./api.js').Operations['GET /events/stream']['query']}} options
+	 * @returns {Source<import('./api.js').Operations[K]['answer']>}
 	 */
-	source(ask, { every = AGAIN_MS, on = null, exact = (answer) => answer } = {}) {
-		const read = signal(/** @type {Read<T>} */ ({ value: undefined, problem: null, busy: true, at: 0 }));
+	source(ask, { every = AGAIN_MS, on } = {}) {
+		const read = signal(
+			/** @type {Read<import('./api.js').Operations[K]['answer']>} */ ({ value: undefined, problem: null, busy: true, at: 0 }),
+		);
 		const signal_ = this.ended.signal;
 		let timer = 0;
 		let asked = 0;
@@ -67,7 +69,7 @@ export class Visit {
 			read.value = { ...read.peek(), busy: true };
 			let wait = every;
 			try {
-				const value = exact(await request(current.path, { query: current.query, signal: signal_ }));
+				const value = await request(current, { signal: signal_ });
 				if (mine === latest) read.value = { value, problem: null, busy: false, at: Date.now() };
 			} catch (error) {
 				if (signal_.aborted || mine !== latest) return;
@@ -102,6 +104,6 @@ export class Visit {
 			this.finally(follow(on, heard, (open) => (this.connected.value = open)));
 		}
 		this.finally(() => clearTimeout(timer));
-		return { read, reload: load };
+		return { read, ask, reload: load };
 	}
 }

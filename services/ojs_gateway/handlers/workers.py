@@ -409,23 +409,26 @@ class WorkerHandlers:
         await self._context.worker_notes.withdraw(worker_id)
         stopped = {"worker_id": worker_id, "reason": ask.reason}
         await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
-        await self._take_back(worker_id, left)
+        await self._take_back(call, worker_id, left)
         return Response(200, DeregisteredWorker(True, worker_id))
 
     async def _own_worker(self, call: Call, record: WorkerRecord) -> WorkerRecord:
-        """The record as a worker of the caller's key. Raises permission_denied if another key has a worker of this id."""
+        """The record as a worker of the caller's. Raises permission_denied if another key has a worker of this id.
+
+        A key of the same reach goes on with its worker, as one does that another was rotated to.
+        """
         if not call.principal.narrowed:
             return record
         call.held = True
         known = await self._store.workers.get(record.id)
-        if known is not None and known.state != STOPPED and known.key != call.principal.id:
+        if known is not None and known.state != STOPPED and known.reach != call.principal.reach:
             raise OjsError(
                 "permission_denied",
                 f"key {call.principal.name!r} is narrowed, and can't speak for worker {shown(record.id)}",
                 hint="Give the worker an id of its own.",
                 details={"field": "worker_id"},
             )
-        return replace(record, key=call.principal.id)
+        return replace(record, reach=call.principal.reach)
 
     async def _own_jobs(self, call: Call, ids: list[str]) -> list[str]:
         """Those that the request may be about."""
@@ -434,8 +437,8 @@ class WorkerHandlers:
         found = await self._store.records.many(ids)
         return [name for name, one in found.items() if one.job is not None and call.sees(one.job.queue, one.job.type)]
 
-    async def _take_back(self, worker_id: str, left: Mark) -> None:
-        """Give back what a worker has left behind, as far as the index tells it soon; the reaper finds the rest."""
+    async def _take_back(self, call: Call, worker_id: str, left: Mark) -> None:
+        """Give back what a worker has left behind of the caller's jobs. The index tells it soon; the reaper finds the rest."""
         held = JobsAsk(worker=worker_id, state=State.ACTIVE)
         try:
             async with asyncio.timeout(_TAKEN_BACK_S):
@@ -447,6 +450,7 @@ class WorkerHandlers:
                         if stored.job is not None
                         and (stored.job.state, stored.job.worker) == (State.ACTIVE, worker_id)
                         and left.follows(stored.job, stored.sequence)
+                        and call.sees(stored.job.queue, stored.job.type)
                     ]
                     self._store.dispatcher.take_back(jobs, "its worker has deregistered")
         except (OjsError, TimeoutError) as error:

@@ -109,7 +109,7 @@ class Edge:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path, **by)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
         more = (*more, *cors)
-        if len(body) >= LARGE_BYTES:
+        if len(body) >= LARGE_BYTES and (hdrs.VARY, hdrs.ACCEPT_ENCODING) not in more:  # else it is as the client takes it
             body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
         self._answered(request, call, route, status, began, request_id)
         response = Answer(status, body, _headers(request_id, dialect, more).items())

@@ -12,13 +12,9 @@ from msgspec import Struct
 from ojs_core.access.permissions import PERMISSIONS, Permission, Role
 
 
-class Principal(Struct, frozen=True, kw_only=True):
-    """A caller and what it may do. `queues` and `types` are patterns in which `*` stands for any characters; none: all."""
+class Reach(Struct, frozen=True, kw_only=True):
+    """The jobs that somebody sees. Patterns of queues and types, in which `*` stands for any characters; none: all."""
 
-    id: str
-    name: str
-    role: Role
-    permissions: frozenset[Permission]
     queues: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
 
@@ -26,9 +22,6 @@ class Principal(Struct, frozen=True, kw_only=True):
     def narrowed(self) -> bool:
         """Whether there are queues or job types that it doesn't see."""
         return bool(self.queues or self.types)
-
-    def may(self, permission: Permission) -> bool:
-        return permission in self.permissions
 
     def enters(self, queue: str) -> bool:
         """Whether there may be jobs in a queue that it sees."""
@@ -40,6 +33,23 @@ class Principal(Struct, frozen=True, kw_only=True):
         Who forgets the type gets False for a principal that is narrowed by types, never too much.
         """
         return self.enters(queue) and (not self.types or (job_type is not None and matches(self.types, job_type)))
+
+
+class Principal(Reach, frozen=True, kw_only=True):
+    """A caller and what it may do."""
+
+    id: str
+    name: str
+    role: Role
+    permissions: frozenset[Permission]
+
+    @property
+    def reach(self) -> Reach:
+        """The jobs that it sees, without its name."""
+        return Reach(queues=self.queues, types=self.types)
+
+    def may(self, permission: Permission) -> bool:
+        return permission in self.permissions
 
 
 EVERYBODY: Final = Principal(id="everybody", name="everybody", role="admin", permissions=frozenset(PERMISSIONS))

@@ -22,6 +22,10 @@ OPERATOR: Final = "operator"
 """The user of people."""
 KEYS: Final = "keys"
 """The role of a command that changes keys: it works as the operator."""
+BACKUP: Final = "backup"
+"""The user of `ojs-nats backup`, who reads everything."""
+RESTORE: Final = "restore"
+"""The user of `ojs-nats restore`, who makes the streams and writes everything."""
 ANSWERING: Final = "gateway-api"
 """The gateway's second user, who takes requests over NATS and answers them."""
 
@@ -134,6 +138,8 @@ def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_m
     answers = [f"{inbox_of(config, name)}.>" for name in asking]
     found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
     found[OPERATOR] = _row(config, OPERATOR, _operator(config), [config.events, config.live_events])
+    found[BACKUP] = _row(config, BACKUP, _backup(config), not_publish=_of_others(config, BACKUP))
+    found[RESTORE] = _row(config, RESTORE, _restore(config))
     for team in teams:
         found[team.client] = _row(config, team.client, _asks(config, CLIENT, team.queues))
         found[team.worker] = _row(config, team.worker, _asks(config, WORKER, team.queues))
@@ -280,7 +286,7 @@ def _durable(config: StoreConfig, name: str) -> list[str]:
     ]
 
 
-def _of_others(config: StoreConfig, role: Service) -> list[str]:
+def _of_others(config: StoreConfig, role: str) -> list[str]:
     """What wildcards would let a service do with the consumers of others."""
     stream = config.records_stream
     names = [name for other, durables in _DURABLES.items() if other != role for name in durables]
@@ -313,6 +319,30 @@ def _operator(config: StoreConfig) -> list[str]:
         *(f"$JS.API.STREAM.{call}.{stream}" for stream in streams for call in ("CREATE", "UPDATE")),
         *(f"$JS.API.CONSUMER.{call}.{stream}" for stream in streams for call in ("LIST", "NAMES")),
         config.ring,
+    ]
+
+
+def _backup(config: StoreConfig) -> list[str]:
+    streams, events = (config.records_stream, config.events_stream, config.audit_stream), config.events_stream
+    calls = ("CREATE", "MSG.NEXT", "DELETE")
+    return [
+        *(f"$JS.API.STREAM.INFO.{stream}" for stream in streams),
+        f"$JS.API.STREAM.MSG.GET.{config.records_stream}",
+        *(f"$JS.API.CONSUMER.{call}.{stream}.*" for stream in streams for call in calls),
+        f"$JS.API.CONSUMER.NAMES.{events}",
+        f"$JS.API.CONSUMER.INFO.{events}.*",
+    ]
+
+
+def _restore(config: StoreConfig) -> list[str]:
+    return [
+        *(f"$JS.API.STREAM.{call}.{stream}" for stream in _streams(config) for call in ("INFO", "CREATE", "UPDATE", "DELETE")),
+        f"$JS.API.STREAM.MSG.GET.{config.records_stream}",
+        config.records,
+        *config.hints,
+        config.ready_of_queue(ANY),
+        config.events,
+        config.audit,
     ]
 
 

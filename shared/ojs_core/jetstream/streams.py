@@ -28,6 +28,8 @@ _FREE_WITHOUT_JOBS: Final = frozenset({"max_age", "max_msgs", "storage"})
 _LIMITS: Final = ("max_age", "max_msgs", "max_bytes", "max_msg_size")
 """Any of them would make the server drop, or refuse, jobs that a client was told are stored."""
 _BARRED: Final = ("sealed", "no_ack", "deny_delete", "deny_purge", "mirror", "sources", "subject_transform")
+RESTORING: Final = "ojs-restore"
+"""The member of a stream's metadata that says that a restore hasn't come to its end."""
 
 
 def no_way_to_nats(url: str, error: CannotConnect, purpose: str = "") -> StartupProblem:
@@ -91,6 +93,11 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
             raise kind(
                 f"nats-server refused stream {name}: {info['error'].get('description')}; "
                 f"check its JetStream limits and that it has {config.replicas} server(s) for the replicas asked for."
+            )
+        if is_restoring(info["config"]):
+            raise Unreachable(
+                f"stream {name} is being restored, or a restore of it was interrupted: wait until that is over, "
+                "or run 'ojs-nats restore' again."
             )
         check_stream(wanted, info["config"], for_jobs=name not in {config.events_stream, config.audit_stream})
         if name == config.audit_stream and config.audit_days:
@@ -170,6 +177,11 @@ def _is_forming(error: dict[str, Any]) -> bool:
 def error_code(answer: dict[str, Any]) -> int:
     """0 if nothing was refused."""
     return int(answer.get("error", {}).get("err_code", 0))
+
+
+def is_restoring(found: dict[str, Any]) -> bool:
+    """Return whether a stream of this configuration isn't whole yet, since it is being restored."""
+    return RESTORING in (found.get("metadata") or {})
 
 
 def check_stream(wanted: dict[str, Any], found: dict[str, Any], *, for_jobs: bool) -> None:

@@ -166,7 +166,7 @@ async def session(
                     health = health_listener(name, settings, settings.health_port, partial(_readiness, store, stopping))
                     await health.start()
                 _spare_the_collector()
-                _announce(name, service, health, store, ready)
+                _announce(name, service, health, store, settings, ready)
                 await stopping.wait()
         finally:
             clean = await _stop(service, stopping)
@@ -201,10 +201,17 @@ async def _open(name: str, settings: Settings) -> Store:
 
 
 def _announce(
-    name: str, service: Service, health: Listener | None, store: Store, ready: Callable[[ReadyLine, Store], None] | None
+    name: str,
+    service: Service,
+    health: Listener | None,
+    store: Store,
+    settings: Settings,
+    ready: Callable[[ReadyLine, Store], None] | None,
 ) -> None:
     url = service.url if isinstance(service, Serving) else health.url if health is not None else None
     own = {"health_url": health.url} if health is not None and health.url != url else {}
+    if name == "gateway" and settings.dashboard:
+        own["dashboard"] = f"{url}/"
     log.info("ready", url=url, **own, nats_server=store.server_version, pid=os.getpid())
     if ready is not None:
         ready(ReadyLine(name, os.getpid(), url), store)

@@ -30,7 +30,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY, encode_token
+from ojs_core.jetstream.subjects import ANY, StoreConfig, encode_token
 from ojs_core.store.capacity.storage_room import StorageRoom
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.backoff import contended, tries
@@ -290,10 +290,19 @@ class Crons:
         return readable
 
     def _alarm(self, token: str, timer: CronTimer) -> Hint:
-        return alarm(self._config.cron_timer(token, timer.op), self._due(token, timer), timer.at)
+        return cron_alarm(self._config, token, timer)
 
     def _due(self, token: str, timer: CronTimer) -> str:
-        return self._config.due(_SERVICE, f"{token}_{timer.op}")
+        return _due(self._config, token, timer)
+
+
+def cron_alarm(config: StoreConfig, token: str, timer: CronTimer) -> Hint:
+    """Return the message with which an entry's timer fires; `token` is its encoded name."""
+    return alarm(config.cron_timer(token, timer.op), _due(config, token, timer), timer.at)
+
+
+def _due(config: StoreConfig, token: str, timer: CronTimer) -> str:
+    return config.due(_SERVICE, f"{token}_{timer.op}")
 
 
 @contextlib.contextmanager

@@ -5,17 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 import pytest_asyncio
 
 from acceptance.dashboard.scenery import Scenery
 from support.browser import Browser, browser_program
+from support.python_worker import WorkerProcess, installed
 from support.screen import Screen
-from support.system import System
+from support.system import TOGETHER, System
 
 OpenScreen = Callable[..., Awaitable[Screen]]
+NO_SCHEMA = ("status of 404",)
+"""What a browser says when a form asks whether a job type has a schema, and it has none."""
+BEHIND = "status of 503"
+LOCAL_WEBHOOKS = ("--webhook-insecure", "--webhook-private")
+
+
+class Crew(NamedTuple):
+    """The real workers of the site."""
+
+    folder: Path
+    start: Callable[..., WorkerProcess]
 
 
 def not_run() -> NoReturn:
@@ -29,7 +41,7 @@ def not_run() -> NoReturn:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system for the tests of a module."""
-    with System.started(tmp_path_factory.mktemp("site"), "--together") as system:
+    with System.started(tmp_path_factory.mktemp("site"), TOGETHER, *LOCAL_WEBHOOKS) as system:
         yield system
 
 
@@ -37,6 +49,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 def scenery(site: System) -> Scenery:
     """Jobs in every state, queues, workers, workflows, crons, limits, and a webhook."""
     return Scenery.made(site)
+
+
+@pytest.fixture(scope="module")
+def crew(site: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    """One worker runs; `start` starts more."""
+    folder = tmp_path_factory.mktemp("crew")
+    installed("handlers", folder)
+    begun: list[WorkerProcess] = []
+
+    def start(*arguments: str) -> WorkerProcess:
+        label = f"worker-{len(begun)}"
+        begun.append(WorkerProcess.started(folder, "handlers", *arguments, url=site.url, label=label))
+        return begun[-1]
+
+    start()
+    yield Crew(folder, start)
+    for worker in begun:
+        worker.end()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -50,20 +80,19 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def screen(browser: Browser, site: System) -> AsyncIterator[OpenScreen]:
-    """`await screen(dark=…, width=…)`: a tab with the dashboard, closed at the end: a browser has six connections to a host."""
-    tabs: list[Screen] = []
+    """`await screen(dark=…, width=…, height=…)`: a tab, closed at the end, since a browser has six connections to a host.
 
-    async def opened(url: str = "", *, dark: bool = False, width: int = 1280) -> Screen:
-        tabs.append(await Screen.opened(browser, url or site.url, dark=dark, width=width))
-        return tabs[-1]
+    What the browser complains of in it fails the test, but for what has one of the texts of `known`, and a projector that is
+    behind, as it may be on a busy machine.
+    """
+    tabs: list[tuple[Screen, tuple[str, ...]]] = []
+
+    async def opened(url: str = "", *, known: tuple[str, ...] = (), **looks: Any) -> Screen:
+        tab = await Screen.opened(browser, url or site.url, **looks)
+        tabs.append((tab, known))
+        return tab
 
     yield opened
-    for tab in tabs:
+    for tab, _ in tabs:
         await tab.close()
-
-
-@pytest.fixture
-def shots() -> Path | None:
-    """Where pictures for the documents go; None if none are asked for (`OJS_PICTURES=FOLDER`)."""
-    named = os.environ.get("OJS_PICTURES")
-    return Path(named) if named else None
+    assert [trouble for tab, known in tabs for trouble in tab.troubles(*known, BEHIND)] == []

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from support.system import System
 
-HOSTILE: Final = "<img src=x onerror=\"globalThis.troubles.push('ran')\">\u202egnp.exe\x1b[31m\x07"
+HOSTILE: Final = "<img src=x onerror=\"console.error('ran')\">\u202egnp.exe\x1b[31m\x07"
 """Text that tries to be markup, to turn the direction of writing, and to colour a terminal."""
 LARGEST: Final = 2**63
 _WORKER: Final = "worker-1"

@@ -1,15 +1,101 @@
-"""The dashboard behind keys: signing in, and what each role sees and may do."""
+"""The dashboard behind keys: signing in, and what each role sees and may do on every page."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any, NamedTuple
+
 import pytest
+import pytest_asyncio
 
 from acceptance.dashboard.conftest import OpenScreen
+from ojs_core.access.permissions import ROLES, Permission, Role
 from support.guarded import Guarded
+from support.screen import Screen
+from support.system import TOGETHER, System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 HIDDEN = "Hidden: this needs the permission payloads."
+FOR_ADMINS = {"/system?part=keys", "/system?part=audit"}
+SIGNED_OUT = ("status of 401",)
+
+BUTTONS: dict[str, dict[str, Permission]] = {
+    "/jobs": {
+        "Push a job": "enqueue",
+        "Cancel all that match": "control",
+        "Set priority all that match": "control",
+        "Retry all that match": "control",
+        "Delete all that match": "destroy",
+    },
+    "/jobs/{waiting}": {"Cancel": "control", "Priority": "control", "Push again": "enqueue"},
+    "/jobs/{dead}": {"Retry": "control", "Push again": "enqueue"},
+    "/queues": {"New queue": "configure", "Pause": "control"},
+    "/queues/mail": {"Pause": "control", "Configure": "configure", "Limit": "configure", "Purge": "destroy"},
+    "/workflows/{workflow}": {"Cancel": "control"},
+    "/crons": {"New entry": "configure", "Run now": "control", "Pause": "control"},
+    "/crons/nightly": {"Run now": "control", "Pause": "control", "Edit": "configure", "Delete": "destroy"},
+    "/workers": {"Direct all": "control", "Quiet": "control", "Terminate": "control"},
+    "/limits": {"Override a key": "configure", "Override": "configure", "End override": "configure"},
+    "/webhooks": {
+        "Subscribe a URL": "configure",
+        "Test": "configure",
+        "Pause": "configure",
+        "Rotate secret": "configure",
+        "Delete": "destroy",
+    },
+    "/system": {"Begin maintenance": "admin"},
+    "/system?part=keys": {"New key": "admin", "Rotate": "admin", "Revoke": "admin"},
+    "/system?part=audit": {},
+    "/system?part=config": {},
+    "/system?part=unreadable": {},
+    "/workflows": {},
+    "/events": {},
+    "/": {},
+}
+"""The buttons that act on each page, with the permission that each needs."""
+
+
+class Stage(NamedTuple):
+    """What there is behind keys."""
+
+    waiting: str
+    dead: str
+    workflow: str
+
+    @classmethod
+    async def made(cls, guarded: Guarded) -> Stage:
+        async def ask(method: str, path: str, body: object = None) -> Any:
+            status, answer, _ = await guarded.ask(method, path, body, token=guarded.tokens["admin"])
+            assert status < 300, (method, path, answer)
+            return answer
+
+        job = {"type": "mail.send", "args": ["s3cret"], "options": {"queue": "mail", "retry": {"max_attempts": 1}}}
+        beat = {"worker_id": "worker-1", "active_jobs": [], "queues": ["mail"]}
+        dead = (await ask("POST", "/jobs", job))["job"]["id"]
+        await ask("POST", "/workers/heartbeat", beat)
+        await ask("POST", "/workers/fetch", {"queues": ["mail"], "worker_id": "worker-1", "wait_ms": 10_000})
+        await ask("POST", "/workers/nack", {"job_id": dead, "error": {"code": "no", "message": "s3cret"}})
+        waiting = (await ask("POST", "/jobs", job))["job"]["id"]
+        await ask("POST", "/jobs", {**job, "type": "image.scale", "options": {"queue": "images"}})
+        flow = (await ask("POST", "/workflows", {"type": "chain", "steps": [job, job]}))["workflow"]["id"]
+        await ask("PUT", "/rate-limits/smtp/override", {"concurrency": 2})
+        await ask("POST", "/crons", {"name": "nightly", "cron": "0 3 * * *", "type": "report.make", "args": []})
+        await ask("POST", "/webhooks/subscriptions", {"url": "https://example.org/hook", "events": ["job.discarded"]})
+        return cls(waiting, dead, flow)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def there(guarded: Guarded) -> Stage:
+    return await Stage.made(guarded)
+
+
+async def signed_in(tab: Screen, guarded: Guarded, role: str, **narrowed: object) -> None:
+    key = (await guarded.made(f"{role} {len(narrowed)}", role, **narrowed))["token"]
+    await tab.fill("Key", key)
+    await tab.click("Sign in")
+    await tab.shows("Sign out")
+    await tab.settled()
 
 
 @pytest.mark.parametrize(
@@ -25,7 +111,7 @@ async def test_a_role_is_shown_what_it_may_see_and_do(
 ) -> None:
     _, pushed, _ = await guarded.ask("POST", "/jobs", {"type": "mail.send", "args": ["s3cret"]}, token=guarded.tokens["admin"])
     job, key = pushed["job"]["id"], (await guarded.made(role, role))["token"]
-    tab = await screen(guarded.url)
+    tab = await screen(guarded.url, known=SIGNED_OUT)
     await tab.go(f"/jobs/{job}")
     await tab.fill("Key", "ojs_sk_wrong")
     await tab.click("Sign in")
@@ -38,3 +124,101 @@ async def test_a_role_is_shown_what_it_may_see_and_do(
     assert ("s3cret" in await tab.text()) == ("s3cret" in sees)
     await tab.click("Sign out")
     await tab.shows("Whoever runs the server makes keys")
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
+async def test_every_page_offers_a_role_what_it_may_do_and_nothing_else(
+    screen: OpenScreen, guarded: Guarded, there: Stage, role: Role
+) -> None:
+    tab = await screen(guarded.url, known=SIGNED_OUT)
+    await tab.go("/")
+    await signed_in(tab, guarded, role)
+    for path, buttons in BUTTONS.items():
+        if path in FOR_ADMINS and role != "admin":
+            continue
+        await tab.go(path.format(**there._asdict()))
+        fitting = {name for name, need in buttons.items() if need in ROLES[role]}
+
+        async def the_buttons_are_there(fitting: set[str] = fitting) -> bool:
+            return fitting <= await tab.offered()
+
+        await tab.until(the_buttons_are_there, f"{path} offers {fitting}")
+        assert await tab.offered() & buttons.keys() == fitting, path
+        assert "s3cret" not in await tab.text() or "payloads" in ROLES[role], path
+    await tab.go("/system")
+    assert ("Keys" in await tab.links()) == ("Audit" in await tab.links()) == (role == "admin")
+    assert await tab.barriers() == []
+
+
+async def test_a_narrowed_key_sees_its_queues_alone_and_is_told_what_it_may_not(
+    screen: OpenScreen, guarded: Guarded, there: Stage
+) -> None:
+    del there
+    tab = await screen(guarded.url, known=(*SIGNED_OUT, "status of 403", "status of 404"))
+    await tab.go("/jobs")
+    await signed_in(tab, guarded, "operator", queues=["images"])
+    await tab.shows("1 job", "images")
+    assert "mail" not in await tab.text()
+    await tab.go("/queues")
+    await tab.shows("images")
+    assert "mail" not in await tab.text()
+    for path in BUTTONS:
+        if "{" in path or path in FOR_ADMINS:
+            continue
+        await tab.go(path)
+        assert "can't be shown" not in await tab.text(), path
+        assert "mail.send" not in (await tab.text()), path
+
+
+async def test_a_session_that_ends_asks_for_the_key_and_goes_on_where_it_was(
+    screen: OpenScreen, guarded: Guarded, there: Stage
+) -> None:
+    made = await guarded.made("short", "operator")
+    tab = await screen(guarded.url, known=(*SIGNED_OUT, "ERR_INCOMPLETE_CHUNKED_ENCODING"))
+    await tab.go(f"/jobs/{there.waiting}")
+    await tab.fill("Key", made["token"])
+    await tab.click("Sign in")
+    await tab.shows("Timeline")
+    await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=guarded.tokens["admin"])
+    await tab.shows("Whoever runs the server makes keys")
+    await signed_in(tab, guarded, "viewer")
+    await tab.shows("Timeline", "viewer")
+
+
+async def test_keys_are_made_rotated_and_revoked(screen: OpenScreen, guarded: Guarded) -> None:
+    tab = await screen(guarded.url, known=SIGNED_OUT)
+    await tab.go("/system?part=keys")
+    await signed_in(tab, guarded, "admin")
+    await tab.click("New key")
+    await tab.fill("Name", "made on the page")
+    await tab.fill("Role", "producer")
+    await tab.click("New key")
+    token = await tab.secret("ojs_sk_[A-Za-z0-9_-]{20,}")
+    job = {"type": "a.b", "args": []}
+    assert [(await guarded.ask("POST", "/jobs", job, token=token))[0], (await guarded.ask("GET", "/jobs", token=token))[0]] == [
+        201,
+        403,
+    ]
+    await tab.click("Revoke", row="made on the page")
+    await tab.click("Revoke")
+    await tab.closes()
+
+    async def it_is_refused() -> bool:
+        return (await guarded.ask("POST", "/jobs", job, token=token))[0] == 401
+
+    await tab.until(it_is_refused, "a revoked key is refused")
+
+
+async def test_a_dashboard_that_only_reads_offers_nothing_that_changes(
+    screen: OpenScreen, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with System.started(tmp_path_factory.mktemp("reading"), TOGETHER, "--dashboard-read-only") as system:
+        job = await asyncio.to_thread(
+            lambda: system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "mail"}}, 201)["job"]["id"]
+        )
+        tab = await screen(system.url)
+        for path in ("/jobs", f"/jobs/{job}", "/queues/mail", "/webhooks", "/system", "/limits", "/crons"):
+            await tab.go(path)
+            await tab.shows("read only")
+            buttons = {name for of in BUTTONS.values() for name in of}
+            assert await tab.offered() & buttons == set(), path

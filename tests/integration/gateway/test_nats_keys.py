@@ -29,17 +29,17 @@ async def test_a_request_over_nats_is_answered_by_the_setting_and_its_key(
 ) -> None:
     await serve(nats_api=mode, api_key=TOKEN if keys == "keys" else None)
     expected = (WITH_KEYS if keys == "keys" else WITHOUT_KEYS)[mode][shown]
-    answer = await ask("getMaintenance._", **HEADERS[shown])
+    answer = await ask("getMaintenance._", None, None, **HEADERS[shown])
     assert answer.status == expected, answer
     if expected == 401:
         assert (answer.body["error"]["code"], answer.headers["WWW-Authenticate"]) == ("unauthenticated", "Bearer")
         assert answer.headers["Nats-Service-Error-Code"] == "401"
         assert TOKEN not in str(answer)
-    assert (await ask("getManifest._", **HEADERS[shown])).status == 200
+    assert (await ask("getManifest._", None, None, **HEADERS[shown])).status == 200
 
 
 @pytest.mark.parametrize("shown", HEADERS)
 async def test_where_it_is_off_nobody_is_answered_whatever_he_shows(serve: Serve, ask: Asker, shown: str) -> None:
     await serve(nats_api="off", api_key=TOKEN)
     with pytest.raises(nats.errors.NoRespondersError):
-        await ask("getMaintenance._", **HEADERS[shown])
+        await ask("getMaintenance._", None, None, **HEADERS[shown])

@@ -107,8 +107,7 @@ async def test_credentials_that_are_replaced_are_read_when_it_connects_anew(
         file.write_text("half of", encoding="utf-8")  # a file that is just being written
         file.unlink()
         file.write_text(seed, encoding="utf-8")
-        await eventually(lambda: connection.connected)
-        assert connection.connections == 2
+        await eventually(lambda: connection.connected and connection.connections == 2)
 
 
 async def test_a_login_that_is_revoked_comes_back_when_it_is_mended(

@@ -217,11 +217,11 @@ def test_the_page_makes_all_that_the_compose_files_take(followed: Path) -> None:
             assert stat.S_IMODE(made.stat().st_mode) == 0o444, "the user of the image reads it"
     assert stat.S_IMODE((followed / "private").stat().st_mode) == 0o700, "and nobody else on this machine"
     configurations = sorted((followed / "private").glob("*.conf"))
-    assert [file.name for file in configurations] == ["nats-1.conf", "nats-2.conf", "nats-3.conf", "nats.conf"]
-    for file in configurations:
-        checked = subprocess.run([program(), "-t", "-c", str(file)], capture_output=True, text=True, check=False)
+    assert [made.name for made in configurations] == ["nats-1.conf", "nats-2.conf", "nats-3.conf", "nats.conf"]
+    for made in configurations:
+        checked = subprocess.run([program(), "-t", "-c", str(made)], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stderr
-        assert 'store_dir: "/data"' in file.read_text(encoding="utf-8"), "where the volume is"
+        assert 'store_dir: "/data"' in made.read_text(encoding="utf-8"), "where the volume is"
     [room] = {
         container["environment"]["OJS_STORAGE_LIMIT"]
         for name, container in containers(FILES[1]).items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import Any, Final
 
 from ojs_command.client.arguments import STATES, ago, member, positive
 from ojs_command.client.output import json_text
@@ -22,6 +22,13 @@ _EXAMPLES: Final = """\
 
 
 def define(parser: CommandParser) -> None:
+    add_filters(parser)
+    parser.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
+    parser.does(_list, examples=_EXAMPLES)
+
+
+def add_filters(parser: CommandParser) -> None:
+    """Add the options that say which jobs."""
     parser.add_argument("--queue", metavar="NAME")
     parser.add_argument("--state", choices=STATES)
     parser.add_argument("--type", metavar="TYPE", help="may end in '*'")
@@ -32,24 +39,26 @@ def define(parser: CommandParser) -> None:
     parser.add_argument("--since", type=ago, metavar="WHEN", help="created since then: 1h, or 2026-11-24T08:00Z")
     parser.add_argument("--until", type=ago, metavar="WHEN", help="created until then")
     parser.add_argument("--search", metavar="WORDS", help="in its arguments, if the server is set to keep them")
-    parser.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
-    parser.does(_list, examples=_EXAMPLES)
+
+
+def filters_of(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the filters as the client takes them."""
+    return {
+        "queue": given.queue,
+        "state": given.state,
+        "type": given.type,
+        "tag": given.tag,
+        "meta": {name: value if isinstance(value, str) else json_text(value) for name, value in given.meta},
+        "error_type": given.error_type,
+        "worker": given.worker,
+        "since": given.since,
+        "until": given.until,
+        "text": given.search,
+    }
 
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
-    found = session.client.jobs.list(
-        queue=given.queue,
-        state=given.state,
-        type=given.type,
-        tag=given.tag,
-        meta={name: value if isinstance(value, str) else json_text(value) for name, value in given.meta},
-        error_type=given.error_type,
-        worker=given.worker,
-        since=given.since,
-        until=given.until,
-        text=given.search,
-        limit=given.limit,
-    )
+    found = session.client.jobs.list(**filters_of(given), limit=given.limit)
     tell_jobs(session, [job async for job in found], empty="No jobs fit that.")
 
 

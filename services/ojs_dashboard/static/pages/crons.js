@@ -1,78 +1,59 @@
 /** Cron entries: when each runs, and how its last runs went. */
 
 import { button, json } from '../actions.js';
-import { request } from '../api.js';
-import { moment, number, text } from '../format.js';
-import { html } from '../lit-html.js';
-import { badge, head, pages, table, when } from '../parts.js';
+import { Problem, request, written } from '../api.js';
+import { duration, millis, moment, number, text } from '../format.js';
+import { html, svg } from '../lit-html.js';
+import { badge, facts, head, jobLink, jobsLink, list, optional, payload, section, when } from '../parts.js';
+import { go } from '../router.js';
 import { inWords } from '../schedule.js';
 import { signal } from '../signals-core.js';
 
-export const title = () => 'Crons';
+export const title = (/** @type {import('../visit.js').Visit} */ { param }) => param || 'Crons';
 
 /** @type {import('../app.js').PageModule['open']} */
-export function open(visit) {
-	const crons = visit.source(() => ({ path: '/crons', query: { limit: 50, cursor: visit.query('cursor') } }), { every: 5_000 });
-	return () => html`${head('Crons', { path: '/crons', cli: ['cron', 'list'], actions: edit(null, crons.reload) })}
+export const open = (visit) => (visit.param ? entry(visit) : entries(visit));
+
+/** @typedef {import('../openapi.js').Cron} Cron */
+
+/** @type {import('../app.js').PageModule['open']} */
+function entries(visit) {
+	const crons = visit.source(() => ({ call: 'GET /crons', query: { limit: 50, cursor: visit.query('cursor') } }));
+	return () => html`${head('Crons', crons, { cli: ['cron', 'list'], actions: edit(null, crons.reload) })}
 		<section>
-			${when(
+			${list(
+				'Cron entries',
 				crons,
-				(found) =>
-					html`${table(
-						/** @type {any[]} */ (found.crons),
-						[
-							{
-								title: 'Name',
-								cell: (cron) => html`<a href="/crons/${encodeURIComponent(cron.name)}">${text(cron.name, 60)}</a>`,
-							},
-							{
-								title: 'Schedule',
-								cell: (cron) => html`${inWords(cron.expression)}<br /><small>${cron.expression}, ${cron.timezone}</small>`,
-							},
-							{ title: 'State', cell: (cron) => badge(cron.enabled ? 'active' : 'paused') },
-							{ title: 'Job', cell: (cron) => text(cron.job_template.type, 60) },
-							{ title: 'Next', cell: (cron) => moment(cron.enabled ? cron.next_run_at : null) },
-							{ title: 'Last', cell: (cron) => moment(cron.last_run_at) },
-							{ title: 'Runs', cell: (cron) => number(cron.run_count), number: true },
-							{ title: '', cell: (cron) => html`<span class="actions">${actions(cron, crons.reload)}</span>` },
-						],
-						{ label: 'Cron entries' },
-					)} ${pages(found.pagination)}`,
-				{ empty: (found) => !found.crons.length, none: 'There is no cron entry yet.' },
+				(found) => found.crons,
+				[
+					['Name', (cron) => html`<a href="/crons/${encodeURIComponent(cron.name)}">${text(cron.name, 60)}</a>`],
+					['Schedule', (cron) => html`${inWords(cron.expression)}<br /><small>${cron.expression}, ${cron.timezone}</small>`],
+					['State', (cron) => badge(cron.enabled ? 'active' : 'paused')],
+					['Job', (cron) => text(cron.job_template.type, 60)],
+					['Next', (cron) => moment(cron.enabled ? cron.next_run_at : null)],
+					['Last', (cron) => moment(cron.last_run_at)],
+					['Runs', (cron) => number(cron.run_count), 'number'],
+					['', (cron) => html`<span class="actions">${actions(cron, crons.reload)}</span>`],
+				],
+				{ none: 'There is no cron entry yet.' },
 			)}
 		</section>`;
 }
 
 /** The buttons of an entry. */
-export function actions(/** @type {any} */ cron, /** @type {() => void} */ then) {
-	const path = `/crons/${encodeURIComponent(cron.name)}`;
-	const switched = cron.enabled ? 'pause' : 'resume';
-	return [
-		button(
-			{
-				label: 'Run now',
-				needs: 'control',
-				method: 'POST',
-				path: `${path}/trigger`,
-				cli: ['cron', 'trigger', cron.name],
-				quick: true,
-				done: () => 'Its job is pushed.',
-			},
-			then,
-		),
-		button(
-			{
-				label: cron.enabled ? 'Pause' : 'Resume',
-				needs: 'control',
-				method: 'POST',
-				path: `${path}/${switched}`,
-				cli: ['cron', switched, cron.name],
-				quick: true,
-			},
-			then,
-		),
-		edit(cron, then),
-	];
+export function actions(/** @type {Cron} */ { name: of, enabled }, /** @type {() => void} */ after) {
+	const one = (/** @type {string} */ label, /** @type {'trigger' | 'pause' | 'resume'} */ name, done = () => '') =>
+		button({
+			label,
+			needs: 'control',
+			call: /** @type {const} */ (`POST /crons/{cron}/${name}`),
+			of,
+			cli: ['cron', name, of],
+			quick: true,
+			done,
+			after,
+		});
+	return [one('Run now', 'trigger', () => 'Its job is pushed.'), enabled ? one('Pause', 'pause') : one('Resume', 'resume')];
 }
 
 /**
@@ -84,17 +65,14 @@ function runs() {
 	let asked = '';
 	let timer = 0;
 	const ask = async (/** @type {string} */ cron, /** @type {string} */ timezone, /** @type {string} */ of) => {
-		let next = { runs: /** @type {string[]} */ ([]), problem: '' };
 		try {
-			const answer = await request('/admin/cron/preview', { method: 'POST', body: { cron, timezone: timezone || 'UTC' } });
-			next = { runs: /** @type {any} */ (answer).runs, problem: '' };
+			const { runs } = await request({ call: 'POST /admin/cron/preview', body: { cron, timezone: timezone || 'UTC' } });
+			if (of === asked) found.value = { runs, problem: '' };
 		} catch (error) {
-			next.problem = error instanceof Error ? error.message : String(error);
+			if (of === asked) found.value = { runs: [], problem: String(error instanceof Problem ? error.message : error) };
 		}
-		if (of === asked) found.value = next;
 	};
-	return (values) => {
-		const [cron, timezone] = [values['expression'] ?? '', values['timezone'] ?? ''];
+	return ({ cron, timezone }) => {
 		const of = `${cron} ${timezone}`;
 		if (of !== asked) {
 			asked = of;
@@ -104,50 +82,152 @@ function runs() {
 		const { runs, problem } = found.value;
 		return problem
 			? html`<p class="notice warn" role="status">${text(problem, 300)}</p>`
-			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p><ul>${runs.map((run) => html`<li>${moment(run, { plain: true })}</li>`)}</ul></div>`;
+			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p><ol>${runs.map((run) => html`<li>${zoned(run, timezone || 'UTC')} <span class="dim">${moment(run)}</span></li>`)}</ol></div>`;
 	};
 }
 
+/** @returns {string} A time as the clocks in a zone show it. */
+export function zoned(/** @type {string} */ time, /** @type {string} */ timeZone) {
+	const style = /** @type {const} */ ({ dateStyle: 'full', timeStyle: 'short' });
+	try {
+		return new Intl.DateTimeFormat(undefined, { ...style, timeZone }).format(Date.parse(time));
+	} catch {
+		return time; // in a zone that is being typed
+	}
+}
+
 /** The button that changes an entry, or makes one. */
-export function edit(
-	/** @type {any} */ cron,
-	/** @type {() => void} */ then,
-	/** @type {(values: import('../actions.js').Values) => import('../parts.js').Part} */ preview = runs(),
-) {
-	const template = cron?.job_template ?? { type: '', args: [], options: {}, meta: {} };
-	return button(
+export function edit(/** @type {Cron | null} */ cron, /** @type {() => void} */ after) {
+	const { type = '', args, options = {} } = cron?.job_template ?? { args: [] };
+	/** @type {import('../actions.js').Field[]} */
+	const fields = [
 		{
-			label: cron ? 'Edit' : 'New entry',
-			needs: 'configure',
-			method: cron ? 'PATCH' : 'POST',
-			path: cron ? `/crons/${encodeURIComponent(cron.name)}` : '/crons',
-			fields: [
-				...(cron ? [] : [{ name: 'name', label: 'Name', required: true }]),
-				{
-					name: 'expression',
-					label: 'Schedule',
-					value: cron?.expression ?? '0 8 * * *',
-					required: true,
-					hint: 'Minute, hour, day, month, weekday.',
-				},
-				{ name: 'timezone', label: 'Time zone', value: cron?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone },
-				...(cron
-					? []
-					: [
-							{ name: 'type', label: 'Type of its jobs', required: true },
-							{ name: 'args', label: 'Arguments, a JSON array', kind: /** @type {const} */ ('json'), value: '[]' },
-						]),
-			],
-			preview,
-			body: (values) => ({
-				cron: values['expression'],
-				timezone: values['timezone'],
-				...(cron
-					? {}
-					: { name: values['name'], type: values['type'], args: json(values['args'] ?? '', 'Arguments') ?? template.args }),
-			}),
-			cli: null,
+			name: 'cron',
+			label: 'Schedule',
+			value: cron?.expression ?? '0 8 * * *',
+			required: true,
+			hint: 'Minute, hour, day, month, weekday.',
 		},
-		then,
-	);
+		{ name: 'timezone', label: 'Time zone', value: cron?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone },
+		{
+			name: 'overlap_policy',
+			label: 'When the last still runs',
+			kind: 'choice',
+			choices: ['skip', 'allow', 'cancel_previous', 'enqueue'],
+			value: cron?.overlap_policy ?? 'skip',
+		},
+		{ name: 'type', label: 'Type of its jobs', value: type, required: true },
+		...(args
+			? [{ name: 'args', label: 'Arguments, a JSON array', kind: /** @type {const} */ ('json'), value: written(args) }]
+			: []),
+		{
+			name: 'options',
+			label: 'Options, a JSON object',
+			kind: 'json',
+			value: written(options),
+			hint: 'queue, priority, tags, retry …',
+		},
+	];
+	const body = (
+		/** @type {import('../actions.js').Values} */ { cron: expression, timezone, overlap_policy, type, ...typed },
+	) => ({
+		cron: expression,
+		timezone,
+		overlap_policy,
+		job_template: {
+			...cron?.job_template,
+			type,
+			...(args ? { args: json(typed['args'], 'Arguments') ?? [] } : {}),
+			options: json(typed['options'], 'Options') ?? {},
+		},
+	});
+	const made = /** @type {const} */ ({ needs: 'configure', preview: runs(), after });
+	if (cron) return button({ ...made, label: 'Edit', call: 'PATCH /crons/{cron}', of: cron.name, fields, body });
+	return button({
+		...made,
+		label: 'New entry',
+		call: 'POST /crons',
+		fields: [{ name: 'name', label: 'Name', required: true }, ...fields],
+		body: (values) => ({ name: values['name'], ...body(values) }),
+	});
+}
+
+/** @type {import('../app.js').PageModule['open']} */
+function entry(visit) {
+	const of = visit.param;
+	const cron = visit.source(() => ({ call: 'GET /crons/{cron}', of }));
+	const next = visit.source(() => ({ call: 'GET /crons/{cron}/next', of }), { every: 30_000 });
+	const runs = visit.source(() => ({ call: 'GET /crons/{cron}/history', of, query: { limit: 50 } }));
+	const reload = () => {
+		for (const source of [cron, next, runs]) source.reload();
+	};
+	const remove = button({
+		label: 'Delete',
+		needs: 'configure',
+		danger: true,
+		call: 'DELETE /crons/{cron}',
+		of,
+		typed: of,
+		cli: ['cron', 'delete', of],
+		after: () => go('/crons'),
+	});
+
+	return () => {
+		const now = cron.read.value.value?.cron;
+		return html`${head(of, cron, { cli: ['cron', 'get', of], actions: now ? [actions(now, reload), edit(now, reload), remove] : '' })}
+			${when(
+				cron,
+				({ cron: entry }) => html`<section>
+				${facts([
+					['Schedule', html`${inWords(entry.expression)} <small>(${entry.expression})</small>`],
+					['Time zone', entry.timezone],
+					['State', badge(entry.enabled ? 'active' : 'paused')],
+					['When the last still runs', entry.overlap_policy],
+					['Waiting for the last', optional(entry.waiting_runs, number)],
+					['Runs', number(entry.run_count)],
+					['Its jobs', jobsLink(`meta.cron_name:${entry.name}`, 'Show')],
+					['About', optional(entry.description, (about) => text(about, 500))],
+				])}
+			</section>
+			<div class="grid">
+				${section(
+					'Next runs',
+					when(
+						next,
+						({ runs: times }) =>
+							html`<ol>${times.map((run) => html`<li>${zoned(run, entry.timezone)} <span class="dim">${moment(run)}</span></li>`)}</ol>`,
+					),
+				)}
+				${payload('What it pushes', entry.job_template)}
+			</div>`,
+			)}
+			${section('Last runs', [
+				strip(runs.read.value.value?.executions ?? []),
+				list(
+					'Last runs',
+					runs,
+					({ executions }) => executions,
+					[
+						['Due', (run) => moment(run.scheduled_at)],
+						['What', (run) => html`${run.status}${run.manual ? ', by hand' : ''}`],
+						[
+							'Late',
+							(run) => duration(run.triggered_at ? millis(run.triggered_at) - millis(run.scheduled_at) : null),
+							'number',
+						],
+						['Job', (run) => (run.job_id ? jobLink(run.job_id) : text(run.reason))],
+						['State', (run) => (run.job_state ? badge(run.job_state) : '–')],
+					],
+					{ none: 'It has not run yet.' },
+				),
+			])}`;
+	};
+}
+
+/** The last runs as coloured strokes, the oldest first. */
+function strip(/** @type {import('../openapi.js').CronExecution[]} */ runs) {
+	const shown = runs.toReversed();
+	return html`<svg class="timeline" viewBox="0 0 ${Math.max(50, shown.length) * 20} 24" preserveAspectRatio="none" role="img" aria-label="The last ${shown.length} runs">
+		${shown.map((run, i) => svg`<rect class=${`bar ${run.job_state ?? (run.status === 'skipped' ? 'retryable' : '')}`} x=${i * 20} y="2" width="14" height="20"><title>${run.scheduled_at}: ${run.job_state ?? run.status}</title></rect>`)}
+	</svg>`;
 }

@@ -1,11 +1,11 @@
 /** Jobs: found by a filter, counted exactly, and changed one by one, selected, or all that match. */
 
 import { begin, button, json } from '../actions.js';
-import { may, Problem, request } from '../api.js';
+import { offered, Problem, request, written } from '../api.js';
 import { beyondBulk, bulk, listed, parsed, replaced, SUGGESTIONS } from '../filter.js';
 import { count, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { badge, head, jobLink, pages, queueLink, say, search, table, when } from '../parts.js';
+import { badge, head, jobLink, list, pages, queueLink, say, search, table, tree, when } from '../parts.js';
 import { address, go } from '../router.js';
 import { signal } from '../signals-core.js';
 
@@ -39,6 +39,7 @@ const OPERATIONS = /** @type {const} */ ([
 	{ name: 'delete', label: 'Delete', needs: 'destroy', states: ['completed', 'cancelled', 'discarded'], done: 'deleted' },
 ]);
 
+/** @typedef {import('../openapi.js').Job} Job */
 /** @typedef {(typeof OPERATIONS)[number]} Operation */
 /** @typedef {{operation: Operation, done: number, failed: number, matched: number, over: boolean, stop: boolean, refusals: string[]}} Progress */
 
@@ -53,12 +54,16 @@ const typed = (/** @type {Operation} */ operation, /** @type {import('../actions
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
 	const line = () => visit.query('q');
+	const unique = () => visit.query('view') === 'unique';
 	const asked = () => ({ ...listed(parsed(line())), limit: '50', cursor: visit.query('cursor') });
-	const jobs = visit.source(() => (parsed(line()).id ? null : { path: '/jobs', query: asked() }), {
+	const jobs = visit.source(() => (parsed(line()).id || unique() ? null : { call: 'GET /jobs', query: asked() }), {
 		every: 10_000,
 		on: { types: 'job.*' },
 	});
-	const queues = visit.source(() => ({ path: '/admin/queues', query: { per_page: 100 } }), { every: 60_000 });
+	const queues = visit.source(() => ({ call: 'GET /admin/queues', query: { per_page: 100 } }), { every: 60_000 });
+	const fingerprints = visit.source(() =>
+		unique() ? { call: 'GET /unique-jobs', query: { cursor: visit.query('cursor') } } : null,
+	);
 	const selected = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 	const running = signal(/** @type {Progress | null} */ (null));
 
@@ -71,24 +76,25 @@ export function open(visit) {
 	/** Ask the server first what would be done; then do it page by page. */
 	const ofAll = async (/** @type {Operation} */ operation) => {
 		const filter = { ...bulk(parsed(line())), ...(stateOf(line()) ? {} : { states: operation.states }) };
+		const call = /** @type {const} */ (`POST /admin/jobs/bulk/${operation.name}`);
 		try {
-			const dry = await request(`/admin/jobs/bulk/${operation.name}`, { method: 'POST', body: { filter, dry_run: true } });
+			const dry = await request({ call, body: { filter, dry_run: true } });
 			const most = dry.succeeded + (dry.remaining ?? 0);
-			const sample = (jobs.read.peek().value?.jobs ?? []).slice(0, 5);
+			const sample = (jobs.read.peek().value?.jobs ?? []).filter(({ state }) =>
+				/** @type {readonly string[]} */ (operation.states).includes(state),
+			);
 			begin({
 				label: `${operation.label} all that match`,
 				needs: operation.needs,
-				method: 'POST',
+				call,
 				danger: operation.name === 'delete',
-				path: `/admin/jobs/bulk/${operation.name}`,
 				fields: asksFor(operation),
 				body: (values) => ({ filter, confirm: true, ...typed(operation, values) }),
 				run: async (values) => void carryOut(operation, { filter, confirm: true, ...typed(operation, values) }, most),
-				cli: null,
 				typed: most > 100 ? String(most) : '',
 				about: html`<p>${count(most, 'job')} would be ${operation.done}, of those that fit <code>${line() || 'no filter: all jobs'}</code>.</p>
-						${dry.errors?.length ? html`<p>${count(dry.failed, 'job')} would be skipped: ${text(dry.errors[0].error)}</p>` : nothing}
-						<ul>${sample.map((/** @type {any} */ job) => html`<li>${jobLink(job.id)} ${text(job.type, 60)} ${badge(job.state)}</li>`)}</ul>`,
+						${dry.errors[0] ? html`<p>${count(dry.failed, 'job')} would be skipped: ${text(dry.errors[0].error)}</p>` : nothing}
+						<ul>${sample.slice(0, 5).map((job) => html`<li>${jobLink(job.id)} ${text(job.type, 60)} ${badge(job.state)}</li>`)}</ul>`,
 				done: () => `Working on ${count(most, 'job')}…`,
 			});
 		} catch (error) {
@@ -96,20 +102,22 @@ export function open(visit) {
 		}
 	};
 
-	const carryOut = async (/** @type {Operation} */ operation, /** @type {object} */ body, /** @type {number} */ matched) => {
+	const carryOut = async (
+		/** @type {Operation} */ operation,
+		/** @type {import('../openapi.js').Sent<import('../openapi.js').AdminBulkRetryBody>} */ body,
+		/** @type {number} */ matched,
+	) => {
+		const call = /** @type {const} */ (`POST /admin/jobs/bulk/${operation.name}`);
 		let now = /** @type {Progress} */ ({ operation, done: 0, failed: 0, matched, over: false, stop: false, refusals: [] });
 		running.value = now;
 		let cursor = /** @type {string | undefined} */ (undefined);
 		do {
 			try {
-				const answer = /** @type {any} */ (
-					await request(`/admin/jobs/bulk/${operation.name}`, { method: 'POST', body: { ...body, cursor } })
+				const answer = /** @type {import('../openapi.js').BulkConfirmed} */ (
+					await request({ call, body: { ...body, cursor } })
 				);
 				cursor = answer.has_more ? answer.next_cursor : undefined;
-				const refusals = [
-					...now.refusals,
-					...answer.errors.map((/** @type {any} */ one) => `${one.job_id}: ${one.error}`),
-				].slice(0, 20);
+				const refusals = [...now.refusals, ...answer.errors.map((one) => `${one.job_id}: ${one.error}`)].slice(0, 20);
 				now = {
 					...now,
 					done: now.done + answer.succeeded,
@@ -135,36 +143,44 @@ export function open(visit) {
 
 	const ofSelected = (/** @type {Operation} */ operation) => {
 		const ids = [...selected.peek()];
-		return button(
-			{
-				label: `${operation.label} ${count(ids.length, 'job')}`,
-				needs: operation.needs,
-				method: 'POST',
-				danger: operation.name === 'delete',
-				path: `/jobs/bulk/${operation.name}`,
-				fields: asksFor(operation),
-				body: (values) => ({ job_ids: ids, ...typed(operation, values) }),
-				cli: null,
-				done: (answer) =>
-					`${count(answer[operation.done], 'job')} ${operation.done}${answer.skipped ? `, ${number(answer.skipped)} skipped: ${answer.items.find((/** @type {any} */ item) => item.error)?.error.message ?? ''}` : ''}.`,
+		return button({
+			label: `${operation.label} ${count(ids.length, 'job')}`,
+			needs: operation.needs,
+			call: /** @type {const} */ (`POST /jobs/bulk/${operation.name}`),
+			danger: operation.name === 'delete',
+			fields: asksFor(operation),
+			body: (values) => ({ job_ids: ids, ...typed(operation, values) }),
+			done: (/** @type {any} */ answer) => {
+				const refused =
+					answer.items.find((/** @type {import('../openapi.js').ChangedItem} */ item) => item.error)?.error.message ?? '';
+				return `${count(answer[operation.done], 'job')} ${operation.done}${answer.skipped ? `, ${number(answer.skipped)} skipped: ${refused}` : ''}.`;
 			},
-			() => {
+			after: () => {
 				selected.value = new Set();
 				jobs.reload();
 			},
-		);
+		});
 	};
 
 	return () => {
 		const filter = parsed(line());
 		if (filter.id) queueMicrotask(() => go(`/jobs/${filter.id}`, { replace: true }));
-		const names = (queues.read.value.value?.items ?? []).map((/** @type {any} */ queue) => `queue:${queue.name}`);
+		const rows = jobs.read.value.value?.jobs ?? [];
+		const names = [
+			...(queues.read.value.value?.items ?? []).map((queue) => `queue:${queue.name}`),
+			...rows.flatMap(({ type, worker_id: worker, error }) => [
+				`type:${type}`,
+				worker ? `worker:${worker}` : '',
+				error ? `error:${error.code}` : '',
+			]),
+		];
 		const beyond = beyondBulk(filter);
-		return html`${head('Jobs', { path: '/jobs', query: asked(), cli: cliOf(line()), actions: push(jobs.reload) })}
+		return html`${head('Jobs', unique() ? fingerprints : jobs, { cli: unique() ? null : cliOf(line()), actions: push(jobs.reload) })}
 			<nav class="tabs" aria-label="Presets">
-				${PRESETS.map(([q, name]) => html`<a href=${address('/jobs', { q })} aria-current=${q === line() ? 'page' : 'false'}>${name}</a>`)}
+				${PRESETS.map(([q, name]) => html`<a href=${address('/jobs', { q })} aria-current=${q === line() && !unique() ? 'page' : 'false'}>${name}</a>`)}
+				<a href="/jobs?view=unique" aria-current=${unique() ? 'page' : 'false'}>Unique</a>
 			</nav>
-			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...names])}
+			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))])}
 			${filter.unknown.length ? html`<p class="notice warn" role="status">Not understood, so left out: ${text(filter.unknown.join(' '))}. A filter can name ${SUGGESTIONS.filter((one) => one.endsWith(':')).join(' ')} meta.NAME: and age>1h.</p>` : nothing}
 			${progress(
 				running.value,
@@ -172,17 +188,33 @@ export function open(visit) {
 				() => (running.value = null),
 			)}
 			<section>
+				${
+					unique()
+						? list(
+								'Unique jobs',
+								fingerprints,
+								(found) => found.items,
+								[
+									['Fingerprint', (one) => html`<span class="id">${text(one.key, 40)}</span>`],
+									['Job', (one) => jobLink(one.job_id)],
+									['Type', (one) => text(one.type, 60)],
+									['Queue', (one) => queueLink(one.queue)],
+									['State', (one) => badge(one.state)],
+								],
+								{ none: 'No unique job is there.' },
+							)
+						: nothing
+				}
 				${when(
 					jobs,
 					(found) => {
-						const rows = found.jobs;
-						const chosen = rows.filter((/** @type {any} */ job) => selected.value.has(job.id));
-						const states = new Set((chosen.length ? chosen : rows).map((/** @type {any} */ job) => job.state));
+						const chosen = rows.filter((job) => selected.value.has(job.id));
+						const states = new Set((chosen.length ? chosen : rows).map((job) => job.state));
 						const fitting = OPERATIONS.filter(
-							(operation) => may(operation.needs) && operation.states.some((state) => states.has(state)),
+							(operation) => offered(operation.needs) && operation.states.some((state) => states.has(state)),
 						);
 						return html`<div class="head">
-								<strong>${count(found.pagination.total, 'job')}</strong>
+								<strong>${count(found.pagination.total ?? rows.length, 'job')}</strong>
 								<span class="actions">
 									${
 										selected.value.size
@@ -195,46 +227,29 @@ export function open(visit) {
 									${beyond.length && fitting.length ? html`<small>For all that match, leave out ${text(beyond.join(' '))}.</small>` : nothing}
 								</span>
 							</div>
-							${table(
-								rows,
+							${table('Jobs', rows, [
 								[
-									{
-										title: html`<input type="checkbox" aria-label="Select all on this page" .checked=${rows.length > 0 && chosen.length === rows.length} @change=${() => (selected.value = new Set(chosen.length === rows.length ? [] : rows.map((/** @type {any} */ job) => job.id)))} />`,
-										cell: (job) =>
-											html`<input type="checkbox" aria-label="Select job ${job.id}" .checked=${selected.value.has(job.id)} @change=${() => toggle(job.id)} />`,
-									},
-									{ title: 'Job', cell: (job) => jobLink(job.id) },
-									{
-										title: 'Type',
-										cell: (job) =>
-											html`<a href=${address('/jobs', { q: replaced(line(), 'type', job.type) })}>${text(job.type, 60)}</a>`,
-									},
-									{ title: 'Queue', cell: (job) => queueLink(job.queue) },
-									{ title: 'State', cell: (job) => badge(job.state) },
-									{ title: 'Attempt', cell: (job) => `${job.attempt} of ${job.max_attempts}`, number: true },
-									{ title: 'Priority', cell: (job) => number(job.priority), number: true },
-									{
-										title: 'Arguments or error',
-										cell: (job) =>
-											job.error
-												? text(job.error.message, 80)
-												: 'args' in job
-													? text(
-															JSON.stringify(job.args, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
-															60,
-														)
-													: html`<span class="hidden">hidden</span>`,
-									},
-									{
-										title: 'When',
-										cell: (job) =>
-											moment(
-												job.state === 'scheduled' ? job.scheduled_at : (job.completed_at ?? job.started_at ?? job.created_at),
-											),
-									},
+									html`<input type="checkbox" aria-label="Select all on this page" .checked=${rows.length > 0 && chosen.length === rows.length} @change=${() => (selected.value = new Set(chosen.length === rows.length ? [] : rows.map((job) => job.id)))} />`,
+									(job) =>
+										html`<input type="checkbox" aria-label="Select job ${job.id}" .checked=${selected.value.has(job.id)} @change=${() => toggle(job.id)} />`,
 								],
-								{ label: 'Jobs' },
-							)}
+								['Job', (job) => jobLink(job.id)],
+								[
+									'Type',
+									(job) =>
+										html`<a href=${address('/jobs', { q: replaced(line(), 'type', job.type) })}>${text(job.type, 60)}</a>`,
+								],
+								['Queue', (job) => queueLink(job.queue)],
+								['State', (job) => badge(job.state)],
+								['Attempt', (job) => `${job.attempt} of ${job.max_attempts}`, 'number'],
+								['Priority', (job) => number(job.priority), 'number'],
+								['Arguments or error', carried],
+								[
+									'When',
+									({ state, scheduled_at, ...job }) =>
+										moment(state === 'scheduled' ? scheduled_at : (job.completed_at ?? job.started_at ?? job.created_at)),
+								],
+							])}
 							${pages(found.pagination)}`;
 					},
 					{
@@ -248,28 +263,20 @@ export function open(visit) {
 	};
 }
 
+function carried(/** @type {Job} */ { args, error, redacted }) {
+	if (error?.message) return text(error.message, 80);
+	return redacted?.includes('args') ? html`<span class="hidden">hidden</span>` : text(written(args), 60);
+}
+
 const stateOf = (/** @type {string} */ line) => parsed(line).terms.find((term) => term.name === 'state')?.value ?? '';
 
-/** Options of `ojs-nats list` by the parameter of `GET /jobs`; it knows no others. */
-const OPTIONS = /** @type {Record<string, string>} */ ({
-	queue: '--queue',
-	state: '--state',
-	type: '--type',
-	tag: '--tag',
-	error_type: '--error-type',
-	worker: '--worker',
-	since: '--since',
-	until: '--until',
-	text: '--search',
-});
-
-/** @returns {readonly string[] | null} */
+/** @returns {readonly string[] | null} The command that lists the same; it can't sort. */
 function cliOf(/** @type {string} */ line) {
 	const words = ['list'];
 	for (const [name, value] of Object.entries(listed(parsed(line)))) {
-		const option = name.startsWith('meta.') ? '--meta' : OPTIONS[name];
-		if (!option) return null;
-		words.push(option, option === '--meta' ? `${name.slice(5)}=${value}` : value);
+		if (name === 'sort' || name === 'order') return null;
+		if (name.startsWith('meta.')) words.push('--meta', `${name.slice(5)}=${value}`);
+		else words.push(name === 'text' ? '--search' : `--${name.replace('_', '-')}`, value);
 	}
 	return words;
 }
@@ -284,42 +291,78 @@ function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ 
 	</div>`;
 }
 
+/**
+ * What is registered about the arguments of the type that is typed; the server holds jobs to it when they are pushed.
+ * @returns {(values: import('../actions.js').Values) => import('../parts.js').Part}
+ */
+function schemas() {
+	const found = signal(/** @type {import('../openapi.js').Schema | null} */ (null));
+	let asked = '';
+	let known = /** @type {Promise<Set<string>> | null} */ (null);
+	const ask = async (/** @type {string} */ type) => {
+		// Most types have none, which isn't worth an error for each letter that is typed.
+		known ??= request({ call: 'GET /schemas', query: { limit: 200 } }).then(
+			({ schemas }) => new Set(schemas.map((one) => one.type)),
+		);
+		const there = await known.then((types) => types.has(type)).catch(() => false);
+		const answer = there ? await request({ call: 'GET /schemas/{schema}', of: type }).catch(() => null) : null;
+		if (type === asked) found.value = answer?.schema ?? null;
+	};
+	return ({ type }) => {
+		if (type !== asked) {
+			asked = type;
+			found.value = null;
+			if (type) ask(type);
+		}
+		const now = found.value;
+		return now
+			? html`<details><summary>The arguments have to fit the schema of ${text(type, 60)}, version ${now.version}</summary>${tree(now.schema)}</details>`
+			: nothing;
+	};
+}
+
+/** What a job like another one is pushed with. */
+const ALIKE = /** @type {const} */ (['queue', 'priority', 'tags', 'retry', 'schema', 'version', 'rate_limit', 'timeout']);
+const optionsOf = (/** @type {import('../openapi.js').JobDetail} */ job) =>
+	Object.fromEntries(ALIKE.map((name) => [name, job[name]]));
+
 /** The button that pushes a job, empty or like another one. */
-export function push(/** @type {() => void} */ then, /** @type {any} */ like = null) {
-	const options = like ? { queue: like.queue, priority: like.priority } : { queue: 'default' };
+export function push(/** @type {() => void} */ after, /** @type {import('../openapi.js').JobDetail | null} */ like = null) {
+	if (like?.redacted) return nothing; // without what it carries it would be another job
 	const { type = '', args = [], meta = {} } = like ?? {};
-	const spelled = (/** @type {unknown} */ value) =>
-		JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? `${member}n` : member), 2).replace(/"(-?\d+)n"/g, '$1');
-	return button(
-		{
-			label: like ? 'Push again' : 'Push a job',
-			needs: 'enqueue',
-			method: 'POST',
-			path: '/jobs',
-			fields: [
-				{ name: 'type', label: 'Type', value: type, required: true },
-				{ name: 'args', label: 'Arguments, a JSON array', kind: 'json', value: spelled(args) },
-				{ name: 'meta', label: 'Metadata, a JSON object', kind: 'json', value: spelled(meta) },
-				{
-					name: 'options',
-					label: 'Options, a JSON object',
-					kind: 'json',
-					value: spelled(options),
-					hint: 'queue, priority, scheduled_at, tags, retry …',
-				},
-			],
-			body: (values) => ({
-				type: values['type'],
-				args: json(values['args'] ?? '', 'Arguments') ?? [],
-				meta: json(values['meta'] ?? '', 'Metadata'),
-				options: json(values['options'] ?? '', 'Options'),
-			}),
-			cli: null,
-			done: (answer) => {
-				go(`/jobs/${answer.job.id}`);
-				return 'Pushed.';
+	return button({
+		label: like ? 'Push again' : 'Push a job',
+		needs: 'enqueue',
+		call: 'POST /jobs',
+		fields: [
+			{ name: 'type', label: 'Type', value: type, required: true },
+			{ name: 'args', label: 'Arguments, a JSON array', kind: 'json', value: written(args, 2) },
+			{ name: 'meta', label: 'Metadata, a JSON object', kind: 'json', value: written(meta, 2) },
+			{
+				name: 'options',
+				label: 'Options, a JSON object',
+				kind: 'json',
+				value: written(like ? optionsOf(like) : { queue: 'default' }, 2),
+				hint: 'queue, priority, scheduled_at, tags, retry …',
 			},
+		],
+		preview: schemas(),
+		body: ({ type, args, meta, options }) => ({
+			type,
+			args: json(args, 'Arguments') ?? [],
+			meta: json(meta, 'Metadata'),
+			options: json(options, 'Options'),
+		}),
+		done: (answer) => {
+			const { job } = answer;
+			const warnings = 'warnings' in answer ? answer.warnings : undefined;
+			if (job) go(`/jobs/${job.id}`);
+			return warnings?.[0]
+				? `Pushed, but ${warnings[0].field}: ${warnings[0].message}`
+				: job
+					? 'Pushed.'
+					: 'It was not stored.';
 		},
-		then,
-	);
+		after,
+	});
 }

@@ -3,94 +3,91 @@
 import { button } from '../actions.js';
 import { moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { head, meter, pages, table, when } from '../parts.js';
+import { head, list, meter, optional } from '../parts.js';
+
+/** @typedef {import('../openapi.js').Limit} Limit */
 
 export const title = () => 'Limits';
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
-	const limits = visit.source(() => ({ path: '/rate-limits', query: { per_page: 50, page: visit.query('page') } }), {
+	const limits = visit.source(() => ({ call: 'GET /rate-limits', query: { per_page: 50, cursor: visit.query('cursor') } }), {
 		every: 3_000,
 	});
-	return () => html`${head('Limits', { path: '/rate-limits', cli: null, actions: override(null, limits.reload) })}
+	const after = limits.reload;
+	const ended = (/** @type {string} */ of) =>
+		button({ label: 'End override', needs: 'configure', call: 'DELETE /rate-limits/{key}/override', of, quick: true, after });
+	return () => html`${head('Limits', limits, { actions: override(null, after) })}
 		<section>
-			${when(
+			${list(
+				'Limits',
 				limits,
-				(found) =>
-					html`${table(
-						/** @type {any[]} */ (found.items),
-						[
-							{ title: 'Key', cell: (limit) => text(limit.key, 80) },
-							{
-								title: 'At a time',
-								cell: (limit) =>
-									limit.concurrency
-										? meter(
-												limit.concurrency.active,
-												limit.concurrency.limit,
-												`${number(limit.concurrency.active)} of ${number(limit.concurrency.limit)}`,
-											)
-										: '–',
-							},
-							{
-								title: 'Starts',
-								cell: (limit) =>
-									limit.rate
-										? meter(
-												limit.rate.current_count,
-												limit.rate.limit,
-												`${number(limit.rate.current_count)} of ${number(limit.rate.limit)} in ${limit.rate.period}`,
-											)
-										: limit.throttle
-											? `${number(limit.throttle.limit)} in ${limit.throttle.period}, evenly`
-											: '–',
-							},
-							{ title: 'Waiting', cell: (limit) => number(limit.waiting_count), number: true },
-							{ title: 'Until', cell: (limit) => moment(limit.rate_limit_until) },
-							{
-								title: 'Overridden',
-								cell: (limit) =>
-									limit.override ? (limit.override.expires_at ? moment(limit.override.expires_at) : 'yes') : '–',
-							},
-							{
-								title: '',
-								cell: (limit) =>
-									html`<span class="actions">${override(limit, limits.reload)} ${limit.override ? button({ label: 'End override', needs: 'configure', method: 'DELETE', path: `/rate-limits/${encodeURIComponent(limit.key)}/override`, cli: null, quick: true }, limits.reload) : nothing}</span>`,
-							},
-						],
-						{ label: 'Limits', mark: (limit) => (limit.waiting_count ? 'warn' : '') },
-					)} ${pages(found.pagination)}`,
-				{ empty: (found) => !found.items.length, none: 'No job has named a limit within the last month.' },
+				(found) => found.items,
+				[
+					['Key', (limit) => text(limit.key, 80)],
+					['At a time', ({ concurrency }) => (concurrency ? used(concurrency.active, concurrency.limit) : '–')],
+					['Starts', starts],
+					['Waiting', (limit) => number(limit.waiting_count), 'number'],
+					['Until', (limit) => moment(limit.rate_limit_until ?? limit.throttle?.next_allowed_at)],
+					[
+						'Overridden',
+						({ override: by }) => (by ? optional(by.expires_at ?? '', (end) => (end ? moment(end) : 'yes')) : '–'),
+					],
+					[
+						'',
+						(limit) =>
+							html`<span class="actions">${override(limit, after)} ${limit.override ? ended(limit.key) : nothing}</span>`,
+					],
+				],
+				{
+					none: 'No job has named a limit within the last month.',
+					mark: (limit) => (limit.waiting_count ? 'warn' : ''),
+				},
 			)}
 		</section>`;
 }
 
-function override(/** @type {any} */ limit, /** @type {() => void} */ then) {
-	const key = limit?.key ?? '';
-	return button(
-		{
-			label: limit ? 'Override' : 'Override a key',
-			needs: 'configure',
-			method: 'PUT',
-			path: (values) => `/rate-limits/${encodeURIComponent(key || (values['key'] ?? ''))}/override`,
-			fields: [
-				...(limit ? [] : [{ name: 'key', label: 'Key', required: true }]),
-				{
-					name: 'concurrency',
-					label: 'Jobs at a time',
-					kind: /** @type {const} */ ('number'),
-					min: 0,
-					value: String(limit?.concurrency?.limit ?? ''),
-					required: true,
-				},
-				{ name: 'expires_at', label: 'Until', hint: 'An RFC 3339 time, or empty for as long as nobody ends it.' },
-			],
-			body: (values) => ({
-				concurrency: Number(values['concurrency']),
-				...(values['expires_at'] ? { expires_at: values['expires_at'] } : {}),
-			}),
-			cli: null,
-		},
-		then,
-	);
+const used = (/** @type {number} */ now, /** @type {number} */ most, words = '') =>
+	meter(now, most, `${number(now)} of ${number(most)}${words}`);
+
+function starts(/** @type {Limit} */ { rate, throttle }) {
+	if (rate) return used(rate.current_count, rate.limit, ` in ${rate.period}`);
+	return throttle ? `${number(throttle.limit)} in ${throttle.period}, evenly` : '–';
 }
+
+/** The button that sets a key's limit in place of what its jobs say. */
+function override(/** @type {Limit | null} */ limit, /** @type {() => void} */ after) {
+	return button({
+		label: limit ? 'Override' : 'Override a key',
+		needs: 'configure',
+		call: 'PUT /rate-limits/{key}/override',
+		of: ({ key }) => limit?.key ?? key,
+		fields: [
+			...(limit ? [] : [{ name: 'key', label: 'Key', required: true }]),
+			{
+				name: 'concurrency',
+				label: 'Jobs at a time',
+				kind: 'number',
+				min: 0,
+				value: String(limit?.concurrency?.limit ?? ''),
+			},
+			{ name: 'limit', label: 'Starts in a period', kind: 'number', min: 1, value: String(limit?.rate?.limit ?? '') },
+			{
+				name: 'period',
+				label: 'Period',
+				value: limit?.rate?.period ?? 'PT1M',
+				hint: 'As ISO 8601 writes it: PT1S, PT1M, PT1H.',
+			},
+			{ name: 'expires_at', label: 'Until', hint: 'An RFC 3339 time, or empty for as long as nobody ends it.' },
+		],
+		body: rates,
+		after,
+	});
+}
+
+/** What was typed about a limit, as requests have it; empty fields are left out. */
+export const rates = (/** @type {import('../actions.js').Values} */ { concurrency, limit, period, expires_at }) => ({
+	concurrency: concurrency ? Number(concurrency) : undefined,
+	rate: limit ? { limit: Number(limit), period } : undefined,
+	...(expires_at ? { expires_at } : {}),
+});

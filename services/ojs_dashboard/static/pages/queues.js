@@ -1,110 +1,221 @@
-/** All queues, those that need somebody first. */
+/** All queues, those that need somebody first; and one: what waits, how fast it is, its settings. */
 
-import { button } from '../actions.js';
-import { duration, number, percent, rate } from '../format.js';
-import { html } from '../lit-html.js';
-import { badge, head, jobsLink, pages, queueLink, search, table, when } from '../parts.js';
+import { button, json } from '../actions.js';
+import { written } from '../api.js';
+import { count, duration, number, percent, rate } from '../format.js';
+import { html, nothing } from '../lit-html.js';
+import { badge, facts, head, jobsLink, list, meter, optional, payload, queueLink, search, section, when } from '../parts.js';
+import { rates } from './limits.js';
+import { charts } from './overview.js';
 
-export const title = () => 'Queues';
+export const title = (/** @type {import('../visit.js').Visit} */ { param }) => param || 'Queues';
 
 /** @type {import('../app.js').PageModule['open']} */
-export function open(visit) {
-	const queues = visit.source(() => ({ path: '/admin/queues', query: { per_page: 100, cursor: visit.query('cursor') } }), {
+export const open = (visit) => (visit.param ? queue(visit) : queues(visit));
+
+/** @typedef {import('../openapi.js').AdminListedQueue | import('../openapi.js').QueueDetail} Queue */
+
+/** @type {import('../app.js').PageModule['open']} */
+function queues(visit) {
+	const queues = visit.source(() => ({ call: 'GET /admin/queues', query: { per_page: 100, cursor: visit.query('cursor') } }), {
 		every: 3_000,
 	});
-	return () => {
-		const wanted = visit.query('q');
-		return html`${head('Queues', { path: '/admin/queues', cli: ['queues', 'list'], actions: create(queues.reload) })}
-			${search('q', 'Part of a name')}
-			<section>
-				${when(
-					queues,
-					(found) => html`
-					${table(
-						found.items
-							.filter((/** @type {any} */ queue) => queue.name.includes(wanted))
-							.toSorted((/** @type {any} */ a, /** @type {any} */ b) => need(b) - need(a)),
-						[
-							{ title: 'Queue', cell: (queue) => queueLink(queue.name) },
-							{ title: 'State', cell: (queue) => badge(queue.paused ? 'paused' : 'active') },
-							{
-								title: 'Waiting',
-								cell: (queue) => jobsLink(`state:available queue:${queue.name}`, number(queue.counts.available)),
-								number: true,
-							},
-							{ title: 'Oldest', cell: (queue) => duration(queue.oldest_available_age_ms), number: true },
-							{
-								title: 'Active',
-								cell: (queue) => jobsLink(`state:active queue:${queue.name}`, number(queue.counts.active)),
-								number: true,
-							},
-							{ title: 'Pushed', cell: (queue) => rate(queue.throughput.enqueued_per_minute / 60), number: true },
-							{ title: 'Done', cell: (queue) => rate(queue.throughput.processed_per_minute / 60), number: true },
-							{ title: 'Failed', cell: (queue) => percent(failing(queue)), number: true },
-							{ title: 'Wait p99', cell: (queue) => duration(queue.latency_ms.p99), number: true },
-							{ title: 'Run p99', cell: (queue) => duration(queue.run_ms.p99), number: true },
-							{
-								title: 'Dead letters',
-								cell: (queue) =>
-									queue.counts.discarded
-										? jobsLink(`state:discarded queue:${queue.name}`, number(queue.counts.discarded))
-										: '0',
-								number: true,
-							},
-							{ title: '', cell: (queue) => pause(queue, queues.reload) },
-						],
-						{
-							label: 'Queues',
-							mark: (queue) => (queue.paused && queue.counts.available ? 'warn' : failing(queue) > 0.2 ? 'bad' : ''),
-						},
-					)}
-					${pages(found.pagination)}`,
-					{
-						empty: (found) => !found.items.length,
-						none: 'There is no queue yet: one is there as soon as a job is pushed to it.',
-					},
-				)}
-			</section>`;
-	};
+	const of =
+		(/** @type {'available' | 'active' | 'discarded'} */ state) =>
+		(/** @type {Queue} */ { name, counts }) =>
+			jobsLink(`state:${state} queue:${name}`, number(counts[state]));
+	return () => html`${head('Queues', queues, { cli: ['queues', 'list'], actions: create(queues.reload) })}
+		${search('q', 'Part of a name')}
+		<section>
+			${list(
+				'Queues',
+				queues,
+				({ items }) => items.filter(({ name }) => name.includes(visit.query('q'))).toSorted((a, b) => need(b) - need(a)),
+				[
+					['Queue', (queue) => queueLink(queue.name)],
+					['State', (queue) => badge(queue.status)],
+					['Waiting', of('available'), 'number'],
+					['Oldest', (queue) => duration(queue.oldest_available_age_ms), 'number'],
+					['Active', of('active'), 'number'],
+					['Pushed', (queue) => rate(queue.throughput.enqueued_per_minute / 60), 'number'],
+					['Done', (queue) => rate(queue.throughput.processed_per_minute / 60), 'number'],
+					['Failed', (queue) => percent(failing(queue)), 'number'],
+					['Wait p99', (queue) => duration(queue.latency_ms.p99), 'number'],
+					['Run p99', (queue) => duration(queue.run_ms.p99), 'number'],
+					['Dead letters', of('discarded'), 'number'],
+					['', (queue) => pause(queue, queues.reload)],
+				],
+				{
+					none: 'There is no such queue yet: one is there as soon as a job is pushed to it.',
+					mark: (queue) => (queue.paused && queue.counts.available ? 'warn' : failing(queue) > 0.2 ? 'bad' : ''),
+				},
+			)}
+		</section>`;
 }
 
 /** @returns {number} The share of ended attempts that failed. */
-export function failing(/** @type {any} */ queue) {
-	const { processed_per_minute: done, failed_per_minute: failed } = queue.throughput;
+export function failing(/** @type {Queue} */ { throughput }) {
+	const { processed_per_minute: done, failed_per_minute: failed } = throughput;
 	return done + failed > 0 ? failed / (done + failed) : 0;
 }
 
 /** How much a queue needs somebody: one that is paused with work, then what has waited longest. */
-const need = (/** @type {any} */ queue) =>
+const need = (/** @type {Queue} */ queue) =>
 	(queue.paused && queue.counts.available ? 1e13 : 0) + (queue.oldest_available_age_ms ?? 0) + failing(queue) * 1e6;
 
 /** The button that pauses a queue, or lets it go on. */
-export function pause(/** @type {any} */ queue, /** @type {() => void} */ then) {
-	const name = queue.paused ? 'resume' : 'pause';
-	return button(
-		{
-			label: queue.paused ? 'Resume' : 'Pause',
-			needs: 'control',
-			method: 'POST',
-			path: `/queues/${encodeURIComponent(queue.name)}/${name}`,
-			cli: ['queues', name, queue.name],
-			quick: true,
-		},
-		then,
-	);
+export const pause = (/** @type {Queue} */ { name, paused }, /** @type {() => void} */ after) =>
+	button({
+		label: paused ? 'Resume' : 'Pause',
+		needs: 'control',
+		call: paused ? 'POST /queues/{queue}/resume' : 'POST /queues/{queue}/pause',
+		of: name,
+		cli: ['queues', paused ? 'resume' : 'pause', name],
+		quick: true,
+		after,
+	});
+
+const create = (/** @type {() => void} */ after) =>
+	button({
+		label: 'New queue',
+		needs: 'configure',
+		call: 'POST /queues',
+		fields: [{ name: 'name', label: 'Name', required: true, hint: 'Lower-case letters, digits, dots and hyphens.' }],
+		body: ({ name }) => ({ name }),
+		after,
+	});
+
+const STATES = /** @type {const} */ ([
+	['available', 'Waiting'],
+	['active', 'Active'],
+	['scheduled', 'Scheduled'],
+	['retryable', 'Retrying'],
+	['discarded', 'Dead letters'],
+	['completed', 'Completed'],
+]);
+
+/** @type {import('../app.js').PageModule['open']} */
+function queue(visit) {
+	const of = visit.param;
+	const queue = visit.source(() => ({ call: 'GET /admin/queues/{queue}', of }), { every: 2_000 });
+	const history = visit.source(() => ({ call: 'GET /queues/{queue}/stats/history', of, query: { period: '1m' } }), {
+		every: 15_000,
+	});
+	const priorities = visit.source(() => ({ call: 'GET /queues/{queue}/priority-stats', of }), { every: 10_000 });
+
+	return () => {
+		const now = queue.read.value.value;
+		return html`${head(of, queue, { cli: ['queues', 'get', of], actions: now ? actions(now, queue.reload) : '' })}
+			${when(
+				queue,
+				(found) => html`<section>
+					${facts([
+						['State', badge(found.status)],
+						...STATES.map(
+							([state, name]) =>
+								/** @type {const} */ ([name, jobsLink(`state:${state} queue:${of}`, number(found.counts[state]))]),
+						),
+						['Oldest waits', duration(found.oldest_available_age_ms)],
+						['Pushed', rate(found.throughput.enqueued_per_minute / 60)],
+						['Done', rate(found.throughput.processed_per_minute / 60)],
+						['Failed', percent(failing(found))],
+						['Wait, p50 and p99', `${duration(found.latency_ms.p50)}, ${duration(found.latency_ms.p99)}`],
+						['Run, p50 and p99', `${duration(found.run_ms.p50)}, ${duration(found.run_ms.p99)}`],
+						[
+							'Jobs at a time',
+							optional(found.config.concurrency, (most) =>
+								meter(found.counts.active, most, `${number(found.counts.active)} of ${number(most)}`),
+							),
+						],
+						['Starts', optional(found.config.rate_limit, ({ limit, period }) => `at most ${number(limit)} in ${period}`)],
+						[
+							'Room',
+							optional(found.config.max_size, (most) => meter(found.depth, most, `${number(found.depth)} of ${number(most)}`)),
+						],
+					])}
+				</section>`,
+			)}
+			${when(history, ({ data }) => charts(data, now?.counts))}
+			<div class="grid">
+				${section(
+					'Waiting by priority',
+					list(
+						'Waiting by priority',
+						priorities,
+						(found) => Object.entries(found.counts_by_priority).toSorted(([a], [b]) => Number(b) - Number(a)),
+						[
+							['Priority', ([priority]) => number(Number(priority)), 'number'],
+							['Jobs', ([, jobs]) => number(jobs), 'number'],
+						],
+						{ none: 'Nothing waits.' },
+					),
+				)}
+				${now ? payload('Settings', now.config) : nothing}
+			</div>`;
+	};
 }
 
-function create(/** @type {() => void} */ then) {
-	return button(
-		{
-			label: 'New queue',
+const REMOVED = /** @type {const} */ (['available', 'scheduled', 'pending', 'retryable']);
+
+function actions(/** @type {import('../openapi.js').QueueDetail} */ queue, /** @type {() => void} */ after) {
+	const { name, counts, config, own_config: own } = queue;
+	const waiting = REMOVED.reduce((sum, state) => sum + counts[state], 0);
+	return [
+		pause(queue, after),
+		button({
+			label: 'Configure',
 			needs: 'configure',
-			method: 'POST',
-			path: '/queues',
-			fields: [{ name: 'name', label: 'Name', required: true, hint: 'Lower-case letters, digits, dots and hyphens.' }],
-			body: (values) => ({ name: values['name'] }),
-			cli: null,
-		},
-		then,
-	);
+			call: 'PUT /queues/{queue}/config',
+			of: name,
+			fields: [
+				{
+					name: 'config',
+					label: 'Settings, a JSON object',
+					kind: 'json',
+					value: written(own, 2),
+					hint: 'They take the place of those that are there. What is left out is as _default says.',
+				},
+			],
+			body: (values) => json(values['config'], 'Settings') ?? {},
+			after,
+		}),
+		button({
+			label: 'Limit',
+			needs: 'configure',
+			call: 'PUT /admin/queues/{queue}/rate-limit',
+			of: name,
+			fields: [
+				{
+					name: 'concurrency',
+					label: 'Jobs at a time',
+					kind: 'number',
+					min: 0,
+					value: String(config.concurrency ?? ''),
+					hint: 'Empty for any number.',
+				},
+				{ name: 'limit', label: 'Starts in a period', kind: 'number', min: 1, value: String(config.rate_limit?.limit ?? '') },
+				{
+					name: 'period',
+					label: 'Period',
+					value: config.rate_limit?.period ?? 'PT1M',
+					hint: 'As ISO 8601 writes it: PT1S, PT1M, PT1H.',
+				},
+			],
+			body: rates,
+			after,
+		}),
+		button({
+			label: 'Purge',
+			needs: 'destroy',
+			danger: true,
+			call: 'DELETE /admin/queues/{queue}/jobs',
+			of: name,
+			body: { states: REMOVED, confirm: true },
+			typed: name,
+			about: `${count(waiting, 'waiting job')} would be removed for good.`,
+			cli: ['queues', 'purge', name],
+			done: (answer) => `${count(answer.purged_count, 'job')} removed.`,
+			after,
+		}),
+	];
 }

@@ -1,24 +1,28 @@
 /** The system: services, NATS, the index, maintenance, keys and the audit. */
 
-import { button } from '../actions.js';
+import { button, reveal } from '../actions.js';
 import { may } from '../api.js';
 import { bytes, duration, moment, number, percent, text } from '../format.js';
-import { html } from '../lit-html.js';
-import { badge, facts, head, meter, payload, section, table, tabs, when } from '../parts.js';
+import { html, nothing } from '../lit-html.js';
+import { badge, facts, head, list, meter, payload, section, submitted, tabs, when } from '../parts.js';
+import { setQuery } from '../router.js';
+import { names } from './webhooks.js';
+
+/** @typedef {import('../visit.js').Visit} Visit */
+/** @typedef {() => import('../parts.js').Part} View */
 
 export const title = () => 'System';
 
-/** @type {Record<string, (visit: import('../visit.js').Visit) => () => import('../parts.js').Part>} */
+/** @type {Record<string, (visit: Visit) => View>} */
 const PARTS = { '': services, unreadable, keys, audit, config };
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
-	const parts = new Map(/** @type {[string, () => import('../parts.js').Part][]} */ ([]));
+	const made = new Map(/** @type {[string, View][]} */ ([]));
 	return () => {
 		const name = visit.query('part');
-		const make = PARTS[name] ?? services;
-		const part = parts.get(name) ?? make(visit);
-		parts.set(name, part);
+		const part = made.get(name) ?? (PARTS[name] ?? services)(visit);
+		made.set(name, part);
 		const choices = /** @type {[string, string][]} */ ([
 			['', 'Services'],
 			['unreadable', 'Unreadable records'],
@@ -30,219 +34,216 @@ export function open(visit) {
 				: []),
 			['config', 'Settings'],
 		]);
-		return html`${head('System', { path: '/health', cli: ['doctor'], actions: html`<a href="/ojs/v1/openapi.json">Description of the API</a>` })}
+		return html`${head('System', { ask: () => ({ call: 'GET /health' }) }, { cli: ['doctor'], actions: html`<a href="/ojs/v1/openapi.json">Description of the API</a>` })}
 			${tabs('part', choices, 'Part')} ${part()}`;
 	};
 }
 
-/** @returns {() => import('../parts.js').Part} */
-function services(/** @type {import('../visit.js').Visit} */ visit) {
-	const health = visit.source(() => ({ path: '/health' }), { every: 5_000 });
-	const processes = visit.source(() => ({ path: '/admin/services' }), { every: 5_000 });
-	const debug = visit.source(() => ({ path: '/debug/status' }), { every: 5_000 });
-	const maintenance = visit.source(() => ({ path: '/admin/system/maintenance' }), { every: 10_000 });
+/** @returns {View} */
+function services(/** @type {Visit} */ visit) {
+	const health = visit.source(() => ({ call: 'GET /health' }));
+	const processes = visit.source(() => ({ call: 'GET /admin/services' }));
+	const debug = visit.source(() => ({ call: 'GET /debug/status' }));
+	const maintenance = visit.source(() => ({ call: 'GET /admin/system/maintenance' }), { every: 10_000 });
 
-	return () => html`${when(health, (now) =>
+	return () => html`${when(health, ({ status, version, uptime_seconds: up, backend, services: { missing }, storage }) =>
 		section('Health', [
 			facts([
-				['State', badge(now.status)],
-				['NATS', html`${badge(now.backend.status)} ${duration(now.backend.latency_ms)}`],
-				[
-					'Missing services',
-					now.services.missing.length ? html`<span class="badge problem">${now.services.missing.join(', ')}</span>` : 'none',
-				],
+				['State', badge(status)],
+				['Version', text(version)],
+				['Up for', duration(up * 1_000)],
+				['NATS', html`${badge(backend.status)} ${duration(backend.latency_ms)}`],
+				['Missing services', missing.length ? html`<span class="badge problem">${missing.join(', ')}</span>` : 'none'],
 			]),
-			...now.storage.levels.map(
-				(/** @type {any} */ level) =>
+			...storage.levels.map(
+				(level) =>
 					html`<div>${meter(level.used_bytes, level.limit_bytes, `${level.of}: ${bytes(level.used_bytes)} of ${bytes(level.limit_bytes)}`)}</div>`,
 			),
 		]),
 	)}
 		${section(
 			'Processes',
-			when(processes, ({ services: all }) =>
-				table(
-					/** @type {any[]} */ (all),
-					[
-						{ title: 'Service', cell: (one) => one.role },
-						{ title: 'Process', cell: (one) => text(one.instance, 60) },
-						{ title: 'Version', cell: (one) => text(one.version) },
-						{ title: 'Since', cell: (one) => moment(one.since) },
-						{ title: 'Last heard', cell: (one) => moment(one.at) },
-					],
-					{ label: 'Processes' },
-				),
-			),
+			list('Processes', processes, (found) => found.services, [
+				['Service', (one) => one.role],
+				['Process', (one) => text(one.instance, 60)],
+				['Version', (one) => text(one.version)],
+				['Since', (one) => moment(one.since)],
+				['Last heard', (one) => moment(one.at)],
+			]),
 		)}
-		${when(debug, (now) =>
+		${when(debug, ({ projector, nats_server_version: nats }) =>
 			section(
 				'Index',
 				facts([
-					['Built', percent(now.projector?.index_progress)],
-					['Behind', duration(now.projector?.lag_ms)],
-					['Records applied', number(now.projector?.applied)],
-					['Events relayed', number(now.projector?.relayed)],
-					['NATS server', text(now.nats_server_version)],
+					['Built', percent(projector?.index_progress)],
+					['Behind', duration(projector?.lag_ms)],
+					['Records applied', number(projector?.applied)],
+					['Events relayed', number(projector?.relayed)],
+					['NATS server', text(nats)],
 				]),
 			),
 		)}
-		${when(maintenance, (now) =>
+		${when(maintenance, ({ maintenance: now, reason, enabled_at: since, ends_at: end }) =>
 			section('Maintenance', [
-				html`<p>${now.maintenance ? html`<strong>There is maintenance:</strong> nothing is fetched. ${text(now.reason, 300)}` : 'There is none: jobs are fetched.'}</p>`,
-				button(
-					{
-						label: now.maintenance ? 'End maintenance' : 'Begin maintenance',
-						needs: 'admin',
-						danger: !now.maintenance,
-						method: 'POST',
-						path: '/admin/system/maintenance',
-						fields: now.maintenance ? [] : [{ name: 'reason', label: 'Reason' }],
-						body: (values) => ({ enabled: !now.maintenance, ...(values['reason'] ? { reason: values['reason'] } : {}) }),
-						cli: null,
-					},
-					maintenance.reload,
-				),
+				now
+					? html`<p><strong>There is maintenance</strong> since ${moment(since)}: nothing is fetched. ${text(reason, 300)} ${end ? html`It ends ${moment(end)}.` : nothing}</p>`
+					: html`<p>There is none: jobs are fetched.</p>`,
+				button({
+					label: now ? 'End maintenance' : 'Begin maintenance',
+					needs: 'admin',
+					danger: !now,
+					call: 'POST /admin/system/maintenance',
+					fields: now ? [] : [{ name: 'reason', label: 'Reason' }],
+					body: (values) => ({ enabled: !now, reason: values['reason'] || undefined }),
+					after: maintenance.reload,
+				}),
 			]),
 		)}`;
 }
 
-/** @returns {() => import('../parts.js').Part} */
-function unreadable(/** @type {import('../visit.js').Visit} */ visit) {
-	const records = visit.source(() => ({ path: '/admin/unreadable', query: { per_page: 50 } }), { every: 10_000 });
+/** @returns {View} */
+function unreadable(/** @type {Visit} */ visit) {
+	const records = visit.source(() => ({
+		call: 'GET /admin/unreadable',
+		query: { per_page: 50, cursor: visit.query('cursor') },
+	}));
+	const remove = (/** @type {string} */ kind, /** @type {string} */ key) =>
+		button({
+			label: 'Remove',
+			needs: 'destroy',
+			danger: true,
+			call: 'DELETE /admin/unreadable/{kind}/{record}',
+			of: [kind, key],
+			about: 'It is gone for good.',
+			after: records.reload,
+		});
 	return () =>
 		section(
 			'Records that cannot be read',
-			when(
+			list(
+				'Unreadable records',
 				records,
-				(found) =>
-					table(
-						/** @type {any[]} */ (found.items),
-						[
-							{ title: 'Kind', cell: (one) => one.kind },
-							{ title: 'Record', cell: (one) => text(one.key, 80) },
-							{ title: 'Why', cell: (one) => text(one.problem, 200) },
-							{
-								title: '',
-								cell: (one) =>
-									button(
-										{
-											label: 'Remove',
-											needs: 'destroy',
-											danger: true,
-											method: 'DELETE',
-											path: `/admin/unreadable/${one.kind}/${encodeURIComponent(one.key)}`,
-											cli: null,
-											about: 'It is gone for good.',
-										},
-										records.reload,
-									),
-							},
-						],
-						{ label: 'Unreadable records' },
-					),
-				{ empty: (found) => !found.items.length, none: 'All records can be read.' },
+				(found) => found.items,
+				[
+					['Kind', (one) => one.kind],
+					['Record', (one) => text(one.key, 80)],
+					['Why', (one) => text(one.problem, 200)],
+					['Since', (one) => moment(one.stored_at)],
+					['Size', (one) => bytes(one.size), 'number'],
+					['', (one) => remove(one.kind, one.key)],
+				],
+				{ none: 'All records can be read.' },
 			),
 		);
 }
 
-/** @returns {() => import('../parts.js').Part} */
-function keys(/** @type {import('../visit.js').Visit} */ visit) {
-	const all = visit.source(() => ({ path: '/admin/keys' }), { every: 0 }); // each look is in the audit
-	const shown = (/** @type {any} */ answer) => {
-		prompt('The key, shown this once:', answer.token);
-		return 'Made.';
-	};
-	const create = button(
-		{
-			label: 'New key',
-			needs: 'admin',
-			method: 'POST',
-			path: '/admin/keys',
-			fields: [
-				{ name: 'name', label: 'Name', required: true },
-				{
-					name: 'role',
-					label: 'Role',
-					kind: 'choice',
-					choices: ['producer', 'worker', 'viewer', 'operator', 'admin'],
-					value: 'viewer',
-				},
-				{ name: 'queues', label: 'Queues', hint: 'Patterns with commas between them; empty for all.' },
-			],
-			body: (values) => ({
-				name: values['name'],
-				role: values['role'],
-				...(values['queues'] ? { queues: values['queues'].split(',').map((one) => one.trim()) } : {}),
-			}),
-			cli: (values) => ['keys', 'create', '--role', values['role'] ?? '', '--name', values['name'] ?? ''],
-			done: shown,
-		},
-		all.reload,
-	);
+/** @returns {View} */
+function keys(/** @type {Visit} */ visit) {
+	const all = visit.source(() => ({ call: 'GET /admin/keys' }), { every: 0 }); // each look is in the audit
+	const done = (/** @type {import('../openapi.js').MadeKey} */ made) => reveal('The key', made.token);
+	const create = button({
+		label: 'New key',
+		needs: 'admin',
+		call: 'POST /admin/keys',
+		fields: [
+			{ name: 'name', label: 'Name', required: true },
+			{
+				name: 'role',
+				label: 'Role',
+				kind: 'choice',
+				choices: ['producer', 'worker', 'viewer', 'operator', 'admin'],
+				value: 'viewer',
+			},
+			{ name: 'queues', label: 'Queues', hint: 'Patterns with commas between them; empty for all.' },
+			{ name: 'expires_in', label: 'Ends after', hint: 'P30D, PT12H; empty for never.' },
+		],
+		body: ({ name, role, queues, expires_in }) => ({
+			name,
+			role,
+			queues: queues ? names(queues) : undefined,
+			expires_in: expires_in || undefined,
+		}),
+		cli: ({ name, role }) => ['keys', 'create', '--role', role, '--name', name],
+		done,
+		after: all.reload,
+	});
+	const of = (/** @type {import('../openapi.js').Key} */ { id, state }) =>
+		state !== 'live'
+			? nothing
+			: html`<span class="actions">
+				${button({ label: 'Rotate', needs: 'admin', call: 'POST /admin/keys/{key_id}/rotate', of: id, cli: ['keys', 'rotate', id], about: 'A new key takes its place; the old one ends a day later.', done, after: all.reload })}
+				${button({ label: 'Revoke', needs: 'admin', danger: true, call: 'DELETE /admin/keys/{key_id}', of: id, cli: ['keys', 'revoke', id], about: 'Whoever uses it is refused at once.', after: all.reload })}
+			</span>`;
 	return () =>
 		section(
 			'Keys',
-			when(
+			list(
+				'Keys',
 				all,
-				(found) =>
-					table(
-						/** @type {any[]} */ (found.keys),
-						[
-							{ title: 'Key', cell: (key) => html`<span class="id">${text(key.id)}</span>` },
-							{ title: 'Name', cell: (key) => text(key.name, 60) },
-							{ title: 'Role', cell: (key) => badge(key.role) },
-							{ title: 'Queues', cell: (key) => text((key.queues ?? []).join(', ') || 'all', 60) },
-							{ title: 'Ends', cell: (key) => moment(key.expires_at) },
-							{ title: 'Last used', cell: (key) => moment(key.used_at) },
-							{
-								title: '',
-								cell: (key) => html`<span class="actions">
-				${button({ label: 'Rotate', needs: 'admin', method: 'POST', path: `/admin/keys/${key.id}/rotate`, cli: ['keys', 'rotate', key.id], about: 'A new key takes its place; the old one ends a day later.', done: shown }, all.reload)}
-				${button({ label: 'Revoke', needs: 'admin', danger: true, method: 'DELETE', path: `/admin/keys/${key.id}`, cli: ['keys', 'revoke', key.id], about: 'Whoever uses it is refused at once.' }, all.reload)}
-			</span>`,
-							},
-						],
-						{ label: 'Keys' },
-					),
-				{
-					empty: (found) => !found.keys.length,
-					none: 'There are no keys: whoever reaches the server may do everything.',
-				},
+				(found) => found.keys,
+				[
+					['Key', (key) => html`<span class="id">${text(key.id)}</span>`],
+					['Name', (key) => text(key.name, 60)],
+					['Role', (key) => badge(key.role)],
+					['State', (key) => badge(key.state)],
+					['Queues', (key) => text((key.queues ?? []).join(', ') || 'all', 60)],
+					['Ends', (key) => moment(key.expires_at)],
+					['Last used', (key) => moment(key.used_at)],
+					['', of],
+				],
+				{ none: 'There are no keys: whoever reaches the server may do everything.' },
 			),
 			create,
 		);
 }
 
-/** @returns {() => import('../parts.js').Part} */
-function audit(/** @type {import('../visit.js').Visit} */ visit) {
+/** What the audit is asked for: a member of its query, its name, and what is an example. */
+const ASKED = [
+	['principal', 'Who'],
+	['operation', 'Operation', 'pauseQueue'],
+	['event_type', 'What', 'auth.*'],
+	['target', 'Of', 'mail'],
+	['outcome', 'Outcome', '', 'success', 'failure'],
+	['since', 'Since', '2026-11-26T08:00:00Z'],
+	['until', 'Until'],
+];
+
+/** @returns {View} */
+function audit(/** @type {Visit} */ visit) {
+	const asked = () => Object.fromEntries(ASKED.map(([name = '']) => [name, visit.query(name)]));
 	// Each look is an entry itself, so it isn't repeated by itself.
-	const found = visit.source(() => ({ path: '/admin/audit', query: { limit: 100 } }), { every: 0 });
+	const entries = visit.source(
+		() => ({ call: 'GET /admin/audit', query: { limit: 100, cursor: visit.query('cursor'), ...asked() } }),
+		{ every: 0 },
+	);
+	const take = (/** @type {Event} */ event) => setQuery({ ...submitted(event), cursor: null });
+	const field = (/** @type {string[]} */ [name = '', label = '', hint = '', ...choices]) =>
+		choices.length
+			? html`<select name=${name} aria-label=${label}>${['', ...choices].map((one) => html`<option ?selected=${one === visit.query(name)} value=${one}>${one || label}</option>`)}</select>`
+			: html`<input name=${name} type="search" aria-label=${label} placeholder=${hint ? `${label}: ${hint}` : label} .value=${visit.query(name)} />`;
 	return () =>
-		section(
-			'Audit',
-			when(
-				found,
-				({ entries }) =>
-					table(
-						/** @type {any[]} */ (entries),
-						[
-							{ title: 'When', cell: (one) => moment(one.timestamp) },
-							{ title: 'What', cell: (one) => text(one.event_type) },
-							{ title: 'Who', cell: (one) => text(one.principal, 60) },
-							{ title: 'From', cell: (one) => text(one.source_ip, 40) },
-							{ title: 'Operation', cell: (one) => text(one.detail.operation, 60) },
-							{ title: 'Of', cell: (one) => text(Object.values(one.detail.target ?? {}).join(' '), 60) },
-							{ title: 'Outcome', cell: (one) => badge(one.outcome) },
-						],
-						{ label: 'Audit' },
-					),
-				{ empty: ({ entries }) => !entries.length, none: 'Nothing was recorded yet.' },
+		section('Audit', [
+			html`<form class="search" role="search" @submit=${take}>${ASKED.map(field)}<button>Filter</button></form>`,
+			list(
+				'Audit',
+				entries,
+				(found) => found.entries,
+				[
+					['When', (one) => moment(one.timestamp)],
+					['What', (one) => text(one.event_type)],
+					['Who', (one) => text(one.principal, 60)],
+					['From', (one) => text(one.source_ip, 40)],
+					['Operation', (one) => text(one.detail.operation, 60)],
+					['Of', (one) => text(Object.values(one.detail.target).join(' '), 60)],
+					['Outcome', (one) => html`${badge(one.outcome)} ${text(one.detail.reason ?? one.detail.status ?? ' ', 80)}`],
+				],
+				{ none: 'Nothing like this was recorded.' },
 			),
-		);
+		]);
 }
 
-/** @returns {() => import('../parts.js').Part} */
-function config(/** @type {import('../visit.js').Visit} */ visit) {
-	const settings = visit.source(() => ({ path: '/admin/system/config' }), { every: 60_000 });
+/** @returns {View} */
+function config(/** @type {Visit} */ visit) {
+	const settings = visit.source(() => ({ call: 'GET /admin/system/config' }), { every: 60_000 });
 	return () => when(settings, (found) => payload('What this gateway is set to', found));
 }

@@ -3,148 +3,124 @@
 import { button } from '../actions.js';
 import { duration, millis, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { badge, facts, head, jobLink, pages, search, table, tabs, when } from '../parts.js';
-import { signal } from '../signals-core.js';
+import { badge, facts, head, jobLink, list, search, section, tabs, when } from '../parts.js';
+import { setQuery } from '../router.js';
+
+/** @typedef {import('../openapi.js').Worker} Worker */
 
 export const title = () => 'Workers';
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
 	const workers = visit.source(
-		() => ({ path: '/admin/workers', query: { per_page: 50, state: visit.query('state'), cursor: visit.query('cursor') } }),
+		() => ({
+			call: 'GET /admin/workers',
+			query: { per_page: 50, state: visit.query('state'), cursor: visit.query('cursor') },
+		}),
 		{ every: 3_000 },
 	);
-	const chosen = signal('');
-	const one = visit.source(() => (chosen.value ? { path: `/admin/workers/${encodeURIComponent(chosen.value)}` } : null), {
+	const chosen = () => visit.query('worker');
+	const one = visit.source(() => (chosen() ? { call: 'GET /admin/workers/{worker_id}', of: chosen() } : null), {
 		every: 3_000,
 	});
+	const fits = (/** @type {Worker} */ worker) =>
+		[worker.id, worker.hostname, ...worker.queues].some((name) => name?.includes(visit.query('q')));
+	const choose = (/** @type {string} */ id) => setQuery({ worker: chosen() === id ? null : id });
 
-	return () => {
-		const wanted = visit.query('q');
-		return html`${head('Workers', { path: '/admin/workers', cli: ['workers', 'list'], actions: all(workers.reload) })}
-			${tabs(
-				'state',
-				[
-					['', 'All'],
-					['running', 'Running'],
-					['quiet', 'Quiet'],
-					['stale', 'Stale'],
-				],
-				'State',
+	return () => html`${head('Workers', workers, { cli: ['workers', 'list'], actions: all(workers.reload) })}
+		${tabs('state', ['', 'running', 'quiet', 'stale'], 'State')} ${search('q', 'Part of a name, a host or a queue')}
+		<section>
+			${when(workers, ({ summary }) =>
+				facts([
+					['Workers', number(summary.total)],
+					['Running', number(summary.running)],
+					['Quiet', number(summary.quiet)],
+					['Stale', number(summary.stale)],
+					['Jobs that they hold', number(summary.active)],
+				]),
 			)}
-			${search('q', 'Part of a name, a host or a queue')}
-			<section>
-				${when(
-					workers,
-					(found) => html`
-					${facts([
-						['Workers', number(found.summary.total)],
-						['Running', number(found.summary.running)],
-						['Quiet', number(found.summary.quiet)],
-						['Stale', number(found.summary.stale)],
-						['Jobs that they hold', number(found.summary.active)],
-					])}
-					${table(
-						found.items.filter((/** @type {any} */ worker) =>
-							[worker.id, worker.hostname, ...(worker.queues ?? [])].some((name) => String(name ?? '').includes(wanted)),
-						),
-						[
-							{
-								title: 'Worker',
-								cell: (worker) =>
-									html`<button class="quiet" aria-expanded=${chosen.value === worker.id} @click=${() => (chosen.value = chosen.value === worker.id ? '' : worker.id)}>${text(worker.id, 60)}</button>`,
-							},
-							{ title: 'State', cell: (worker) => badge(worker.state) },
-							{
-								title: 'Holds',
-								cell: (worker) =>
-									`${number(worker.active_jobs)}${worker.concurrency ? ` of ${number(worker.concurrency)}` : ''}`,
-								number: true,
-							},
-							{ title: 'Queues', cell: (worker) => text((worker.queues ?? []).join(', '), 80) },
-							{ title: 'Host', cell: (worker) => text(worker.hostname, 40) },
-							{ title: 'Runs', cell: (worker) => text((worker.handlers ?? []).map(version).join(', '), 80) },
-							{ title: 'Last heard', cell: (worker) => moment(worker.last_heartbeat_at) },
-							{ title: '', cell: (worker) => actions(worker, workers.reload) },
-						],
-						{ label: 'Workers', mark: (worker) => (worker.state === 'stale' ? 'bad' : '') },
-					)}
-					${pages(found.pagination)}`,
-					{
-						empty: (found) => !found.items.length,
-						none: html`No worker ${visit.query('state') ? 'is in this state' : 'has been heard of'}. Start one: <code>ojs-nats worker app.jobs</code>`,
-					},
-				)}
-			</section>
-			${
-				chosen.value
-					? html`<section><div class="head"><h2>${text(chosen.value, 80)} holds</h2></div>
-				${when(
-					one,
-					(worker) =>
-						table(
-							worker.jobs,
+			${list(
+				'Workers',
+				workers,
+				(found) => found.items.filter(fits),
+				[
+					[
+						'Worker',
+						({ id }) =>
+							html`<button class="quiet" aria-expanded=${chosen() === id} @click=${() => choose(id)}>${text(id, 60)}</button>`,
+					],
+					['State', (worker) => badge(worker.state)],
+					[
+						'Holds',
+						(worker) => `${number(worker.active_jobs)}${worker.concurrency ? ` of ${number(worker.concurrency)}` : ''}`,
+						'number',
+					],
+					['Queues', (worker) => text(worker.queues.join(', '), 80)],
+					['Host', (worker) => html`${text(worker.hostname, 40)}${worker.pid ? html` <small>${worker.pid}</small>` : nothing}`],
+					['Runs', (worker) => text((worker.handlers ?? []).map(version).join(', '), 80)],
+					['Since', (worker) => moment(worker.started_at)],
+					['Last heard', (worker) => moment(worker.last_heartbeat_at)],
+					['', (worker) => actions(worker, workers.reload)],
+				],
+				{
+					none: html`No worker ${visit.query('state') || visit.query('q') ? 'is like this' : 'has been heard of'}. Start one: <code>ojs-nats worker app.jobs</code>`,
+					mark: (worker) => (worker.state === 'stale' ? 'bad' : ''),
+				},
+			)}
+		</section>
+		${
+			chosen()
+				? section(
+						html`${text(chosen(), 80)} holds`,
+						list(
+							'Jobs that it holds',
+							one,
+							(worker) => worker.jobs,
 							[
-								{ title: 'Job', cell: (job) => jobLink(job.id) },
-								{ title: 'Type', cell: (job) => text(job.type, 60) },
-								{ title: 'Queue', cell: (job) => text(job.queue, 60) },
-								{ title: 'For', cell: (job) => duration(Date.now() - millis(job.started_at)), number: true },
-								{ title: 'Attempt', cell: (job) => number(job.attempt), number: true },
+								['Job', (job) => jobLink(job.id)],
+								['Type', (job) => text(job.type, 60)],
+								['Queue', (job) => text(job.queue, 60)],
+								['For', (job) => duration(job.started_at ? Date.now() - millis(job.started_at) : null), 'number'],
+								['Attempt', (job) => number(job.attempt), 'number'],
 							],
-							{ label: 'Jobs that it holds' },
+							{ none: 'No job.' },
 						),
-					{ empty: (worker) => !worker.jobs.length, none: 'No job.' },
-				)}</section>`
-					: nothing
-			}`;
-	};
+					)
+				: nothing
+		}`;
 }
 
 /** A job type that a worker runs, with the versions of it. */
-const version = (/** @type {any} */ handler) =>
+const version = (/** @type {import('../openapi.js').Handler} */ handler) =>
 	handler.versions === '*' ? handler.type : `${handler.type} ${handler.versions}`;
 
-function actions(/** @type {any} */ worker, /** @type {() => void} */ then) {
-	const path = `/admin/workers/${encodeURIComponent(worker.id)}`;
-	const direct = (/** @type {string} */ directive, /** @type {string} */ label, danger = false) =>
-		button(
-			{
-				label,
-				needs: 'control',
-				method: 'POST',
-				path: `${path}/directive`,
-				body: { directive },
-				cli: ['workers', directive, worker.id],
-				danger,
-				quick: !danger,
-				about: 'It ends what it runs, then it stops.',
-			},
-			then,
-		);
-	if (worker.state === 'stale')
-		return button({ label: 'Forget', needs: 'control', method: 'DELETE', path, cli: null, quick: true }, then);
-	return html`<span class="actions">${worker.state === 'quiet' || worker.directive === 'quiet' ? direct('resume', 'Resume') : direct('quiet', 'Quiet')} ${direct('terminate', 'Terminate', true)}</span>`;
+function actions(/** @type {Worker} */ { id, state, directive }, /** @type {() => void} */ after) {
+	const told = (/** @type {string} */ directive, /** @type {string} */ label, danger = false) =>
+		button({
+			label,
+			needs: 'control',
+			call: 'POST /admin/workers/{worker_id}/directive',
+			of: id,
+			body: { directive },
+			cli: ['workers', directive, id],
+			danger,
+			quick: !danger,
+			about: 'It ends what it runs, then it stops.',
+			after,
+		});
+	if (state === 'stale')
+		return button({ label: 'Forget', needs: 'control', call: 'DELETE /admin/workers/{worker_id}', of: id, quick: true, after });
+	const quiet = state === 'quiet' || directive === 'quiet';
+	return html`<span class="actions">${quiet ? told('resume', 'Resume') : told('quiet', 'Quiet')} ${told('terminate', 'Terminate', true)}</span>`;
 }
 
-function all(/** @type {() => void} */ then) {
-	return button(
-		{
-			label: 'Direct all',
-			needs: 'control',
-			method: 'POST',
-			path: '/admin/workers/directive',
-			fields: [
-				{
-					name: 'directive',
-					label: 'What they are told',
-					kind: 'choice',
-					choices: ['quiet', 'resume', 'terminate'],
-					value: 'quiet',
-				},
-			],
-			body: (values) => ({ directive: values['directive'] }),
-			cli: null,
-		},
-		then,
-	);
-}
+const DIRECTIVES = ['quiet', 'resume', 'terminate'];
+const all = (/** @type {() => void} */ after) =>
+	button({
+		label: 'Direct all',
+		needs: 'control',
+		call: 'POST /admin/workers/directive',
+		fields: [{ name: 'directive', label: 'What they are told', kind: 'choice', choices: DIRECTIVES, value: 'quiet' }],
+		body: ({ directive }) => ({ directive }),
+		after,
+	});

@@ -95,6 +95,16 @@ def _switched(record: Cron, enabled: bool, moment: Moment) -> Cron:
     return scheduled(replace(record, enabled=False, waiting=()), moment.now)
 
 
+def pass_over(old: Cron, moment: Moment) -> Step | None:
+    """Leave out the ticks that are due by now, without making up for one; None if none is due.
+
+    Of an entry that comes from a backup: the system that was backed up may have run them.
+    """
+    if old.next_at is None or old.next_at > moment.now:
+        return None
+    return timed(old, scheduled(replace(old, op=moment.op), moment.now), moment)
+
+
 def delete(old: Cron, moment: Moment) -> Step:
     """Leave a tombstone. Jobs of earlier runs stay, also those still to be created."""
     new = replace(old, op=moment.op, updated_at=moment.now, deleted=True, next_at=None, gap=None, waiting=())

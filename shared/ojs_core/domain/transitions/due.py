@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
+from ojs_core.access.principal import Reach
 from ojs_core.base.errors import conflict
 from ojs_core.domain.job import NOTHING, Job, Service, State, Timer
 from ojs_core.domain.transitions.deadlines import LIVENESS_MS, expired, next_deadline, real_deadline
@@ -22,12 +25,18 @@ class Liveness(Struct, frozen=True):
     """What is known of a worker. `seen_at`: its last sign of life (Unix ms), None if it never registered or beat.
     `covered`: the gateways' own beats have no gap in the last 30 s, so that silence means the worker's death.
     `left`: the sequence of the record by which it deregistered. `complete`: all that it holds, by its last heartbeat.
+    `reach`: the jobs that whoever says all this may touch.
     """
 
     seen_at: int | None
     covered: bool
     left: int | None = None
     complete: CompleteList | None = None
+    reach: Reach = Reach()
+
+
+_SILENT: Final = Liveness(seen_at=None, covered=False)
+"""What somebody says of a worker who may not touch its job."""
 
 
 class LivenessNeededError(Exception):
@@ -101,6 +110,8 @@ def _check(
 ) -> Transition | Rearm | None:
     if liveness is None:
         raise LivenessNeededError(worker)
+    if not liveness.reach.sees(job.queue, job.type):
+        liveness = _SILENT
     if revision is not None and (taken_back := _taken_back(job, worker, moment, liveness, revision)) is not None:
         return taken_back
     real = real_deadline(job)

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from ojs_core.access.principal import Reach
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.numbers import At
@@ -66,8 +67,9 @@ class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
     seen_at: At = 0
     signed_off: bool = False
     """Whether it has said itself that it stops."""
-    key: str | None = None
-    """The narrowed key that it was registered with: no other narrowed key may speak for it."""
+    reach: Reach = Reach()
+    """The jobs of whoever speaks for it. What it says means nothing for others, and no narrowed key of another reach may
+    speak for it."""
 
     def is_process(self, pid: int | None, started_at: str | None) -> bool:
         """Return whether the process that is described so may be the one of this record; what is None isn't known."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ojs_core.access.principal import Reach
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job, Retry, State, Timer
 from ojs_core.domain.transitions import (
@@ -293,6 +294,25 @@ def test_a_job_that_a_complete_list_does_not_name_is_requeued_without_counting()
 )
 def test_a_job_that_its_worker_may_have_stays_there(liveness: Liveness, revision: int | None) -> None:
     assert isinstance(due(active(lease_ms=LEASE), at(32 * SECOND), liveness, revision), Rearm)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _complete(BEFORE, AFTER, "job-2"),
+        _complete(AFTER, AFTER),
+        Liveness(T0, covered=True, left=CLAIMED + 1),
+        Liveness(T0, covered=True),
+    ],
+    ids=["not held", "an earlier process", "has left", "dead"],
+)
+@pytest.mark.parametrize("reach", [Reach(queues=("shop.*",)), Reach(types=("shop.*",))], ids=["queues", "types"])
+def test_what_is_said_of_a_worker_counts_for_jobs_of_who_says_it_alone(said: Liveness, reach: Reach) -> None:
+    """A narrowed key may name any worker: its lease goes on."""
+    job = active(lease_ms=LEASE, queue="mail", type="mail.send")
+    assert isinstance(due(job, at(32 * SECOND), replace(said, reach=reach), CLAIMED), Rearm)
+    own = active(lease_ms=LEASE, queue="shop.a", type="shop.pay")
+    assert isinstance(due(own, at(32 * SECOND), replace(said, reach=reach), CLAIMED), Transition)
 
 
 def test_what_an_earlier_process_had_is_lost_with_it_and_counts() -> None:

@@ -1,0 +1,57 @@
+"""`ojs-nats restore`."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from ojs_command.client.arguments import positive
+from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats, progress
+from ojs_command.client.parser import CommandParser
+from ojs_command.client.session import Session
+from ojs_core.jetstream.grants import RESTORE
+
+_EXAMPLES: Final = """\
+  ojs-nats restore /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222
+  ojs-nats restore /var/backups/ojs/2026-11-26 --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 --replicas 3
+  ojs-nats restore /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222 --namespace rehearsal
+
+Stop all services first, and start them afterwards. What is interrupted is begun anew by the same command.
+"""
+
+
+def define(parser: CommandParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a backup")
+    add_nats_options(parser)
+    parser.add_argument("--replicas", type=positive, default=1, metavar="N", help="how many servers keep each stream [1]")
+    parser.does(_restore, examples=_EXAMPLES)
+
+
+async def _restore(session: Session, given: argparse.Namespace) -> None:
+    async with on_nats(given, RESTORE) as nats:
+        from ojs_core.jetstream.subjects import StoreConfig, checked_namespace  # noqa: PLC0415  # takes what only a server needs
+        from ojs_core.store.backup.archive import Archive  # noqa: PLC0415
+        from ojs_core.store.backup.restoring import Restore  # noqa: PLC0415
+
+        archive = Archive.open(given.folder)
+        name = checked_namespace(namespace_of(given) or archive.manifest.namespace)
+        config = StoreConfig(namespace=name, replicas=given.replicas)
+        with ExitStack() as close:
+            done = await Restore(nats, config, archive, progress(session.out, close)).run()
+    if session.out.as_json:
+        session.out.json_line(done)
+        return
+    session.out.text(
+        f"restored {done.jobs:,} jobs ({done.waiting:,} wait to be fetched, {done.requeued:,} of them ran when the backup was "
+        f"made), {done.workflows:,} workflows, {done.crons:,} crons, {done.events:,} events in {done.seconds:,.1f} s"
+    )
+    for number, what in (
+        (done.passed_over, "crons had ticks that are over: they go on with their next"),
+        (done.ended, "records had ended their time, and are left out"),
+        (done.unreadable, "records can't be read, and are restored as they are: GET /admin/unreadable lists them"),
+    ):
+        if number:
+            session.out.text(f"{number:,} {what}")
+    session.out.text("start the services now")

@@ -1,0 +1,1 @@
+"""Backups: what is stored, in files, and their way back into NATS (docs/adr/085)."""

@@ -1,0 +1,312 @@
+"""Restoring a backup: into an empty installation, whose streams say until the end that they aren't whole (docs/adr/085).
+
+So nobody works with half of it, and whoever is interrupted begins anew. Hints are made of each record as it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ojs_core.jetstream.api import call, parse_ack, refused
+from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.contents import subjects_of
+from ojs_core.jetstream.lease import Lease
+from ojs_core.jetstream.streams import RESTORING, create, error_code, is_restoring
+from ojs_core.jetstream.subjects import REST, StoreConfig
+from ojs_core.store.backup.archive import Archive, BackupProblem, Kept, Part
+from ojs_core.store.backup.revival import Revival, Revived
+from ojs_core.store.backup.taking import Tell
+
+_STREAM_NOT_FOUND: Final = 10059
+_ANSWER_S: Final = 30.0
+_MESSAGES: Final = 2_000
+_BYTES: Final = 8 * 1024 * 1024
+"""What may be on its way unanswered."""
+_STEP: Final = 1_000
+
+
+class RestoreTimings(Struct, frozen=True, kw_only=True):
+    """How long a restore waits for others."""
+
+    beats_s: float = 6.0
+    """For services that run: they store a beat every five seconds, and try each second while they can't."""
+
+
+_USUAL: Final = RestoreTimings()
+
+
+class Restored(Struct, frozen=True, kw_only=True):
+    """What was restored. `ended` counts messages whose time was over, `passed_over` cron entries without their late ticks."""
+
+    namespace: str
+    taken_at: int
+    jobs: int
+    waiting: int
+    requeued: int
+    timers: int
+    workflows: int
+    crons: int
+    passed_over: int
+    webhooks: int
+    keys: int
+    events: int
+    audit: int
+    ended: int
+    unreadable: int
+    messages: int
+    seconds: float
+
+
+class _Places:
+    """Where messages are now that had other sequences."""
+
+    def __init__(self) -> None:
+        self._before: list[int] = []
+        self._after: list[int] = []
+
+    def add(self, before: int, after: int) -> None:
+        """Note one; they are added in order."""
+        if not self._before or after - before != self._after[-1] - self._before[-1]:
+            self._before.append(before)
+            self._after.append(after)
+
+    def of(self, before: int) -> int:
+        """Return the place of the last message up to a sequence; 0 if there is none."""
+        place = bisect_right(self._before, before) - 1
+        if place < 0:
+            return 0
+        after = self._after[place] + before - self._before[place]
+        return after if place == len(self._after) - 1 else min(after, self._after[place + 1] - 1)
+
+
+class _UpTo:
+    """Where the last of the messages up to a sequence is now."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.place = 0
+
+    def add(self, before: int, after: int) -> None:
+        """Note one; they are added in order."""
+        if before <= self._limit:
+            self.place = after
+
+
+class _Pipeline:
+    """Messages on their way into the streams, in order and many at a time."""
+
+    def __init__(self, nats: Connection) -> None:
+        self._nats = nats
+        self._answers: deque[tuple[asyncio.Future[ReplyOrFailure], int, int, _Places | _UpTo | None]] = deque()
+        self._bytes = 0
+        self.stored = 0
+
+    async def put(self, message: Revived, before: int = 0, places: _Places | _UpTo | None = None) -> None:
+        """Send one, once there is room; `places` is to have where it went, by its sequence `before`."""
+        size = len(message.data) + len(message.headers)
+        while self._answers and (len(self._answers) >= _MESSAGES or self._bytes + size > _BYTES):
+            await self._take()
+        answer = self._nats.request(message.subject, message.data, message.headers, _ANSWER_S)
+        self._answers.append((answer, size, before, places))
+        self._bytes += size
+
+    async def drain(self) -> None:
+        """Wait until all are stored."""
+        while self._answers:
+            await self._take()
+
+    async def _take(self) -> None:
+        answer, size, before, places = self._answers.popleft()
+        self._bytes -= size
+        found = await answer
+        if isinstance(found, Failed):
+            raise BackupProblem(f"NATS didn't store a message ({found.reason}): mend that, and run the same restore again")
+        ack = parse_ack(found.data)
+        if ack.error is not None:
+            reason = refused("a message of the backup", ack.error).message
+            raise BackupProblem(f"{reason}: mend that, and run the same restore again")
+        self.stored += 1
+        if places is not None:
+            places.add(before, ack.seq)
+
+
+class Restore:
+    """One restore of an archive into a namespace."""
+
+    def __init__(
+        self, nats: Connection, config: StoreConfig, archive: Archive, tell: Tell, timings: RestoreTimings = _USUAL
+    ) -> None:
+        self._nats = nats
+        self._config = config
+        self._archive = archive
+        self._tell = tell
+        self._timings = timings
+        self._source = StoreConfig(namespace=archive.manifest.namespace)
+        self._pipeline = _Pipeline(nats)
+
+    async def run(self) -> Restored:
+        """Do it. Raises BackupProblem, OjsError backend_unavailable: nothing of it is in use then."""
+        began = asyncio.get_running_loop().time()
+        manifest = self._archive.manifest
+        await self._remove_unfinished()
+        self._tell("verify", 0, 0)
+        await asyncio.to_thread(self._archive.verify)
+        latest = await asyncio.to_thread(self._latest)
+        await self._make_streams()
+        await self._check_alone()
+        events, audit = _Places(), _Places()
+        await self._copy("events", events)
+        await self._copy("audit", audit)
+        clock = ServerClock()
+        await clock.measure(self._nats, self._config.records_stream)
+        revival = Revival(self._nats, self._config, self._source, clock, manifest.delivered, events.of)
+        relayed = _UpTo(manifest.relayed)
+        await self._records(revival, latest, relayed)
+        await self._hand_over_relay(relayed.place)
+        await self._refuse_company()
+        await self._finish()
+        counts = revival.counts
+        return Restored(
+            namespace=self._config.namespace,
+            taken_at=manifest.taken_at,
+            jobs=counts["jobs"],
+            waiting=counts["token"],
+            requeued=counts["requeued"],
+            timers=counts["timer"],
+            workflows=counts["workflow"],
+            crons=counts["crons"],
+            passed_over=counts["passed_over"],
+            webhooks=counts["webhook"],
+            keys=counts["key"],
+            events=manifest.parts["events"].messages,
+            audit=manifest.parts["audit"].messages,
+            ended=counts["ended"],
+            unreadable=counts["unreadable"],
+            messages=self._pipeline.stored,
+            seconds=round(asyncio.get_running_loop().time() - began, 3),
+        )
+
+    # Where it goes
+
+    async def _remove_unfinished(self) -> None:
+        """Remove what an interrupted restore has left. Raises BackupProblem if there is anything else."""
+        found = [name for name in self._streams if await self._is_unfinished(name)]
+        for name in reversed(found):  # the stream of records, whose mark services go by, last
+            await self._ask(f"STREAM.DELETE.{name}", None, f"stream {name} can't be removed")
+
+    async def _is_unfinished(self, name: str) -> bool:
+        """Whether a stream is there. Raises BackupProblem if it is a whole one."""
+        answer = await call(self._nats, f"STREAM.INFO.{name}")
+        if error_code(answer) == _STREAM_NOT_FOUND:
+            return False
+        if "error" in answer:
+            raise BackupProblem(f"stream {name} can't be looked at: {answer['error'].get('description')}")
+        if not is_restoring(answer["config"]):
+            raise BackupProblem(
+                f"namespace {self._config.namespace} is in use: there is a stream {name}, and nothing is restored over "
+                "another installation. Name another --namespace or --nats, or stop all services, back up what is there, and "
+                f"remove its streams (nats stream rm {name} …)"
+            )
+        return True
+
+    @property
+    def _streams(self) -> list[str]:
+        return [str(stream["name"]) for stream in self._config.streams()]
+
+    async def _make_streams(self) -> None:
+        """Make them, each with a mark that says that it isn't whole. Sequences go on where those of the backup ended."""
+        parts = self._archive.manifest.parts
+        first = {
+            self._config.records_stream: parts["records"].settled + 1,
+            self._config.events_stream: max(1, parts["events"].first),
+            self._config.audit_stream: max(1, parts["audit"].first),
+        }
+        for wanted in self._config.streams():
+            name = str(wanted["name"])
+            marked = wanted | {"metadata": {RESTORING: "unfinished"}, "first_seq": first.get(name, 0)}
+            answer = await create(self._nats, marked)
+            if "error" in answer:
+                raise BackupProblem(
+                    f"nats-server refused stream {name} ({answer['error'].get('description')}): check its JetStream limits, "
+                    f"and that it has {self._config.replicas} server(s) for the replicas asked for"
+                )
+
+    async def _check_alone(self) -> None:
+        """Give services that run time to show themselves. Raises BackupProblem if one does; then nothing is there again."""
+        self._tell("look for services", 0, 0)
+        await asyncio.sleep(self._timings.beats_s)
+        await self._refuse_company()
+
+    async def _refuse_company(self) -> None:
+        beats = await subjects_of(self._nats, self._config.records_stream, self._config.record("service", REST))
+        if not beats:
+            return
+        await self._remove_unfinished()
+        roles = ", ".join(sorted({subject.split(".")[3] for subject in beats}))
+        raise BackupProblem(
+            f"services of namespace {self._config.namespace} run ({roles}): stop all of them, and run the same restore again"
+        )
+
+    async def _finish(self) -> None:
+        """Take the marks away; that of the stream of records, by which services go first, is the last."""
+        for wanted in reversed(self._config.streams()):
+            name = str(wanted["name"])
+            answer = await call(self._nats, f"STREAM.INFO.{name}")
+            if "error" in answer:
+                raise BackupProblem(f"stream {name} has gone: run the same restore again")
+            metadata = {member: said for member, said in answer["config"]["metadata"].items() if member != RESTORING}
+            config = answer["config"] | {"metadata": metadata}
+            await self._ask(f"STREAM.UPDATE.{name}", config, f"stream {name} can't be released")
+
+    async def _ask(self, subject: str, payload: dict[str, Any] | None, problem: str) -> None:
+        answer = await call(self._nats, subject, payload, _ANSWER_S)
+        if "error" in answer:
+            raise BackupProblem(f"{problem}: {answer['error'].get('description')}")
+
+    # What goes there
+
+    def _latest(self) -> dict[str, int]:
+        """The last sequence of each record that was stored while it was backed up."""
+        settled = self._archive.manifest.parts["records"].settled
+        return {kept.subject: kept.sequence for kept in self._archive.messages("records") if kept.sequence > settled}
+
+    async def _copy(self, part: Part, places: _Places) -> None:
+        renamed = f"{self._config.namespace}.", f"{self._source.namespace}."
+        total = self._archive.manifest.parts[part].messages
+        for number, kept in enumerate(self._archive.messages(part)):
+            if not number % _STEP:
+                self._tell(part, number, total)
+            subject = renamed[0] + kept.subject.removeprefix(renamed[1])
+            await self._pipeline.put(Revived(subject, kept.data, _own(kept)), kept.sequence, places)
+        await self._pipeline.drain()
+        self._tell(part, total, total)
+
+    async def _records(self, revival: Revival, latest: dict[str, int], relayed: _UpTo) -> None:
+        total = self._archive.manifest.parts["records"].messages
+        for number, kept in enumerate(self._archive.messages("records")):
+            if not number % _STEP:
+                self._tell("records", number, total)
+            if latest.get(kept.subject, kept.sequence) != kept.sequence:
+                continue
+            for message in revival.of(kept):
+                await self._pipeline.put(message, kept.sequence, relayed if message.record else None)
+        await self._pipeline.drain()
+        self._tell("records", total, total)
+
+    async def _hand_over_relay(self, done: int) -> None:
+        """Have the next relay go on behind the records whose events are in the event stream."""
+        lease = Lease(self._nats, self._config, "events")
+        if await lease.write(0, "", done) is None:
+            raise BackupProblem("a projector runs: stop all services, and run the same restore again")
+
+
+def _own(kept: Kept) -> str:
+    """The headers of an event or an entry that aren't NATS' own."""
+    lines = kept.headers.decode(errors="replace").split("\r\n")[1:]
+    return "".join(f"{line}\r\n" for line in lines if line and not line.lower().startswith("nats-"))

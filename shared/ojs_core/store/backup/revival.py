@@ -1,0 +1,171 @@
+"""What is written of a stored message where it is restored: under its new name, with the hints that its record needs.
+
+A job that ran is given back without counting the attempt. A cron entry's ticks that have passed are left out. A webhook
+subscription goes on behind the event that it has got last. What has ended its time meanwhile isn't written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ojs_core.base.times import parse_duration_ms
+from ojs_core.domain.cron import changes
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions.outcome import requeued
+from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.connection import Connection, header
+from ojs_core.jetstream.headers import time_to_live
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.backup.archive import Kept
+from ojs_core.store.backup.selection import Selection
+from ojs_core.store.crons import cron_alarm, cron_reader
+from ojs_core.store.rate_limits.permits import LOOK
+from ojs_core.store.records.blobs import Blobs
+from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
+from ojs_core.store.records.records import Records, job_reader
+from ojs_core.store.records.signals import Signals
+from ojs_core.store.records.writer import Hint, Writer
+from ojs_core.store.webhooks.subscriptions import webhook_reader
+
+_SCHEDULE: Final = ("Nats-Schedule", "Nats-Schedule-Target", "Nats-Schedule-Source", "Nats-Schedule-TTL")
+_NAMING: Final = frozenset({"Nats-Schedule-Target", "Nats-Schedule-Source"})
+"""Headers that name a subject."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Revived(NamedTuple):
+    """A message as it is to be stored. `record` says that it is one of the backup, and no hint that was made of it."""
+
+    subject: str
+    data: bytes
+    headers: str
+    record: bool = False
+
+
+class Revival:
+    """Makes them, for one restore. `counts` says how many of what there were."""
+
+    def __init__(
+        self,
+        nats: Connection,
+        config: StoreConfig,
+        source: StoreConfig,
+        clock: ServerClock,
+        delivered: Mapping[str, int],
+        event: Callable[[int], int],
+    ) -> None:
+        """`source` has the names of the backup, `event` says where an event of a sequence is now."""
+        records = Records(nats, nats, config)
+        signals = Signals()
+        writer = Writer(nats, records, config)
+        self._committer = Committer(nats, writer, Blobs(nats, records, config), config, signals, CommitTimings())
+        self._config = config
+        self._source = source
+        self._selection = Selection(source)
+        self._clock = clock
+        self._delivered = delivered
+        self._event = event
+        self.counts: Counter[str] = Counter()
+
+    def of(self, kept: Kept) -> Iterator[Revived]:
+        """Return what is stored for a message of the stream of records, in this order; nothing if its time has ended."""
+        ttl_s = self._left(kept)
+        if ttl_s is not None and ttl_s <= 0:
+            self.counts["ended"] += 1
+            return
+        kind, _, name = self._selection.key(kept.subject)
+        headers = self._headers(kept) + time_to_live(ttl_s)
+        body, hints = self._made(kind, name, kept)
+        self.counts[kind or "hint"] += 1
+        for hint in hints:
+            self.counts[hint.kind] += 1
+            yield Revived(hint.subject, hint.body, hint.headers)
+        yield Revived(self.renamed(kept.subject), body, headers, record=True)
+
+    def renamed(self, subject: str) -> str:
+        """Return a subject in the namespace that is restored to."""
+        there, here = self._source.namespace, self._config.namespace
+        for before, after in ((f"$KV.{there}.", f"$KV.{here}."), (f"{there}.", f"{here}.")):
+            if subject.startswith(before):
+                return after + subject[len(before) :]
+        return subject
+
+    def _made(self, kind: str, name: str, kept: Kept) -> tuple[bytes, list[Hint]]:
+        """The body, and the hints ahead of it. What can't be read is restored as it is, to be listed where it was."""
+        match kind:
+            case "job":
+                job = self._read(job_reader, name, kept)
+                return (kept.data, []) if job is None else self._job(job, kept)
+            case "cron":
+                return self._cron(name, kept)
+            case "webhook":
+                found = self._read(webhook_reader, name, kept)
+                if found is None or found.deleted:
+                    return kept.data, []
+                after = self._event(max(found.since, self._delivered.get(found.id, 0)))
+                return _encode(replace(found, since=after)), []
+            case "limit":
+                return kept.data, [Hint("note", self._config.limit_step(name, LOOK))]
+            case _:
+                return kept.data, []
+
+    def _job(self, job: Job, kept: Kept) -> tuple[bytes, list[Hint]]:
+        if job.deleted:
+            return kept.data, []
+        self.counts["jobs"] += 1
+        if job.terminal:
+            return kept.data, []
+        if job.state is State.ACTIVE:
+            self.counts["requeued"] += 1
+            moment = self._clock.moment()
+            given_back = requeued(job, moment, reason="restored")
+            return encode_job(given_back.job), [*self._committer.hints(given_back), self._committer.token(given_back.job, 0)]
+        hints = [] if job.timer is None else [self._committer.timer(job.id, job.timer)]
+        if job.state is State.AVAILABLE:
+            hints.append(self._committer.token(job, 0))
+        return kept.data, hints
+
+    def _cron(self, token: str, kept: Kept) -> tuple[bytes, list[Hint]]:
+        cron = self._read(cron_reader, token, kept)
+        if cron is None or cron.deleted:
+            return kept.data, []
+        self.counts["crons"] += 1
+        step = changes.pass_over(cron, self._clock.moment())
+        if step is not None:
+            cron = step.record
+            self.counts["passed_over"] += 1
+        return _encode(cron), [] if cron.timer is None else [cron_alarm(self._config, token, cron.timer)]
+
+    def _read(self, reader: RecordReader[Any], name: str, kept: Kept) -> Any:
+        found = reader.read(name, kept.sequence, kept.data)
+        if found is None:
+            self.counts["unreadable"] += 1
+        return found
+
+    def _left(self, kept: Kept) -> int | None:
+        """Seconds until a message leaves, counted from when it was stored at first; None if it stays."""
+        said = header(kept.headers, b"Nats-TTL")
+        if not said or said == b"never":
+            return None
+        text = said.decode()
+        ttl_ms = int(text.removesuffix("s")) * 1_000 if text.removesuffix("s").isdigit() else parse_duration_ms(text)
+        return -(-(kept.at + ttl_ms - self._clock.now()) // 1_000)
+
+    def _headers(self, kept: Kept) -> str:
+        """The headers that stay: those of timers, and those that aren't NATS' own."""
+        lines = [line.partition(":") for line in kept.headers.decode(errors="replace").split("\r\n")[1:] if ":" in line]
+        told = [(name, value.strip()) for name, _, value in lines]
+        is_record = kept.subject.startswith("$KV.")
+        stay = [
+            (name, self.renamed(value) if name in _NAMING else value)
+            for name, value in told
+            if not name.lower().startswith("nats-") or (name in _SCHEDULE and not is_record)
+        ]
+        return "".join(f"{name}: {value}\r\n" for name, value in stay if not name.startswith("KV-"))

@@ -1,0 +1,42 @@
+"""What of the stream of records goes into a backup: what can't be made again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.jetstream.subjects import Kind, StoreConfig
+
+_MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset"})
+"""Records that say what is now: processes write them anew."""
+_HINTS: Final = frozenset(
+    {
+        ("timer", "workflow"),
+        ("timer", "webhook"),
+        ("due", "coordinator"),
+        ("due", "webhook"),
+        ("due", "cron"),
+        ("step", "workflow"),
+    }
+)
+"""Hints that are kept as they are: the words behind the namespace. Others are made again of the records that they are of."""
+
+
+class Selection:
+    """Tells by subjects."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._config = config
+        self._records = len(config.records) - 1
+        self._hints = len(config.namespace) + 1
+
+    def keeps(self, subject: str) -> bool:
+        """Return whether a message of the subject is backed up."""
+        if not subject.startswith("$KV."):
+            kind, what, _ = subject[self._hints :].split(".", 2)
+            return (kind, what) in _HINTS
+        kind, _, name = self.key(subject)
+        return kind not in _MOMENTARY and (kind != "worker" or "." in name)
+
+    def key(self, subject: str) -> tuple[str, str, str]:
+        """Return the kind and the name of a record's subject, around a dot; the kind is empty for a hint's."""
+        return subject[self._records :].partition(".") if subject.startswith("$KV.") else ("", "", subject)

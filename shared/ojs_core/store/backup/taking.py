@@ -1,0 +1,176 @@
+"""Making a backup of a system that works on meanwhile (docs/adr/085).
+
+A stream is read from its first message to its last, in order. A record that is replaced meanwhile comes once more, as its
+newer revision is behind all that has been read. So whoever has come to the end has of each record the revision of that moment,
+though no two were read at the same time. The events are read first: no event of the backup tells of what its records lack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.consumers import Delivery
+from ojs_core.jetstream.contents import StreamState, stream_info
+from ojs_core.jetstream.event_consumer import consumer_names
+from ojs_core.jetstream.lease import Lease
+from ojs_core.jetstream.ordered_consumer import OrderedConsumer
+from ojs_core.jetstream.streams import is_restoring
+from ojs_core.jetstream.subjects import WEBHOOK_CONSUMER, StoreConfig
+from ojs_core.store.backup.archive import FORMAT, BackupProblem, Kept, Manifest, NewArchive, Part, PartManifest, new_archive
+from ojs_core.store.backup.selection import Selection
+
+Tell = Callable[[str, int, int], None]
+"""Told of progress: what is done, how much of it, and of how much."""
+
+_BATCH: Final = 1_000
+_WAIT_S: Final = 1.0
+_MARGIN_S: Final = 10.0
+_PATIENCE_S: Final = 30.0
+"""How long NATS may be away before a backup is given up."""
+_AGAIN_S: Final = 0.5
+_LOOKS: Final = 3
+"""So often must a stream say that nothing is left before its last messages are taken for removed: a replica may be behind."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """A backup that was made. `bytes` is its size on disk."""
+
+    namespace: str
+    taken_at: int
+    records: int
+    events: int
+    audit: int
+    bytes: int
+    seconds: float
+
+
+async def take_backup(nats: Connection, config: StoreConfig, folder: Path, tell: Tell) -> Taken:
+    """Write a backup of a namespace into a new folder. Raises BackupProblem, OjsError backend_unavailable."""
+    now = asyncio.get_running_loop().time
+    began = now()
+    clock = ServerClock()
+    await _check_there(nats, config)
+    await clock.measure(nats, config.records_stream)
+    began_at = clock.now()
+    selection = Selection(config)
+    with new_archive(folder) as archive:
+        relayed = (await Lease(nats, config, "events").read()).done
+        events = await _copy(nats, config.events_stream, archive, "events", tell)
+        delivered = await _delivered(nats, config, events.last)
+        audit = await _copy(nats, config.audit_stream, archive, "audit", tell)
+        records = await _copy(nats, config.records_stream, archive, "records", tell, selection.keeps)
+        manifest = Manifest(
+            format=FORMAT,
+            version=version("ojs-nats"),
+            nats_server=nats.server_version,
+            namespace=config.namespace,
+            began_at=began_at,
+            taken_at=clock.now(),
+            parts={"records": records, "events": events, "audit": audit},
+            relayed=relayed,
+            delivered=delivered,
+        )
+        size = archive.finish(manifest)
+    return Taken(
+        namespace=config.namespace,
+        taken_at=manifest.taken_at,
+        records=records.messages,
+        events=events.messages,
+        audit=audit.messages,
+        bytes=size,
+        seconds=round(now() - began, 3),
+    )
+
+
+async def _check_there(nats: Connection, config: StoreConfig) -> None:
+    for stream in (config.records_stream, config.events_stream, config.audit_stream):
+        answer = await call(nats, f"STREAM.INFO.{stream}")
+        if error := answer.get("error"):
+            raise BackupProblem(
+                f"there is nothing to back up in namespace {config.namespace}: stream {stream} can't be looked at "
+                f"({error.get('description')}); name another --namespace, or another --nats"
+            )
+        if is_restoring(answer["config"]):
+            raise BackupProblem(f"stream {stream} is being restored: wait until that is over, or run the restore again")
+
+
+async def _copy(
+    nats: Connection,
+    stream: str,
+    archive: NewArchive,
+    part: Part,
+    tell: Tell,
+    keeps: Callable[[str], bool] = lambda _subject: True,
+) -> PartManifest:
+    """Write what a stream holds into a file."""
+    state = (await stream_info(nats, stream)).state
+    writer = archive.part(part)
+    seen = 0
+    tell(part, 0, state.messages)
+    async for batch in _read(nats, stream, state):
+        for one in batch:
+            subject = one.message.subject.decode()
+            if keeps(subject) and (one.message.data or not subject.startswith("$KV.")):  # a record without a body is a marker
+                writer.add(Kept(one.sequence, one.at, subject, one.message.headers or b"", one.message.data))
+        seen += len(batch)
+        tell(part, seen, seen + batch[-1].pending)
+    tell(part, seen, seen)
+    return writer.finish(state.last_seq)
+
+
+async def _read(nats: Connection, stream: str, state: StreamState) -> AsyncIterator[list[Delivery]]:
+    """Read a stream until nothing is left, and at least all that there was in its `state`."""
+    consumer = OrderedConsumer(nats, stream, f"backup-{secrets.token_hex(4)}", [], _BATCH)
+    loop = asyncio.get_running_loop()
+    following, late, looks = max(1, state.first_seq), loop.time() + _PATIENCE_S, 0
+    try:
+        while True:
+            try:
+                if not consumer.live:
+                    start = {"deliver_policy": "by_start_sequence", "opt_start_seq": following}
+                    if not await consumer.begin(start):
+                        looks += 1
+                        if following > state.last_seq or looks == _LOOKS:
+                            return
+                        await asyncio.sleep(_AGAIN_S)
+                        consumer.drop()
+                        continue
+                found = consumer.take(await consumer.pull(_WAIT_S, _MARGIN_S))
+            except OjsError:
+                if loop.time() > late:
+                    raise
+                consumer.drop()
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            late = loop.time() + _PATIENCE_S
+            if not found:  # what was left has been removed, or a replica is behind: a new consumer knows
+                consumer.drop()
+                continue
+            yield found
+            following, looks = found[-1].sequence + 1, 0
+            if not found[-1].pending and following > state.last_seq:
+                return
+    finally:
+        consumer.drop()
+
+
+async def _delivered(nats: Connection, config: StoreConfig, last: int) -> dict[str, int]:
+    """Up to which event each webhook subscription has got them, as far as the events in the backup go."""
+    stream = config.events_stream
+    found: dict[str, int] = {}
+    for name in await consumer_names(nats, stream, WEBHOOK_CONSUMER):
+        answer = await call(nats, f"CONSUMER.INFO.{stream}.{name}")
+        if "error" not in answer:
+            found[name.removeprefix(WEBHOOK_CONSUMER)] = min(int(answer["ack_floor"]["stream_seq"]), last)
+    return found

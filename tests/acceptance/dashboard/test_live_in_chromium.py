@@ -1,0 +1,130 @@
+"""Pages that stay current: what happens appears by itself, and a server that comes back is no reason to load them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from acceptance.dashboard.conftest import Crew, OpenScreen
+from support.processes import free_port
+from support.python_worker import pushed
+from support.screen import Screen
+from support.system import TOGETHER, System
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+
+async def marked(tab: Screen) -> None:
+    """Leave a mark that would be gone if the page were loaded again."""
+    await tab.page.run("globalThis.marked = true")
+
+
+async def is_marked(tab: Screen) -> bool:
+    return bool(await tab.page.run("globalThis.marked === true"))
+
+
+async def test_a_job_appears_moves_on_and_ends_before_the_eyes(screen: OpenScreen, site: System, crew: Crew) -> None:
+    jobs, events = await screen(), await screen()
+    await jobs.go("/jobs?q=queue:py.wait")
+    await events.go("/events?queue=py.wait")
+    await marked(jobs)
+    await marked(events)
+    job = pushed(site, "py.wait", "seen", "seen.go", queue="py.wait")
+    await jobs.shows(job[:8], "active")
+    await events.shows("job.enqueued", "job.started")
+    await jobs.click(f"{job[:8]}…{job[-4:]}")
+    await jobs.shows("Timeline", "active")
+    (crew.folder / "seen.go").touch()
+    await jobs.shows("completed", "Result")
+    await events.shows("job.completed")
+    assert await is_marked(jobs)
+    assert await is_marked(events)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("/queues", "There is no queue yet", "shop.fresh"),
+        ("/", "Overview", "Waiting\n1"),
+        ("/queues/shop.fresh", "shop.fresh", "Waiting\n1"),
+    ],
+)
+async def test_counts_move_without_loading_the_page_again(
+    screen: OpenScreen, site: System, path: str, before: str, after: str
+) -> None:
+    site.reset()
+    if "fresh" in path:
+        site.call("POST", "/queues", {"name": "shop.fresh"}, 201)
+    tab = await screen()
+    await tab.go(path)
+    await tab.shows(before)
+    await marked(tab)
+    pushed(site, "a.b", queue="shop.fresh")
+    await tab.shows(after)
+    assert await is_marked(tab)
+
+
+async def test_a_workflow_goes_through_its_steps_before_the_eyes(screen: OpenScreen, site: System, crew: Crew) -> None:
+    steps = [{"type": "py.wait", "args": [f"step {name}", f"{name}.go"], "options": {"queue": "py.wait"}} for name in "ab"]
+    flow = site.call("POST", "/workflows", {"type": "chain", "name": "watched", "steps": steps}, 201)["workflow"]["id"]
+    tab = await screen()
+    await tab.go(f"/workflows/{flow}")
+    await marked(tab)
+    for name, done in (("a", "1 of 2"), ("b", "2 of 2")):
+        (crew.folder / f"{name}.go").touch()
+        await tab.shows(done)
+    await tab.shows("completed")
+    assert await is_marked(tab)
+
+
+async def test_updates_that_are_paused_wait_until_they_are_resumed(screen: OpenScreen, site: System) -> None:
+    still, moving = await screen(), await screen()
+    for tab in (still, moving):
+        await tab.go("/jobs?q=queue:paused.updates")
+    await still.click("Pause updates")
+    job = pushed(site, "a.b", queue="paused.updates")
+    await moving.shows(job[:8])
+    assert job[:8] not in await still.text()
+    await still.click("Resume updates")
+    await still.shows(job[:8])
+
+
+async def test_a_flood_of_events_asks_once_a_second_at_most(screen: OpenScreen, site: System) -> None:
+    tab = await screen()
+    await tab.go("/jobs?q=queue:flood")
+    last = [pushed(site, "a.b", queue="flood") for _ in range(60)][-1]
+    await tab.shows(last[:8], "60 jobs")
+    starts: list[float] = await tab.page.run("""performance.getEntriesByType('resource')
+        .filter((one) => one.name.includes('/ojs/v1/jobs?')).map((one) => one.startTime)""")
+    assert len(starts) > 1
+    assert len(starts) <= (starts[-1] - starts[0]) / 1_000 + 2, starts
+
+
+async def test_a_server_that_is_killed_and_comes_back_is_told_of_and_gone_on_with(screen: OpenScreen, tmp_path: Path) -> None:
+    port = ("--port", str(free_port()))
+    away = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "50")
+    with System.started(tmp_path, TOGETHER, *port) as first:
+        before = pushed(first, "a.b", queue="lasting")
+        overview, jobs = await screen(first.url, known=away), await screen(first.url, known=away)
+        await overview.go("/")
+        await jobs.go("/jobs?q=queue:lasting")
+        for tab in (overview, jobs):
+            await marked(tab)
+        first.kill()
+        for tab in (overview, jobs):
+            await tab.shows("The server does not answer.")
+        assert before[:8] in await jobs.text(), "what was read stays"
+        with System.started(tmp_path, TOGETHER, *port) as second:
+            for tab in (overview, jobs):
+                await tab.hides("The server does not answer.")
+            after = pushed(second, "a.b", queue="lasting")
+            await jobs.shows(before[:8], after[:8])
+            await jobs.hides("Connecting to the events again")
+            await overview.shows("Waiting\n2")
+
+            async def both_were_never_loaded_again() -> bool:
+                return await is_marked(overview) and await is_marked(jobs)
+
+            await eventually(both_were_never_loaded_again)

@@ -1,0 +1,386 @@
+"""Backups of a store that works on, and what is made of them in another namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from integration.conftest import OpenStore
+from integration.samples import (
+    ANYONE,
+    acked,
+    configure,
+    draft,
+    fetch,
+    message,
+    put_raw,
+    subjects,
+    timers,
+    tokens,
+)
+from ojs_core.base.errors import OjsError
+from ojs_core.base.problems import Unreachable
+from ojs_core.domain import transitions
+from ojs_core.domain.cron.changes import Registration
+from ojs_core.domain.job import NOTHING, Job, State
+from ojs_core.domain.unique import keyed
+from ojs_core.domain.webhooks.records import Subscription
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.connection import Collected, Connection
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.backup.archive import Archive, BackupProblem
+from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
+from ojs_core.store.backup.taking import Taken, take_backup
+from ojs_core.store.records.commit import encode_job
+from ojs_core.store.store import Store
+from support.cluster import NatsCluster
+from support.nats import NatsServer
+from support.processes import family
+from support.waiting import eventually
+
+AT_ONCE = RestoreTimings(beats_s=0.0)
+_names = count(1)
+
+
+def silent(_phase: str, _done: int, _total: int) -> None:
+    """Hear of progress."""
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    nats = Connection("backup")
+    await nats.connect(url)
+    try:
+        yield nats
+    finally:
+        await nats.close()
+
+
+class Backups:
+    """Makes backups of stores, and restores them into namespaces that nobody else uses."""
+
+    def __init__(self, url: str, folder: Path, open_store: OpenStore) -> None:
+        self.url = url
+        self.folder = folder
+        self._open = open_store
+
+    async def take(self, store: Store) -> Taken:
+        async with connected(self.url) as nats:
+            return await take_backup(nats, store.config, self.folder, silent)
+
+    async def restore(
+        self,
+        namespace: str = "",
+        tell: Callable[[str, int, int], None] = silent,
+        timings: RestoreTimings = AT_ONCE,
+        *,
+        url: str = "",
+        replicas: int = 1,
+    ) -> Restored:
+        config = StoreConfig(namespace=namespace or f"restored-{next(_names)}", replicas=replicas)
+        async with connected(url or self.url) as nats:
+            return await Restore(nats, config, Archive.open(self.folder), tell, timings).run()
+
+    async def open(self, restored: Restored) -> Store:
+        return await self._open(self.url, namespace=restored.namespace)
+
+
+@pytest.fixture
+async def source(nats_server: NatsServer, open_store: OpenStore) -> Store:
+    """A store on a server of the test's own."""
+    return await open_store(nats_server.url)
+
+
+@pytest.fixture
+def backups(nats_server: NatsServer, tmp_path: Path, open_store: OpenStore) -> Backups:
+    return Backups(nats_server.url, tmp_path / "kept", open_store)
+
+
+async def test_what_waited_runs_once_and_what_was_done_does_not(source: Store, backups: Backups, queue: str) -> None:
+    done = await source.jobs.push(draft(queue=queue))
+    await fetch(source, queue)
+    await source.jobs.change(done.id, lambda job, moment: transitions.ack(job, Raw(b'{"a": 1}'), ANYONE, moment))
+    running = await source.jobs.push(draft(queue=queue))
+    [held] = await fetch(source, queue, worker="w")
+    assert held.id == running.id
+    waiting = await source.jobs.push(draft(queue=queue))
+    urgent = await source.jobs.push(draft(queue=queue, priority=5))
+    later = await source.jobs.push(draft(queue=queue, state=State.SCHEDULED, scheduled_at=source.clock.now() + 3_600_000))
+    taken = await backups.take(source)
+    restored = await backups.restore()
+    assert (restored.jobs, restored.waiting, restored.requeued, restored.timers) == (5, 3, 1, 1)
+    assert taken.records >= 5
+    there = await backups.open(restored)
+    got = await fetch(there, queue, count=10)
+    assert got[0].id == urgent.id
+    assert {job.id for job in got} == {urgent.id, running.id, waiting.id}
+    again = next(job for job in got if job.id == running.id)
+    assert (again.attempt, again.uncharged, again.worker) == (2, 1, None)
+    assert [entry.reason for entry in again.transitions if entry.event == "requeued"] == ["restored"]
+    assert await fetch(there, queue) == []
+    assert await tokens(there, queue) == 0
+    assert (await there.jobs.get(done.id)).result == Raw(b'{"a": 1}')
+    assert await timers(there, later.id) == await timers(source, later.id) != []
+
+
+async def test_an_old_holder_of_a_job_that_was_given_back_is_refused(source: Store, backups: Backups, queue: str) -> None:
+    job = await source.jobs.push(draft(queue=queue))
+    await fetch(source, queue, worker="w")
+    await backups.take(source)
+    there = await backups.open(await backups.restore())
+    holder = transitions.JobHolder(worker="w", attempt=1)
+    with pytest.raises(OjsError) as refused:
+        await there.jobs.change(job.id, lambda found, moment: transitions.ack(found, NOTHING, holder, moment))
+    assert refused.value.code == "conflict"
+
+
+async def test_a_backup_under_load_is_of_one_moment(source: Store, backups: Backups, queue: str) -> None:
+    """Each job goes on to its end while records are read: at the end of reading it is there in its state of then."""
+    before = [await source.jobs.push(draft(queue=queue)) for _ in range(300)]
+    ended: set[str] = set()
+    stop = asyncio.Event()
+
+    async def work() -> None:
+        while not stop.is_set():
+            for job in await fetch(source, queue, count=20):
+                await source.jobs.change(job.id, acked)
+                ended.add(job.id)
+                await source.jobs.push(draft(queue=queue))
+
+    workers = [asyncio.create_task(work()) for _ in range(4)]
+    await eventually(lambda: len(ended) > 20)
+    done_before = set(ended)
+    try:
+        await backups.take(source)
+    finally:
+        stop.set()
+        await asyncio.gather(*workers)
+    kept: dict[str, Job] = {}
+    archive = Archive.open(backups.folder)
+    for one in archive.messages("records"):
+        if one.subject.startswith(source.config.job("")):
+            job = msgspec.json.decode(one.data, type=Job)
+            kept[job.id] = job
+    assert {job.id for job in before} <= kept.keys()
+    assert all(kept[job_id].state is State.COMPLETED for job_id in done_before)
+    restored = await backups.restore()
+    there = await backups.open(restored)
+    unfinished = {job_id for job_id, job in kept.items() if not job.terminal}
+    got: set[str] = set()
+    while jobs := await fetch(there, queue, count=50):
+        assert not got & {job.id for job in jobs}
+        got |= {job.id for job in jobs}
+    assert got == unfinished
+
+
+async def test_settings_locks_results_and_subscriptions_are_restored(source: Store, backups: Backups, queue: str) -> None:
+    await configure(source, queue, max_size=7)
+    unique = keyed(draft(queue=queue, unique=Raw(b'{"keys": ["type", "args"]}')))
+    held = await source.jobs.push(unique)
+    await put_raw(source, source.config.checkpoint(held.id), b'{"a": 1}', "Nats-TTL: 3600s\r\n")
+    await put_raw(source, source.config.progress(held.id), b'{"a": 1}', "Nats-TTL: 1s\r\n")
+    await put_raw(source, source.config.job("torn"), b"{")
+    made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
+    await put_raw(source, source.config.webhook("sub"), msgspec.json.encode(made))
+    for number in range(5):
+        await source.nats.request(source.config.event("job.enqueued", queue, f"j{number}"), b"{}", "Ojs-Entry: 1\r\n")
+    wanted = {"durable_name": source.config.webhook_consumer("sub"), "ack_policy": "explicit"}
+    stream = source.config.events_stream
+    await call(source.nats, f"CONSUMER.CREATE.{stream}.{wanted['durable_name']}", {"stream_name": stream, "config": wanted})
+    found = await source.bulk.collect(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{wanted['durable_name']}", b'{"batch":3}', 3, 30.0)
+    assert isinstance(found, Collected)
+    for one in found.messages:
+        await source.bulk.request(one.reply.decode(), b"+ACK")
+    await backups.take(source)
+    await eventually(lambda: source.clock.now() > _ends(archive_of(backups), source.config.progress(held.id)))
+    restored = await backups.restore()
+    assert (restored.webhooks, restored.events, restored.unreadable, restored.ended) == (1, 5, 1, 1)
+    there = await backups.open(restored)
+    settings = await there.queues.settings(queue)
+    assert settings is not None
+    assert settings.config.max_size == 7
+    with pytest.raises(OjsError) as refused:
+        await there.jobs.push(replace(unique, id=draft().id))
+    assert refused.value.code == "duplicate"
+    checkpoint = await message(there, there.config.checkpoint(held.id))
+    assert checkpoint is not None
+    assert 3_000 < int(checkpoint[1]["Nats-TTL"].removesuffix("s")) < 3_600
+    assert await message(there, there.config.progress(held.id)) is None
+    after = await message(there, there.config.webhook("sub"))
+    assert after is not None
+    assert msgspec.json.decode(after[0], type=Subscription).since == 3
+    assert len(await subjects(there, there.config.events_stream, there.config.events)) == 5
+
+
+def archive_of(backups: Backups) -> Archive:
+    return Archive.open(backups.folder)
+
+
+def _ends(archive: Archive, subject: str) -> int:
+    """When a message of a second ends its time."""
+    return next(kept.at for kept in archive.messages("records") if kept.subject == subject) + 1_000
+
+
+async def test_a_cron_entry_goes_on_with_its_next_tick(source: Store, backups: Backups) -> None:
+    template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE)
+    registered = Registration(name="each-second", expression="* * * * * *", draft=template)
+    entry = (await source.crons.register(registered))[1]
+    await backups.take(source)
+    assert entry.next_at is not None
+    late = entry.next_at + 3_000
+    await eventually(lambda: source.clock.now() > late)
+    restored = await backups.restore()
+    assert (restored.crons, restored.passed_over) == (1, 1)
+    there = await backups.open(restored)
+    cron = await there.crons.get("each-second")
+    assert cron.next_at is not None
+    assert cron.next_at > late
+    assert (cron.run_count, cron.timer is not None) == (0, True)
+    names = await subjects(there, there.config.records_stream, f"{restored.namespace}.timer.cron.>")
+    dues = await subjects(there, there.config.records_stream, f"{restored.namespace}.due.cron.>")
+    assert len(names) + len(dues) == 1
+
+
+async def test_nothing_is_restored_over_another_installation(source: Store, backups: Backups, queue: str) -> None:
+    job = await source.jobs.push(draft(queue=queue))
+    await backups.take(source)
+    with pytest.raises(BackupProblem, match=r"is in use: there is a stream KV_ojs.*Name another --namespace"):
+        await backups.restore(source.config.namespace)
+    assert (await source.jobs.get(job.id)).state is State.AVAILABLE
+
+
+async def test_services_that_run_stop_a_restore_and_leave_nothing(
+    source: Store, backups: Backups, nats_server: NatsServer
+) -> None:
+    """A gateway whose NATS has lost everything stores its beat as soon as there is a stream."""
+    await backups.take(source)
+    config = StoreConfig(namespace="company")
+    told: list[str] = []
+
+    async with connected(nats_server.url) as service:
+
+        def beat(phase: str, _done: int, _total: int) -> None:
+            if phase == "look for services":
+                told.append(phase)
+                beats.append(asyncio.ensure_future(_beat(service, config)))
+
+        beats: list[Awaitable[None]] = []
+        with pytest.raises(BackupProblem, match=r"services of namespace company run \(gateway\): stop all of them"):
+            await backups.restore("company", beat, RestoreTimings(beats_s=3.0))
+        await asyncio.gather(*beats)
+        assert told == ["look for services"]
+        answer = await call(service, f"STREAM.INFO.{config.records_stream}")
+        assert answer["error"]["err_code"] == 10059
+
+
+async def _beat(nats: Connection, config: StoreConfig) -> None:
+    await nats.request(config.record("service", "gateway.one"), b"{}")
+
+
+async def test_a_restore_that_was_interrupted_is_begun_anew(
+    source: Store, backups: Backups, open_store: OpenStore, queue: str
+) -> None:
+    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(20)}
+    await backups.take(source)
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(phase: str, done: int, _total: int) -> None:
+        if phase == "records" and done:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        await backups.restore("halfway", interrupt)
+    with pytest.raises(Unreachable, match="is being restored, or a restore of it was interrupted"):
+        await open_store(backups.url, namespace="halfway")
+    there = await backups.open(await backups.restore("halfway"))
+    assert {job.id for job in await fetch(there, queue, count=100)} == jobs
+    assert await fetch(there, queue) == []
+
+
+async def test_a_backup_of_a_restored_system_is_as_good(
+    source: Store, backups: Backups, open_store: OpenStore, queue: str, tmp_path: Path
+) -> None:
+    job = await source.jobs.push(draft(queue=queue))
+    await backups.take(source)
+    there = await backups.open(await backups.restore())
+    second = Backups(backups.url, tmp_path / "second", open_store)
+    await second.take(there)
+    last = await second.open(await second.restore())
+    assert [found.id for found in await fetch(last, queue, count=5)] == [job.id]
+
+
+async def test_nothing_is_backed_up_where_nothing_is(backups: Backups) -> None:
+    async with connected(backups.url) as nats:
+        with pytest.raises(BackupProblem, match="there is nothing to back up in namespace nowhere"):
+            await take_backup(nats, StoreConfig(namespace="nowhere"), backups.folder, silent)
+    assert not backups.folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+async def test_one_server_is_restored_into_a_cluster_and_back(
+    source: Store, backups: Backups, open_store: OpenStore, nats_cluster: NatsCluster, queue: str, tmp_path: Path
+) -> None:
+    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(50)}
+    await backups.take(source)
+    url = nats_cluster.url
+    restored = await backups.restore("from-one", url=url, replicas=3)
+    there = await open_store(url, namespace=restored.namespace, replicas=3)
+    assert there.config.replicas == 3
+    [first] = await fetch(there, queue)
+    await there.jobs.change(first.id, acked)
+    second = Backups(url, tmp_path / "second", open_store)
+    await second.take(there)
+    back = await open_store(backups.url, namespace=(await second.restore("from-three", url=backups.url)).namespace)
+    assert {job.id for job in await fetch(back, queue, count=100)} == jobs - {first.id}
+
+
+@pytest.mark.slow
+async def test_of_many_jobs_all_that_wait_can_run_at_once(
+    source: Store, backups: Backups, nats_server: NatsServer, queue: str
+) -> None:
+    """`OJS_DRILL_JOBS` is their number, of which a fifth waits; `-s` shows how long it took."""
+    number = int(os.environ.get("OJS_DRILL_JOBS", "5000"))
+    waiting = number // 5
+    for start in range(0, number, 1_000):
+        portion = range(start, min(start + 1_000, number))
+        answers = [_stored(source, queue, waits=place < waiting) for place in portion]
+        await asyncio.gather(*answers)
+    taken = await backups.take(source)
+    began, used = time.monotonic(), _used_s(nats_server)
+    restored = await backups.restore()
+    there = await backups.open(restored)
+    first = await fetch(there, queue)
+    seconds, used = time.monotonic() - began, _used_s(nats_server) - used
+    print(  # noqa: T201
+        f"{taken.records:,} records backed up in {taken.seconds:.1f} s ({taken.bytes / 1e6:.1f} MB), restored in "
+        f"{restored.seconds:.1f} s; the first job was fetched after {seconds:.1f} s and {used:.1f} s of CPU, nats-server's "
+        f"included; {restored.waiting:,} can be"
+    )
+    assert len(first) == 1
+    assert (restored.jobs, restored.waiting) == (number, waiting)
+    assert await tokens(there, queue) == waiting - 1
+
+
+def _used_s(server: NatsServer) -> float:
+    """Seconds of CPU that this process and nats-server have used."""
+    return time.process_time() + family(server.pid)[server.pid]
+
+
+async def _stored(store: Store, queue: str, *, waits: bool) -> None:
+    """Write a job's record as it is after its push, or after its end, without what goes beside it."""
+    pushed = transitions.push(draft(queue=queue, args=Raw(b'["%s"]' % (b"x" * 300))), store.clock.moment()).job
+    job = pushed if waits else acked(transitions.claim(pushed, "w", None, store.clock.moment()).job, store.clock.moment()).job
+    await store.nats.request(store.config.job(job.id), encode_job(job), "" if waits else "Nats-TTL: 86400s\r\n", 60.0)

@@ -1,0 +1,168 @@
+"""A process that has imported the product, and forks a child for each request: `python -P fork_server.py FD`.
+
+Each child runs `python -m ojs_command` with the arguments, environment, folder and files of its request, without the second
+or two of CPU that the imports take. `support.forked` has the other end of the socket FD.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import fcntl
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import sys
+import termios
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+import ojs_command
+from ojs_command.services import SERVICES
+
+NUMBER: Final = struct.Struct("i")
+"""What is said of a child: first its process id, then its exit code."""
+REQUEST_BYTES: Final = 1 << 20
+_FILES: Final = 4
+"""The socket for the numbers, and standard input, output and error."""
+
+
+def imported() -> None:
+    """Import all that a command, a service or a worker uses."""
+    for entry in SERVICES:
+        entry.load()
+    for module in pkgutil.walk_packages(ojs_command.__path__, f"{ojs_command.__name__}."):
+        if not module.name.endswith(("__main__", "_reference")):
+            importlib.import_module(module.name)
+    importlib.import_module("ojs_nats._worker.process")
+    importlib.import_module("ojs_dashboard")
+
+
+def request_of_child(control: socket.socket) -> dict[str, Any] | None:
+    """Serve until the other end is closed; returns None then, and in each child what it is to run.
+
+    What still runs then is told to stop: the tests were killed.
+    """
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is not control:
+                selector.unregister(key.fileobj)
+                pid, said = key.data
+                _, status = os.waitpid(pid, 0)
+                os.close(key.fd)
+                with said:
+                    _tell(said, os.waitstatus_to_exitcode(status))
+                continue
+            text, files, _, _ = socket.recv_fds(control, REQUEST_BYTES, _FILES)
+            if not text:
+                for running in selector.get_map().values():
+                    if running.fileobj is not control:
+                        os.kill(running.data[0], signal.SIGTERM)
+                return None
+            pid = os.fork()
+            if pid == 0:
+                for number, file in enumerate(files[1:]):
+                    os.dup2(file, number)
+                os.closerange(len(files) - 1, os.sysconf("SC_OPEN_MAX"))
+                request: dict[str, Any] = json.loads(text)
+                return request
+            said = socket.socket(fileno=files[0])
+            for file in files[1:]:
+                os.close(file)
+            _tell(said, pid)
+            selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, said))
+
+
+def _tell(said: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):  # nobody waits for it
+        said.send(NUMBER.pack(number))
+
+
+def become(request: dict[str, Any], paths: list[str]) -> None:
+    """Make this process as if it had been started as the request says; `paths` is where Python looks for modules."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if request["terminal"]:
+        take_terminal()
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    named = os.environ.get("PYTHONPATH", "")
+    sys.path[:] = [request["folder"], *filter(None, named.split(os.pathsep)), *paths]
+    importlib.invalidate_caches()
+    sys.argv[1:] = request["arguments"]
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), sys.stdin.encoding)
+    sys.stdout, sys.stderr = _written(1, "strict"), _written(2, "backslashreplace")
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+
+
+def take_terminal() -> None:
+    """Begin a session on the terminal that standard output is."""
+    os.setsid()
+    fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+
+
+def _written(number: int, errors: str) -> io.TextIOWrapper:
+    lines = number == 2 or os.isatty(number)
+    at_once = bool(os.environ.get("PYTHONUNBUFFERED"))
+    return io.TextIOWrapper(
+        io.BufferedWriter(io.FileIO(number, "wb", closefd=False)),
+        sys.stdout.encoding,
+        errors,
+        line_buffering=lines,
+        write_through=at_once,
+    )
+
+
+class QuickEnd:
+    """The end of a child: what was registered runs and output is flushed, but nothing is taken apart, which takes longest."""
+
+    def __init__(self) -> None:
+        self._code: int | None = None
+        atexit.register(self._now)  # before the product registers anything, so after all of it
+
+    def run(self) -> None:
+        """Run the command, and remember its exit code."""
+        try:
+            runpy.run_module("ojs_command", run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            self._code = end.code if isinstance(end.code, int) else None
+            raise
+
+    def _now(self) -> None:
+        if self._code is not None:
+            with suppress(OSError):  # in which case Python says so itself
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(self._code)
+
+
+def main() -> None:
+    """Serve; in a child, run the command."""
+    end = QuickEnd()
+    control = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests and for the children, which go on without
+    faulthandler.register(signal.SIGUSR1)
+    paths = sys.path.copy()
+    imported()
+    gc.collect()
+    gc.freeze()
+    request = request_of_child(control)
+    if request is not None:
+        become(request, paths)
+        end.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Processes of `ojs-nats` that are forked, in place of started, by a process that has imported it: support.fork_server."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Final
+
+from support import fork_server
+from support.fork_server import NUMBER, REQUEST_BYTES
+from support.processes import Process
+from support.waiting import PATIENCE_S
+
+OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
+"""The command as its users have it."""
+STACKS: Final = Path(__file__).parent / "stacks"
+"""On the PYTHONPATH of a process: it prints its stacks at SIGUSR1. Those that are forked do so anyway."""
+
+_WITHOUT_PYTHON: Final = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+_READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
+
+
+def start(command: Sequence[str], env: Mapping[str, str], files: tuple[int, int, int], folder: Path | None = None) -> Process:
+    """Fork a process if it can be, else start it. Without a folder it runs in this process's.
+
+    `files` are the descriptors of its input, output and errors.
+    """
+    if _can_fork(command, env):
+        return Forked(command[len(OJS_NATS) :], env, files, folder or Path.cwd())
+    given, out, err = files
+    return subprocess.Popen(command, cwd=folder, env=env, stdin=given, stdout=out, stderr=err)
+
+
+def completed(
+    command: Sequence[str], env: Mapping[str, str], *, folder: Path | None = None, text: str = "", seconds: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    """What a process printed that was given this text, and its exit code."""
+    with TemporaryFile("w+") as given, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        given.write(text)
+        given.seek(0)
+        process = start(command, env, (given.fileno(), out.fileno(), err.fileno()), folder)
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, code, out.read(), err.read())
+
+
+def _can_fork(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether it is the product's command, in an environment without what is read when Python starts."""
+    if tuple(command[: len(OJS_NATS)]) != OJS_NATS:
+        return False
+    folders = [Path(folder) for folder in env.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    if any((folder / "sitecustomize.py").exists() for folder in folders if folder != STACKS):
+        return False
+    read = {name for name in env.keys() | os.environ.keys() if name.startswith(_READ_AT_START)} - _WITHOUT_PYTHON
+    return all(env.get(name) == os.environ.get(name) for name in read)
+
+
+class Forked:
+    """A process of the command, with what tests use of `subprocess.Popen`. It isn't this one's child, but one of the server."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        files: tuple[int, int, int],
+        folder: Path,
+        *,
+        terminal: bool = False,
+    ) -> None:
+        """`files` as for `start`; with `terminal` they are that of a session of its own."""
+        self.args = (*OJS_NATS, *arguments)
+        self.returncode: int | None = None
+        self._lock = threading.Lock()
+        request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "terminal": terminal}
+        text = json.dumps(request).encode()
+        assert len(text) < REQUEST_BYTES, "its arguments and environment are too long"
+        self._told, telling = socket.socketpair()
+        with telling:
+            socket.send_fds(_server(), [text], [telling.fileno(), *files])
+        self.pid: Final = self._number()
+
+    def poll(self) -> int | None:
+        """The exit code, None as long as it runs."""
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once it has ended. Raises `subprocess.TimeoutExpired`."""
+        code = self._ended(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send one, if it hasn't ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, seconds: float | None) -> int | None:
+        if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
+            with self._lock:  # another thread may have read it
+                if self.returncode is None:
+                    self.returncode = self._number()
+                    self._told.close()
+        return self.returncode
+
+    def _number(self) -> int:
+        told = self._told.recv(NUMBER.size)
+        assert told, "the fork server has ended"
+        number: int = NUMBER.unpack(told)[0]
+        return number
+
+
+@functools.cache
+def _server() -> socket.socket:
+    """The socket for requests. The server ends with this process, which is the only one to have this end of it."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        program = [sys.executable, "-P", fork_server.__file__, str(theirs.fileno())]
+        server = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+
+    def end() -> None:
+        control.close()
+        server.wait()
+
+    atexit.register(end)
+    return control
+
+
+def ready() -> None:
+    """Have the server import everything now, and not for the first test that needs it."""
+    with Path(os.devnull).open("r+b") as null:
+        assert start([*OJS_NATS, "--version"], os.environ, (null.fileno(), null.fileno(), null.fileno())).wait() == 0
