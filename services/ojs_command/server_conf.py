@@ -22,7 +22,7 @@ LIMITS: Final = """\
 FILE_GB: Final[dict[Size, int]] = {"small": 20, "medium": 100, "large": 500}
 """`max_file_store` by size."""
 _MEMORY_MB: Final = 256
-_KB_A_JOB: Final = 3.4
+KB_A_JOB: Final = 3.4
 """What a stored job takes without its arguments and results (docs/performance.md)."""
 _ROOM: Final = 2.0
 """How much more is given than the jobs take: for arguments, events, and what nats-server hasn't compacted yet."""
@@ -54,7 +54,7 @@ class ServerPlace(Struct, frozen=True, kw_only=True):
 
 def file_gb(jobs: int) -> int:
     """Return the `max_file_store` for so many stored jobs."""
-    return max(_LEAST_GB, round(jobs * _KB_A_JOB * _ROOM / 1_000_000 + 0.5))
+    return max(_LEAST_GB, round(jobs * KB_A_JOB * _ROOM / 1_000_000 + 0.5))
 
 
 def server_configuration(place: ServerPlace, gigabytes: int, sync: Sync, tls: TlsFiles | None = None) -> str:
