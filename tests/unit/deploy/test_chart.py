@@ -122,6 +122,7 @@ def test_secrets_come_as_files_and_not_as_variables() -> None:
     guarded = named(values_of("guarded"), "Deployment")["jobs-gateway"]
     assert environment(guarded)["OJS_NATS_CREDS"] == "/etc/ojs-nats/creds/{role}.creds"
     assert environment(guarded)["OJS_TLS_KEY"] == "/etc/ojs-nats/tls/tls.key"
+    assert environment(guarded)["OJS_NATS_API_URL"] == environment(guarded)["OJS_NATS"]
 
 
 def test_the_ingress_leads_to_the_gateway_which_knows_its_name() -> None:
