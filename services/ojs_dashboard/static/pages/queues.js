@@ -46,7 +46,7 @@ function queues(visit) {
 					['', (queue) => pause(queue, queues.reload)],
 				],
 				{
-					none: 'There is no such queue yet: one is there as soon as a job is pushed to it.',
+					none: `There is no queue yet${visit.query('q') && ' of such a name'}: one is there as soon as a job is pushed to it.`,
 					mark: (queue) => (queue.paused && queue.counts.available ? 'warn' : failing(queue) > 0.2 ? 'bad' : ''),
 				},
 			)}
