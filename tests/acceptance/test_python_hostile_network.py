@@ -33,6 +33,8 @@ from support.waiting import eventually, until
 
 PLACES: Final = 4
 PATIENCE_S: Final = 120.0
+_OFTEN_S: Final = 0.25
+"""How often the server is asked: each question costs it what a test may take."""
 """A job whose fetch wasn't answered comes back within a minute."""
 ENDED_BY_ITSELF: Final = (DELAY, DRIBBLE, STRAND, LOST_ANSWERS)
 """Conditions in which the server comes to know how jobs end."""
@@ -80,7 +82,7 @@ class Way(NamedTuple):
         jobs = [self.push(gate) for _ in range(PLACES)]
         until(lambda: self.noted("runs", *jobs), PATIENCE_S)
         (self.folder / gate).touch()
-        until(lambda: self.over(*jobs), PATIENCE_S)
+        until(lambda: self.over(*jobs), PATIENCE_S, every=_OFTEN_S)
         for job_id in jobs:
             self.ended_once(job_id)
 
@@ -151,12 +153,12 @@ def test_ends_that_meet_it_on_their_way_arrive_once(kept: Callable[[str], Way], 
         (way.folder / gate).touch()
         until(lambda: way.noted("ends", well, badly))
         if condition in ENDED_BY_ITSELF:
-            until(lambda: way.over(well, badly), PATIENCE_S)
+            until(lambda: way.over(well, badly), PATIENCE_S, every=_OFTEN_S)
         else:
             until(lambda: way.link.held_back > before)
     finally:
         way.link.become(GOOD)
-    until(lambda: way.over(well, badly), PATIENCE_S)
+    until(lambda: way.over(well, badly), PATIENCE_S, every=_OFTEN_S)
     way.all_places_are_free()
     way.ended_once(well)
     way.ended_once(badly, "discarded")
@@ -177,7 +179,7 @@ def test_silence_that_outlasts_requests_costs_no_job(kept: Callable[[str], Way],
         way.link.become(GOOD)
     way.worker.has_ended()
     (way.folder / gate).touch()
-    until(lambda: way.over(lasts), PATIENCE_S)
+    until(lambda: way.over(lasts), PATIENCE_S, every=_OFTEN_S)
     way.all_places_are_free()
     way.ended_once(lasts)
 
@@ -192,7 +194,7 @@ def test_jobs_that_come_while_the_network_comes_and_goes_run_once(kept: Callable
         jobs += [way.push("open") for _ in range(2)]
         until(lambda before=before: way.link.held_back > before)  # type: ignore[misc]
         way.link.become(GOOD)
-    until(lambda: way.over(*jobs), PATIENCE_S)
+    until(lambda: way.over(*jobs), PATIENCE_S, every=_OFTEN_S)
     way.all_places_are_free()
     for job_id in jobs:
         way.ended_once(job_id)
