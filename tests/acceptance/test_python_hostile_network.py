@@ -33,9 +33,9 @@ from support.waiting import eventually, until
 
 PLACES: Final = 4
 PATIENCE_S: Final = 120.0
+"""A job whose fetch wasn't answered comes back within a minute."""
 _OFTEN_S: Final = 0.25
 """How often the server is asked: each question costs it what a test may take."""
-"""A job whose fetch wasn't answered comes back within a minute."""
 ENDED_BY_ITSELF: Final = (DELAY, DRIBBLE, STRAND, LOST_ANSWERS)
 """Conditions in which the server comes to know how jobs end."""
 
