@@ -113,6 +113,7 @@ def test_the_first_is_asked_for_its_health_at_the_given_port_the_second_at_the_n
     assert sorted(line["health_url"].rpartition(":")[2] for line in gateways(command)) == [str(port), str(port + 1)]
 
 
+@pytest.mark.slow  # nine processes
 def test_dev_starts_them_too(tmp_path: Path) -> None:
     with System.started(tmp_path, "--processes", "2") as system:
         assert system.request("POST", "/ojs/v1/jobs", {"type": "t", "args": []}).status == 201

@@ -89,6 +89,7 @@ def test_a_dead_letter_is_not_retried_past_the_job_that_has_its_key(system: Syst
     assert push(system, unique("dead"))[0] == 409
 
 
+@pytest.mark.slow  # a flood
 @pytest.mark.parametrize("strategy", ["reject", "ignore", "replace"])
 async def test_of_500_pushes_through_two_gateways_one_job_lives(processes: Processes, strategy: str) -> None:
     commands = [processes.start("gateway") for _ in range(2)]
