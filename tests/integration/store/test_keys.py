@@ -81,7 +81,7 @@ async def test_rotating_makes_a_new_key_and_ends_the_old_one_after_the_overlap(s
     assert (await store.keys.get(new.key.id)).queues == ("shop.*",)
     sooner = await store.keys.rotate(old.id, 0)
     assert sooner.key.id != new.key.id
-    with pytest.raises(OjsError, match="can't be rotated"):
+    with pytest.raises(OjsError, match="has ended, and can't be changed"):
         await store.keys.rotate(old.id, 0)
     with pytest.raises(OjsError) as error:
         await store.keys.rotate("nobody", 0)
