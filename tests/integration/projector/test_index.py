@@ -356,7 +356,7 @@ async def test_records_of_a_megabyte_are_read_in_pulls_of_bounded_size(projector
     for _ in range(24):
         await store.jobs.push(draft(queue="q", args=args))
     assert projector._feed is not None
-    sizes = []
+    sizes: list[int] = []
     while sum(sizes) < 24:
         with contextlib.suppress(OjsError):  # a pull of the cancelled task took some: they are read again
             batch = (await projector._feed.next(0.2)).records
