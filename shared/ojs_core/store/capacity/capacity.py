@@ -182,7 +182,10 @@ class Capacity:
                 if check is not None:
                     await check(self._policy(queue) == "drop_oldest")
                     check = None
-                if number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
+                # A place may be one that was just given back, whose token counts already: it is waited for before it counts.
+                excess = standing.tokens + number - bound
+                wanted = excess if excess > 0 else excess + standing.seats
+                if number > bound or not await self._make_room(queue, wanted):
                     metrics.rejected(queue)
                     raise queue_full(queue, standing.tokens, bound, self._policy(queue), wanted=number)
         raise contended(f"what waits in the bounded queue {queue!r}")

@@ -110,6 +110,25 @@ async def test_the_oldest_makes_room_where_the_queue_says_so(store: Store, queue
     assert await only_tokens(store, queue) == 3
 
 
+async def test_no_job_is_dropped_for_a_place_that_is_given_back(store: Store, other: Store, queue: str) -> None:
+    await set_up([store, other], queue, max_size=3, overflow_policy="drop_oldest")
+    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(3)]
+    [fetched] = await fetch(store, queue)
+
+    async def discarded() -> int:
+        return [(await store.jobs.get(job.id)).state for job in jobs].count(State.DISCARDED)
+
+    async def one_is() -> bool:
+        return await discarded() == 1
+
+    async with other.capacity.places(queue, 1):
+        await store.jobs.change(fetched.id, requeued)
+        pushing = asyncio.create_task(store.jobs.push(draft(queue=queue)))
+        await eventually(one_is)
+    assert (await pushing).state is State.AVAILABLE
+    assert await discarded() == 1
+
+
 async def test_the_oldest_make_room_for_a_whole_batch_if_it_can_fit_at_all(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(3)]
