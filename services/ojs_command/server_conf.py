@@ -13,17 +13,17 @@ Sync = Literal["always", "2m"]
 Size = Literal["small", "medium", "large"]
 
 MAX_PAYLOAD: Final = "8MB"
-"""Of messages: jobs and their results may be 1 MiB each, and travel with what belongs to them."""
+"""The largest message: jobs and their results may be 1 MiB each, and travel with what belongs to them."""
 LIMITS: Final = """\
   limits {
     batch { max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 32000, timeout: "10s" }
   }"""
-"""Of batch pushes, which are stored as one atomic batch: nats-server's defaults are below what Open Job Spec wants."""
+"""Limits of atomic batches, as which batch pushes are stored: nats-server's defaults are below what Open Job Spec wants."""
 FILE_GB: Final[dict[Size, int]] = {"small": 20, "medium": 100, "large": 500}
 """`max_file_store` by size."""
 _MEMORY_MB: Final = 256
 KB_A_JOB: Final = 3.4
-"""What a stored job takes without its arguments and results (docs/performance.md)."""
+"""The disk that a stored job takes without its arguments and results (docs/performance.md)."""
 _ROOM: Final = 2.0
 """How much more is given than the jobs take: for arguments, events, and what nats-server hasn't compacted yet."""
 _LEAST_GB: Final = 2

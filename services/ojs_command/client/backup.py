@@ -28,11 +28,10 @@ def define(parser: CommandParser) -> None:
 
 async def _backup(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, BACKUP) as nats:
-        from ojs_core.jetstream.subjects import StoreConfig, checked_namespace  # noqa: PLC0415  # takes what only a server needs
+        from ojs_core.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.taking import take_backup  # noqa: PLC0415
 
-        name = namespace_of(given)
-        config = StoreConfig() if name is None else StoreConfig(namespace=checked_namespace(name))
+        config = config_of(namespace_of(given))
         with ExitStack() as close:
             taken = await take_backup(nats, config, given.folder, progress(session.out, close))
     if session.out.as_json:

@@ -53,7 +53,7 @@ class _Line(NamedTuple):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What became of the lines. In a dry run `pushed` says how many would be."""
+    """Outcomes of the lines. In a dry run `pushed` says how many would be."""
 
     pushed: int
     there: int

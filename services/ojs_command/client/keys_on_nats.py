@@ -20,7 +20,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.base.times import format_ms
 from ojs_core.jetstream.grants import KEYS, OPERATOR
-from ojs_core.jetstream.subjects import StoreConfig, checked_namespace
+from ojs_core.jetstream.subjects import config_of
 from ojs_core.wire.access import KeyAnswer, key_answer, parse_key, parse_limits
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats.answers.keys import Key, KeyLimits, MadeKey
@@ -44,8 +44,7 @@ class KeysOnNats:
         try:
             from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
 
-            config = StoreConfig() if namespace is None else StoreConfig(namespace=checked_namespace(namespace))
-            store = await Store.open(operators_address(url), config, role=KEYS)
+            store = await Store.open(operators_address(url), config_of(namespace), role=KEYS)
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
         except (StartupProblem, ValueError) as problem:

@@ -69,7 +69,7 @@ async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connect
 
 
 class Progress:
-    """What a command has done so far: a bar on a terminal, lines elsewhere, and lines of JSON for programs."""
+    """Progress of a command: a bar on a terminal, lines elsewhere, and lines of JSON for programs."""
 
     def __init__(self, out: Output, close: ExitStack) -> None:
         self._out = out
@@ -106,5 +106,5 @@ class Progress:
 
 
 def progress(out: Output, close: ExitStack) -> Callable[[str, int, int], None]:
-    """Return what is told of progress; `close` ends what it shows."""
+    """Return the function that shows progress; `close` takes away what it shows."""
     return Progress(out, close).tell

@@ -31,13 +31,12 @@ def define(parser: CommandParser) -> None:
 
 async def _restore(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
-        from ojs_core.jetstream.subjects import StoreConfig, checked_namespace  # noqa: PLC0415  # takes what only a server needs
+        from ojs_core.jetstream.subjects import StoreConfig  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.archive import Archive  # noqa: PLC0415
         from ojs_core.store.backup.restoring import Restore  # noqa: PLC0415
 
         archive = Archive.open(given.folder)
-        name = checked_namespace(namespace_of(given) or archive.manifest.namespace)
-        config = StoreConfig(namespace=name, replicas=given.replicas)
+        config = StoreConfig(namespace=namespace_of(given) or archive.manifest.namespace, replicas=given.replicas)
         with ExitStack() as close:
             done = await Restore(nats, config, archive, progress(session.out, close)).run()
     if session.out.as_json:

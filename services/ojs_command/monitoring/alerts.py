@@ -166,7 +166,7 @@ groups:
 
 
 def rules() -> str:
-    """The file of rules, in YAML. Raises ValueError if an alert is about a metric that nobody serves."""
+    """The file of rules, in YAML. Raises ValueError if an alert is about a metric that no process serves."""
     return _HEAD + "\n".join(indent(_rule(alert), " " * 6) for alert in ALERTS)
 
 

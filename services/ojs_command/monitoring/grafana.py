@@ -233,7 +233,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
 
 
 def dashboard() -> bytes:
-    """The dashboard as Grafana imports it. Raises ValueError if a panel is about a metric that nobody serves."""
+    """The dashboard as Grafana imports it. Raises ValueError if a panel is about a metric that no process serves."""
     panels: list[dict[str, Any]] = []
     top = 0
     for title, row in ROWS:

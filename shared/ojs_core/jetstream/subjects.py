@@ -617,3 +617,8 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
                 "max_msgs": 5_000_000,
             },
         ]
+
+
+def config_of(namespace: str | None) -> StoreConfig:
+    """Return the names of a namespace, or of the default one. Raises ValueError for what can't be one."""
+    return StoreConfig() if namespace is None else StoreConfig(namespace=namespace)

@@ -1,4 +1,4 @@
-"""What each nats-server says of itself at its monitoring port: users, copies on the disk, room, its cluster and clock."""
+"""Findings about each nats-server, from its monitoring port: users, writes to the disk, room, cluster and clock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Cluster(Struct, frozen=True):
 
 
 class Server(Struct, frozen=True):
-    """What `/varz` says of a server, as far as it is looked at."""
+    """A server's answer to `/varz`, as far as it is judged."""
 
     server_name: str
     version: str

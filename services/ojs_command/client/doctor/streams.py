@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
 from ojs_command.client.nats_address import operators_address
@@ -15,7 +15,10 @@ from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
-from ojs_core.jetstream.subjects import StoreConfig, checked_namespace, is_namespace
+from ojs_core.jetstream.subjects import StoreConfig, config_of, is_namespace
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _BUCKET: Final = StoreConfig(namespace="x").records_stream.removesuffix("x")
 _BEHIND: Final = 1_000
@@ -26,7 +29,7 @@ _NEARLY_ALL: Final = 0.8
 async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
     """All of it, of the system in this namespace. Raises ValueError for what isn't an address of NATS, or a namespace."""
     servers = _read("--nats", operators_address, urls)
-    config = StoreConfig() if namespace is None else StoreConfig(namespace=_read("--namespace", checked_namespace, namespace))
+    config = _read("--namespace", config_of, namespace)
     nats = Connection("doctor")
     try:
         await nats.connect(servers)
@@ -55,7 +58,7 @@ async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
         await nats.close()
 
 
-def _read(flag: str, reader: Callable[[str], str], value: str) -> str:
+def _read(flag: str, reader: Callable[[T], R], value: T) -> R:
     try:
         return reader(value)
     except ValueError as error:
@@ -91,7 +94,7 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
                 "copies",
                 f"stream {name} has one copy, on a cluster",
                 "the loss of that one server loses all jobs, though others are there",
-                f"start the services with --replicas 3, and raise it: 'nats stream edit {name} --replicas 3'",
+                "'ojs-nats setup --replicas 3' raises it; then start the services with --replicas 3",
             )
         for finding in (_config(wanted, found, config), *_copies(name, found), *_consumers_room(name, found)):
             yield finding
