@@ -36,7 +36,7 @@ class KeyLimits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     waiting: Limit | None = None
 
     def filled(self, defaults: KeyLimits) -> KeyLimits:
-        """The same with `defaults` for what it leaves open."""
+        """Return the same limits with `defaults` for those that it leaves open."""
         return KeyLimits(
             **{name: getattr(defaults if getattr(self, name) is None else self, name) for name in self.__struct_fields__}
         )
@@ -47,18 +47,18 @@ UNLIMITED: Final = KeyLimits(pushes_per_second=0, streams=0, waiting=0)
 
 
 class Allowance:
-    """What one key has taken of its limits at this gateway, over HTTP and NATS together. `clock` counts seconds."""
+    """The use of one key's limits at this gateway, over HTTP and NATS together. `clock` counts seconds."""
 
     def __init__(self, key_id: str, name: str, limits: KeyLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._key_id = key_id
         self._name = name
         self._clock = clock
         self._pushes = 0.0
-        """That may be made now. Below zero a large batch was let in, and is waited for."""
+        """Pushes that may be made now. Below zero a large batch was let in, and is waited for."""
         self._counted_at = -math.inf
         self._taken: dict[Places, int] = {"streams": 0, "waiting": 0}
         self.limits = limits
-        """Those that count from now on. What is open stays open."""
+        """The limits that count from now on. What is open stays open."""
 
     def count_pushes(self, number: int) -> None:
         """Count jobs of one request. Raises rate_limited if those before it were too many.

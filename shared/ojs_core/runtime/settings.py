@@ -34,8 +34,9 @@ _OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY
 """Variables that are no settings, though they look like some: where these are, and files of clients."""
 
 NatsApiMode = Literal["auto", "open", "keys", "off"]
-RequestLogMode = Literal["off", "errors", "all"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
+RequestLogMode = Literal["off", "errors", "all"]
+"""Which HTTP requests have a line in the log."""
 SettingKind = Literal["gateway", "projector", "webhooks", "service", "services", "dev", "setup", "config"]
 """What a command is: the gateway, the projector, the one of webhooks, another service, several beside a gateway, all of them on
 one machine, what makes the streams, or a look at the settings.

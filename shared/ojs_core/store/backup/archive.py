@@ -25,7 +25,7 @@ FORMAT: Final = 1
 """Counts up when what older versions can't read is written."""
 MANIFEST: Final = "manifest.json"
 Part = Literal["records", "events", "audit"]
-"""What a file holds."""
+"""The content of a file."""
 
 _LENGTH: Final = struct.Struct(">I")
 _LEVEL: Final = 1
@@ -46,7 +46,7 @@ class Kept(Struct, frozen=True, array_like=True):
 
 
 class PartManifest(Struct, frozen=True, kw_only=True):
-    """What a file has to be. Subjects of messages behind the sequence `settled` may be in it several times: the last counts."""
+    """A file as it has to be. Subjects behind the sequence `settled` may be in it several times: the last message counts."""
 
     file: str
     sha256: str
@@ -58,7 +58,7 @@ class PartManifest(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What a backup is. Times are Unix milliseconds.
+    """A description of a backup. Times are Unix milliseconds.
 
     `relayed` is the sequence of the records up to which all events are in the backup, `delivered` says up to which sequence
     of the events each webhook subscription has got them.
@@ -234,7 +234,7 @@ class Archive:
                 raise BackupProblem(f"{file} isn't what was backed up (its SHA-256 is another): take another backup")
 
     def messages(self, part: Part) -> Iterator[Kept]:
-        """What a file holds, in order. Raises BackupProblem."""
+        """Yield the messages of a file, in order. Raises BackupProblem."""
         decode = msgspec.msgpack.Decoder(Kept).decode
         wanted = self.manifest.parts[part]
         file, number = self._file(wanted), 0
@@ -253,7 +253,7 @@ class Archive:
 
 
 class _Version(Struct):
-    """What is read of a manifest first."""
+    """The member of a manifest that is read first."""
 
     format: int
     version: str = "of another version"

@@ -1,6 +1,6 @@
 """Restoring a backup: into an empty installation, whose streams say until the end that they aren't whole (docs/adr/085).
 
-So nobody works with half of it, and whoever is interrupted begins anew. Hints are made of each record as it is written.
+So no service works with half of it, and an interrupted restore begins anew. Hints are made of each record as it is written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STREAM_NOT_FOUND: Final = 10059
 _ANSWER_S: Final = 30.0
 _MESSAGES: Final = 2_000
 _BYTES: Final = 8 * 1024 * 1024
-"""What may be on its way unanswered."""
+"""The messages, and their bytes, that may be on their way unanswered."""
 _STEP: Final = 1_000
 
 
@@ -42,7 +42,7 @@ _USUAL: Final = RestoreTimings()
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """What was restored. `ended` counts messages whose time was over, `passed_over` cron entries without their late ticks."""
+    """Counts of a restore. `ended` counts messages whose time was over, `passed_over` cron entries without their late ticks."""
 
     namespace: str
     taken_at: int

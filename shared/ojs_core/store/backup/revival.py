@@ -1,4 +1,4 @@
-"""What is written of a stored message where it is restored: under its new name, with the hints that its record needs.
+"""The form of a stored message where it is restored: its new name, and the hints that its record needs.
 
 A job that ran is given back without counting the attempt. A cron entry's ticks that have passed are left out. A webhook
 subscription goes on behind the event that it has got last. What has ended its time meanwhile isn't written.

@@ -1,4 +1,4 @@
-"""What of the stream of records goes into a backup: what can't be made again."""
+"""The messages of the stream of records that go into a backup: those that can't be made again."""
 
 from __future__ import annotations
 

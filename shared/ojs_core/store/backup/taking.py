@@ -31,7 +31,7 @@ from ojs_core.store.backup.archive import FORMAT, BackupProblem, Kept, Manifest,
 from ojs_core.store.backup.selection import Selection
 
 Tell = Callable[[str, int, int], None]
-"""Told of progress: what is done, how much of it, and of how much."""
+"""Takes progress: the part, how much of it is done, and of how much."""
 
 _BATCH: Final = 1_000
 _WAIT_S: Final = 1.0
