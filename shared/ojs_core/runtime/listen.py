@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
+import select
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import structlog
 from aiohttp import web
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 0.02
+LAST_CALL_S: Final = 0.5
+"""How long connections that the system has for a port are taken over before it closes. It takes that only under a flood."""
+_TURNS_TO_CONNECT: Final = 3
+"""Turns of asyncio's loop from a connection that was accepted to one that has a transport."""
 _BACKLOG: Final = 4_096
 """Connections that may wait to be accepted: all of a fleet that connects at once. Linux takes less where
 `net.core.somaxconn` is lower; what finds no room tries again after a second."""
@@ -80,24 +85,51 @@ class Listener:
             from ojs_core.runtime.tls import TlsSite  # noqa: PLC0415  # takes a library that is for TLS alone
 
             return TlsSite(self._runner, self._host, self._port, self._door, backlog=_BACKLOG, reuse_port=self._shares_port)
-        return web.TCPSite(
-            self._runner, self._host, self._port, backlog=_BACKLOG, reuse_address=True, reuse_port=self._shares_port
-        )
+        return _Site(self._runner, self._host, self._port, backlog=_BACKLOG, reuse_address=True, reuse_port=self._shares_port)
+
+    async def close_port(self) -> None:
+        """Take no new connections, and keep those that there are."""
+        if self._site is not None:
+            site, self._site = self._site, None
+            await site.stop()
+            await asyncio.sleep(_LOOK_S)  # the runner gets to know those that came last
 
     async def stop(self, farewell_s: float = 0.0) -> None:
         """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections.
 
         Connections without a request are closed after `farewell_s`: one may be on its way. If none is left, that is all.
         """
-        if self._site is not None and farewell_s:
-            await self._site.stop()
+        await self.close_port()
+        if farewell_s:
             loop = asyncio.get_running_loop()
             until = loop.time() + farewell_s
             server = self._runner.server
             while loop.time() < until and server is not None and server.connections:  # noqa: ASYNC110  # nobody tells of the last
                 await asyncio.sleep(_LOOK_S)
-        self._site = None
         await self._runner.cleanup()
+
+
+class _HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+
+class _Site(web.TCPSite):
+    """A port whose last connections are taken over before it closes."""
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            await last_call(cast("asyncio.Server", self._server).sockets)
+        await super().stop()
+
+
+async def last_call(listening: Sequence[_HasFileno]) -> None:
+    """Return when the system has no more connections for these sockets: those left would be reset when they are closed."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LAST_CALL_S
+    while loop.time() < until and select.select(listening, [], [], 0)[0]:  # noqa: ASYNC110  # each turn accepts some
+        await asyncio.sleep(0)
+    for _ in range(_TURNS_TO_CONNECT):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager

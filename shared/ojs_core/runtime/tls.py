@@ -17,6 +17,7 @@ from aiohttp import web
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.runtime.certificates import Certificates
 from ojs_core.runtime.connections import PLAIN_HTTP, Connections, GuardedHandler
+from ojs_core.runtime.listen import LAST_CALL_S, last_call
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 
@@ -171,12 +172,15 @@ class TlsSite(web.BaseSite):
         self._door.certificates.start()
 
     async def stop(self) -> None:
-        """Accept no more, and end the handshakes that are under way."""
-        await self._door.certificates.stop()
+        """Accept no more. Handshakes that are under way have a moment to end."""
+        await last_call(self._listening)
         for accepting in self._accepting:
             await stop_loop(accepting)
         for listening in self._listening:
             listening.close()
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=LAST_CALL_S)
+        await self._door.certificates.stop()
         for handshake in self._under_way:
             handshake.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)

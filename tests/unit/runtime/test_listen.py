@@ -26,3 +26,26 @@ async def test_a_burst_of_connections_is_taken_while_the_process_is_busy(shares_
                 opened.enter_context(socket.create_connection((where.hostname or "", where.port or 0), timeout=0.9))
     finally:
         await listener.stop()
+
+
+async def test_who_connects_before_the_port_closes_is_answered() -> None:
+    async def hello(_request: web.Request) -> web.Response:
+        response = web.Response(text="hello")
+        response.force_close()
+        return response
+
+    served = web.Application()
+    served.router.add_get("/", hello)
+    listener = Listener(served, "127.0.0.1", 0)
+    await listener.start()
+    where = urlsplit(listener.url)
+    with ExitStack() as opened:  # the system has them, and the process has had no turn to take them over
+        clients = [
+            opened.enter_context(socket.create_connection((where.hostname or "", where.port or 0), timeout=10))
+            for _ in range(20)
+        ]
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        await listener.stop(10)
+        answers = [client.recv(1_000) for client in clients]
+    assert all(answer.endswith(b"hello") for answer in answers)
