@@ -292,6 +292,7 @@ async def test_it_tells_how_it_is_and_what_it_has_done(jobs: Any, start: Start, 
     assert [(await asked(url + path))[0] for path in ("/healthz", "/readyz")] == [200, 503]
 
 
+@pytest.mark.slow
 async def test_a_blocked_loop_shows_in_its_health(jobs: Any, start: Start, unused_tcp_port: int) -> None:
     start("--health-port", str(unused_tcp_port))
     handle = await jobs.block.push(25.0)

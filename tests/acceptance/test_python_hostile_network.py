@@ -139,7 +139,10 @@ def scheme(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize(
     "condition",
-    [PARTITION, UP_ALONE, DOWN_ALONE, DELAY, DRIBBLE, HALF_OPEN, RESET, STRAND, LOST_ANSWERS],
+    [
+        *(PARTITION, UP_ALONE, DOWN_ALONE, DELAY, DRIBBLE, HALF_OPEN, RESET, LOST_ANSWERS),
+        pytest.param(STRAND, marks=pytest.mark.slow),  # a request that nobody answers is given up after half a minute
+    ],
     ids=lambda condition: condition.name,
 )
 def test_ends_that_meet_it_on_their_way_arrive_once(kept: Callable[[str], Way], scheme: str, condition: Condition) -> None:
@@ -165,6 +168,7 @@ def test_ends_that_meet_it_on_their_way_arrive_once(kept: Callable[[str], Way], 
     assert (way.job(well)["attempt"], way.job(badly)["attempt"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_silence_that_outlasts_requests_costs_no_job(kept: Callable[[str], Way], scheme: str) -> None:
     way = kept(scheme)
     gate = "after the silence"
@@ -184,6 +188,7 @@ def test_silence_that_outlasts_requests_costs_no_job(kept: Callable[[str], Way],
     way.ended_once(lasts)
 
 
+@pytest.mark.slow
 def test_jobs_that_come_while_the_network_comes_and_goes_run_once(kept: Callable[[str], Way], scheme: str) -> None:
     way = kept(scheme)
     (way.folder / "open").touch()
@@ -226,7 +231,10 @@ IMPOSTORS: Final[dict[str, dict[str, str] | None]] = {
 """Headers of answers by somebody else."""
 
 
-@pytest.mark.parametrize("said", IMPOSTORS)
+@pytest.mark.parametrize(
+    "said",
+    [pytest.param(said, marks=pytest.mark.slow) if said == "429" else said for said in IMPOSTORS],  # it waits as it is told to
+)
 async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(kept: Callable[[str], Way], said: str) -> None:
     """They hear each request as the gateways do, and answer first."""
     way = kept("nats")

@@ -223,6 +223,7 @@ async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start
 
 
 @both_ways
+@pytest.mark.slow
 async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleType, start: Start, folder: Path) -> None:
     worker = start("--concurrency", "1")
     handle = await jobs.wait.push("a", "go")
@@ -233,6 +234,7 @@ async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleTy
     assert await handle.result("90s") == 2
 
 
+@pytest.mark.slow
 async def test_a_blocked_loop_is_told_of_and_its_job_kept(jobs: ModuleType, start: Start) -> None:
     worker = start()
     handle = await jobs.block.push("a", 40.0)  # longer than a worker may be silent

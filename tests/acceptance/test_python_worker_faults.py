@@ -68,6 +68,7 @@ async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path
             worker.end()
 
 
+@pytest.mark.slow
 async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, start: Start, folder: Path) -> None:
     frozen = start("--concurrency", "1")
     handle = await jobs.wait.push("a", "go")
@@ -84,6 +85,7 @@ async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, st
 
 
 @pytest.mark.parametrize("end", ["while it is away", "after it is back"])
+@pytest.mark.slow
 async def test_a_server_that_is_away_costs_no_job(
     own_services: Services, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:

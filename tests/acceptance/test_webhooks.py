@@ -81,6 +81,7 @@ def test_a_dead_delivery_can_be_tried_again(tmp_path: Path, target: WebhookTarge
         assert len({got.headers["X-OJS-Delivery-ID"] for got in target.got}) == 1
 
 
+@pytest.mark.slow
 def test_killing_the_process_in_the_middle_of_deliveries_loses_nothing(
     tmp_path: Path, nats_server: NatsServer, target: WebhookTarget
 ) -> None:
