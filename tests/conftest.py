@@ -44,8 +44,8 @@ structlog.configure(
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One test more at a time than there are processors: many wait for processes."""
-    return min((os.cpu_count() or 1) + 1, 4)
+    """Two tests at a time for each processor: many wait."""
+    return min(2 * (os.cpu_count() or 1), 8)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
