@@ -46,7 +46,7 @@ async def test_a_handler_says_when_its_job_goes_on(system: System, jobs: ModuleT
     put_off, later = await jobs.snoozing.push(2), await jobs.later.push()
     assert await put_off.result("30s") == 3, "with a single attempt by its policy"
     assert await later.result("30s") == 2, "not after the hour of its policy"
-    assert "errors" not in system.call("GET", f"/jobs/{put_off.id}")["job"]
+    assert "errors" not in system.job(put_off.id)
     assert (await later.job()).errors[0].message == "the other side asks for it"
 
 
@@ -266,7 +266,7 @@ def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: Services,
     def runs(greeting: str) -> None:
         body: dict[str, Any] = {"type": "py.greet", "args": ["Ada", greeting], "options": {"queue": "py"}}
         job_id = own_services.call("POST", "/jobs", body, 201)["job"]["id"]
-        until(lambda: own_services.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 60)
+        until(lambda: own_services.job(job_id)["state"] == "completed", 60)
 
     runs("before")
     own_services.restart("gateway")

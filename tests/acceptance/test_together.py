@@ -25,7 +25,7 @@ def together(tmp_path: Path) -> Iterator[System]:
 def test_all_services_work_in_one_process(together: System) -> None:
     assert {pid for name, pid in together.children.items() if name != "nats-server"} == {together.pid}
     soon = format_ms(int(time.time() * 1_000) + 300)
-    together.call("POST", "/jobs", {"type": "later", "args": [], "options": {"queue": "q", "scheduled_at": soon}}, 201)
+    together.push("later", queue="q", scheduled_at=soon)
     steps = [
         {"type": "first", "args": [], "options": {"queue": "q"}},
         {"type": "second", "args": [], "options": {"queue": "q"}},
@@ -34,8 +34,7 @@ def test_all_services_work_in_one_process(together: System) -> None:
     done: list[str] = []
 
     def worked() -> bool:
-        body = {"queues": ["q"], "worker_id": "w", "wait_ms": 200}
-        for job in together.call("POST", "/workers/fetch", body)["jobs"]:
+        for job in together.fetch("q", worker_id="w", wait_ms=200):
             together.call("POST", "/workers/ack", {"job_id": job["id"], "worker_id": "w"})
             done.append(job["type"])
         return len(done) == 3
@@ -61,7 +60,7 @@ def test_a_signal_stops_everything(together: System, number: signal.Signals) -> 
 
 
 def test_a_nats_server_that_is_killed_is_started_again(together: System) -> None:
-    job = together.call("POST", "/jobs", {"type": "kept", "args": []}, 201)["job"]["id"]
+    job = together.push("kept")["id"]
     together.wait_restarted("nats-server", together.kill_child("nats-server"))
     until(lambda: together.request("GET", f"/ojs/v1/jobs/{job}").status == 200)
 
