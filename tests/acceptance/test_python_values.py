@@ -15,7 +15,7 @@ import pytest
 from ojs_nats import App, Client, Duplicate, InvalidRequest, NewJob, SyncClient, Worker, chain
 from ojs_nats._handed_on import with_results
 from ojs_nats._jobs import Job
-from ojs_nats._lookups import new_loop
+from ojs_nats._lookups import Loop
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._worker.lifecycle import Trigger
 from support.python_worker import WorkerProcess
@@ -172,7 +172,7 @@ def test_a_worker_that_no_server_would_serve_says_so_in_a_sentence(tmp_path: Pat
 # The way to the server
 
 
-@pytest.mark.parametrize(("way", "make"), [("HTTP", asyncio.new_event_loop), ("HTTP", new_loop), ("NATS", new_loop)])
+@pytest.mark.parametrize(("way", "make"), [("HTTP", asyncio.new_event_loop), ("HTTP", Loop), ("NATS", Loop)])
 def test_a_program_that_takes_all_threads_keeps_nobody_from_the_server(
     system: System, way: str, make: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._durations import LONGEST_MS, Duration, milliseconds
 from ojs_nats._plain import encoded
 
 T = TypeVar("T")
@@ -18,6 +18,8 @@ _MAX_FRAMES: Final = 50
 _MAX_FRAME: Final = 4_096
 _MAX_TEXT: Final = 16_384
 _MAX_NAME: Final = 250
+_REFUSED_PAUSE_MS: Final = 15_000
+"""For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
 
 
 class Discard(Exception):
@@ -34,22 +36,22 @@ class DeadLetter(Exception):
 
 class RetryLater(Exception):
     """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place
-    of the pause that the job's policy has.
+    of the pause that the job's policy has. Raises ValueError for more than ten years.
     """
 
     def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
         super().__init__(reason)
-        self.delay_ms = milliseconds(delay)
+        self.delay_ms = _delay_ms(delay)
 
 
 class Snooze(Exception):
     """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a
-    failure.
+    failure. Raises ValueError for more than ten years.
     """
 
     def __init__(self, delay: Duration, reason: str = "put off") -> None:
         super().__init__(reason)
-        self.delay_ms = milliseconds(delay)
+        self.delay_ms = _delay_ms(delay)
 
 
 class SoftTimeout(Exception):
@@ -146,13 +148,20 @@ def raised(error: BaseException) -> Report:
         return Report("nack", {"error": {"code": "handler_error", "type": _kind(error), "message": _kind(error)}})
 
 
+def _delay_ms(delay: Duration) -> int:
+    found = milliseconds(delay)
+    if found > LONGEST_MS:
+        raise ValueError(f"a delay is up to ten years, not {delay!r}")
+    return max(found, 1)
+
+
 def without_details(report: Report, reason: str) -> Report:
     """The least that says how an attempt ended, for a server that refused the whole `report` for `reason`."""
     error = report.members.get("error", {})
     kept = {name: _cut(str(error[name]), _MAX_NAME) for name in ("code", "type", "action") if name in error}
     members: dict[str, Any] = {"error": {**kept, "message": _cut(f"the server refused the whole report: {reason}", _MAX_TEXT)}}
     if report.members.get("requeue"):
-        members["requeue"] = True
+        members |= {"requeue": True, "retry_after_ms": _REFUSED_PAUSE_MS}
     return Report(report.operation, members)
 
 

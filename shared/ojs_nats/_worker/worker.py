@@ -269,8 +269,8 @@ class Worker:
     def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step, behind what it is said to hold.
         complete = self._marks.complete()
-        named = {attempt.context.job.id: attempt for attempt in list(self._held) if not attempt.over}
-        again_s = min(self._every_s, *(_heartbeat_s(attempt.context.job) for attempt in named.values()), _LONGEST_S)
+        named = {attempt.job.id: attempt for attempt in list(self._held) if not attempt.over}
+        again_s = min(self._every_s, *(_heartbeat_s(attempt.job) for attempt in named.values()), _LONGEST_S)
         return Signs(str(self.state), self._identity(), named, complete, again_s)
 
     def _identity(self) -> dict[str, Any]:
@@ -389,7 +389,7 @@ class Worker:
         now = asyncio.get_running_loop().time
         began = now()
         try:
-            report = await self._execution.outcome(attempt.context.job, attempt)
+            report = await self._execution.outcome(attempt.job, attempt)
         finally:
             self._places.took(now() - began)
             unfinished = attempt.unfinished
@@ -402,7 +402,7 @@ class Worker:
     async def _report(self, attempt: Attempt, report: outcome.Report) -> None:
         try:
             if not attempt.lost:
-                await self._reports.send(attempt.context.job, report)
+                await self._reports.send(attempt.job, report)
         finally:
             attempt.over = True
             unfinished = attempt.unfinished
