@@ -149,6 +149,7 @@ def _age_s(job: Job) -> float:
 
 
 def _failed(attempt: Attempt, error: BaseException) -> Report:
-    if not attempt.lost and not isinstance(error, outcome.Snooze):
-        attempt.context.log.warning("the job failed", error=type(error).__name__)
-    return outcome.raised(error)
+    report = outcome.raised(error)
+    if not (attempt.lost or report.members.get("requeue")):
+        attempt.context.log.warning("the job failed", error=outcome.kind(error))
+    return report

@@ -18,6 +18,7 @@ _MAX_FRAMES: Final = 50
 _MAX_FRAME: Final = 4_096
 _MAX_TEXT: Final = 16_384
 _MAX_NAME: Final = 250
+_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 _REFUSED_PAUSE_MS: Final = 15_000
 """For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
 
@@ -145,7 +146,7 @@ def raised(error: BaseException) -> Report:
     try:
         return _raised(error)
     except BaseException:  # noqa: BLE001  # the error's own code may do anything
-        return Report("nack", {"error": {"code": "handler_error", "type": _kind(error), "message": _kind(error)}})
+        return Report("nack", {"error": {"code": "handler_error", "type": kind(error), "message": kind(error)}})
 
 
 def _delay_ms(delay: Duration) -> int:
@@ -182,14 +183,14 @@ def _raised(error: BaseException) -> Report:
         return Report("nack", error.members)
     failure: dict[str, Any]
     if isinstance(error, Unfit):
-        failure = {"code": "invalid_arguments", "type": _kind(error.__cause__ or error), "message": _text(error)}
+        failure = {"code": "invalid_arguments", "type": kind(error.__cause__ or error), "message": _text(error)}
         return Report("nack", {"error": {**failure, "retryable": False}})
     if isinstance(error, Interrupted):
         return Report("nack", {"error": {"code": "handler_error", "type": "KeyboardInterrupt", "message": _text(error)}})
     failure = {
         "code": "handler_error",
-        "type": _kind(error),
-        "message": _text(error) or _kind(error),
+        "type": kind(error),
+        "message": _text(error) or kind(error),
         "details": {"error_class": _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)},
         "backtrace": _backtrace(error),
     }
@@ -200,8 +201,9 @@ def _raised(error: BaseException) -> Report:
     return Report("nack", {"error": failure})
 
 
-def _kind(error: BaseException) -> str:
-    return _cut(type(error).__name__, _MAX_NAME)
+def kind(error: BaseException) -> str:
+    """Return the name of its class. Raises nothing, whatever that class makes of its name."""
+    return _cut(_name(type(error)), _MAX_NAME)
 
 
 def _text(error: object) -> str:
@@ -209,7 +211,7 @@ def _text(error: object) -> str:
     try:
         return _cut(str(error), _MAX_TEXT)
     except BaseException as met:  # noqa: BLE001  # that code may do anything
-        return f"its text can't be made, which raises {_kind(met)}"
+        return f"its text can't be made, which raises {kind(met)}"
 
 
 def _backtrace(error: BaseException) -> list[str]:

@@ -34,23 +34,23 @@ _SIGNALS: Final = (
 
 
 class WorkersLoop(Loop):
-    """The loop of a worker's process, in which tasks of handlers run: one that calls `exit()` would end the worker, and
-    the worker that is given its job next. Whoever awaits such a task meets what it raised.
+    """The loop of a worker's process, in which tasks of handlers run: one that calls `exit()`, or stops the loop, would
+    end the worker, and the worker that is given its job next. Whoever awaits such a task meets what it raised.
     """
 
     goes_on = False
     """Whether there is a worker in it that decides about its end."""
-    _stopped = False
 
     def stop(self) -> None:
-        self._stopped = True
-        super().stop()
+        if self.goes_on:
+            log.warning("a handler stops the worker's loop, which goes on")
+        else:
+            super().stop()
 
     def run_forever(self) -> None:
-        self._stopped = False
-        while not self._stopped:
+        while True:
             try:
-                super().run_forever()
+                return super().run_forever()
             except (SystemExit, KeyboardInterrupt) as error:
                 if not self.goes_on:
                     raise
