@@ -120,6 +120,7 @@ class Worker:
         self._state: Any = None
         self._running: asyncio.Task[None] | None = None
         self._serving = False
+        self._served = False
         self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
@@ -150,6 +151,8 @@ class Worker:
         """Pass a signal on to it; in its loop. SIGINT ends the grace period; a second one ends the worker at once."""
         self._enter(after(self.state, trigger))
         if trigger is Trigger.SIGINT:
+            if self._served and self._end.hurried and self._running is not None:
+                self._running.cancel()  # what cleans up behind its jobs has no deadline
             self._end.hurry(asyncio.get_running_loop().time())
             self._changed.set()
 
@@ -212,6 +215,7 @@ class Worker:
             raise
         finally:
             await self._finish()
+            self._served = True
         log.info("the worker has stopped", worker_id=self.id)
 
     def _told_at(self, host: str, port: int) -> Health:
