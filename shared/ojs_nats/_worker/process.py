@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, TypedDict, Unpack, cast
 
 from ojs_nats._app import App
+from ojs_nats._connect import url_of
 from ojs_nats._durations import Duration
 from ojs_nats._errors import Missing, OjsError, Refused, Unavailable
 from ojs_nats._logging import get_logger
@@ -98,6 +99,10 @@ def load(names: Sequence[str]) -> App:
 
 def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
     """Run it until it is to stop. Raises CannotStart, and what the modules raise."""
+    try:
+        url_of(None)  # what apps without an address take, when their modules are imported
+    except ValueError as error:
+        raise CannotStart(f"OJS_URL: {error}") from None
     app = load(names)
     with asyncio.Runner(loop_factory=WorkersLoop) as runner:
         runner.run(_serve(app, options))

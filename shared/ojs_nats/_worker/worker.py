@@ -18,7 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
-from ojs_nats._names import MOST_QUEUES, check_worked_types, worked_queues
+from ojs_nats._names import MOST_QUEUES, check_worked_types, within, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -103,6 +103,8 @@ class Worker:
         self.state = WorkerState.RUNNING
         self.queues = worked_queues(queues or list(named))
         check_worked_types(app.definitions)
+        within(milliseconds(wait) / 1_000, 0.0, 30.0, "wait: the seconds of an idle worker's fetch")
+        within(milliseconds(every) / 1_000, 0.001, 3_600.0, "every: the seconds between heartbeats")
         self._app = app
         self._concurrency = concurrency
         self._grace_s = milliseconds(grace) / 1_000
