@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -260,3 +261,21 @@ async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(ke
     way.all_places_are_free()
     way.ended_once(well)
     way.ended_once(badly, "discarded")
+
+
+async def test_whoever_answers_fetches_over_nats_in_a_gateway_s_place_costs_no_job(kept: Callable[[str], Way]) -> None:
+    way = kept("nats")
+    failed = len(way.worker.events("a fetch failed"))
+    answered = itertools.cycle(IMPOSTORS.values())
+
+    async def answer(message: Msg) -> None:
+        await impostor.publish(message.reply, b"<html>under maintenance</html>", headers=next(answered))
+
+    impostor = await nats.connect(way.system.nats_url)
+    try:
+        await impostor.subscribe(f"ojs.api.fetchJobs.{way.queue}", cb=answer)
+        await impostor.flush()
+        await eventually(lambda: len(way.worker.events("a fetch failed")) >= failed + len(IMPOSTORS), PATIENCE_S)
+    finally:
+        await impostor.close()
+    way.all_places_are_free()
