@@ -106,9 +106,10 @@ def connected(
         folder = tmp_path_factory.mktemp(scheme)
         installed("hostile", folder)
         url = system.nats_url if scheme == "nats" else system.url
-        link, queue = network.link(int(url.rpartition(":")[2])), f"network.{len(begun)}"
+        host, _, port = url.rpartition(":")
+        link, queue = network.link(int(port)), f"network.{len(begun)}"
         given = ("--concurrency", str(PLACES), "--queues", queue, *arguments)
-        worker = WorkerProcess.started(folder, "hostile", *given, url=f"{scheme}://127.0.0.1:{link.port}")
+        worker = WorkerProcess.started(folder, "hostile", *given, url=f"{host}:{link.port}")
         begun.append(Way(system, link, worker, folder, queue))
         return begun[-1]
 
