@@ -86,7 +86,7 @@ async def test_a_killed_restore_is_begun_anew_while_services_wait_and_nothing_is
         await kill_in_its_midst(tmp_path, kept, second)
         processes = Processes(tmp_path / "after", second.url)
         try:
-            gateway, services = processes.start("gateway"), processes.start("services")
+            gateway, services = (processes.start(name, "--connect-timeout", "600") for name in ("gateway", "services"))
             for command in (gateway, services):
                 [waiting, *_] = await asyncio.to_thread(until, lambda command=command: command.events("waiting for NATS"))
                 assert "is being restored, or a restore of it was interrupted" in waiting["reason"]
