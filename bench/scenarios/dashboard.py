@@ -129,7 +129,7 @@ async def _measured(variant: str, measure: Callable[[], Awaitable[Took]]) -> Res
 
 
 async def _paints(screen: Screen) -> Took:
-    """From the navigation until something is seen, with nothing in the browser's cache; and until all is that the page reads."""
+    """From the navigation until something is seen, and until everything is, with nothing in the browser's cache."""
     await screen.page.command("Network.enable", {})
     await screen.page.command("Network.setCacheDisabled", {"cacheDisabled": True})
     painted: list[float] = []

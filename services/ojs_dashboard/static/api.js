@@ -41,7 +41,10 @@ export class Problem extends Error {
 export const who = signal(
 	/** @type {Pick<import('./openapi.js').Session, 'open' | 'name' | 'role' | 'permissions'> | false | null} */ (null),
 );
-export const readOnly = document.querySelector('meta[name=ojs-read-only]')?.getAttribute('content') === 'true';
+const told = (/** @type {string} */ name) => document.querySelector(`meta[name=ojs-${name}]`)?.getAttribute('content') ?? '';
+export const readOnly = told('read-only') === 'true';
+/** Where traces are looked at, with `{trace_id}` for the id; '' for nowhere. */
+export const traceUrl = told('trace-url');
 /** Whether the last request was answered. */
 export const reachable = signal(true);
 
