@@ -59,7 +59,7 @@ async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connect
         check_server(nats)
         yield nats
     except OjsError as error:
-        raise CommandFailed(f"{error.message}. {error.hint}") from None
+        raise CommandFailed(f"{error.message}: mend that, and run the same command again.") from None
     except BackupProblem as problem:
         raise CommandFailed(f"{problem}.") from None
     except (StartupProblem, ValueError) as problem:
