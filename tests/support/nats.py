@@ -71,6 +71,11 @@ class NatsServer:
         return users.all_rights(address) if self._with_users else f"nats://{address}"
 
     @property
+    def url_by_role(self) -> str:
+        """Its address for services and commands, each of which is the user of its role where there are users."""
+        return users.by_role(self.url) if self._with_users else self.url
+
+    @property
     def pid(self) -> int:
         assert self._process is not None, "nats-server doesn't run"
         return self._process.pid
