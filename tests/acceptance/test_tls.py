@@ -18,11 +18,6 @@ from support.python_worker import WorkerProcess, imported, installed
 from support.system import Command, Processes, System, send
 from support.waiting import eventually
 
-# asyncio before Python 3.12 leaves the transport of a handshake that fails to the garbage collector, which complains of it in
-# whatever test runs then.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
 HTTPS = "https://127.0.0.1:1"
 JOB = {"type": "over.tls", "args": [1], "options": {"queue": "tls"}}
 
