@@ -63,7 +63,7 @@ def at_work(system: System, folder: Path, jobs: str, *, program: Sequence[str] =
 
     def run(*command: str) -> str:
         ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
-        assert (ran.returncode, ran.stderr) == (0, "")
+        assert (ran.returncode, ran.stderr) == (0, ""), ran
         return ran.stdout
 
     worker = Command(folder, "worker", "app.jobs", "--log-format", "json", env=env, program=program)
