@@ -86,4 +86,4 @@ def walked(
     """What the push prints, while a worker runs the jobs; `python` and `program` are another installation's."""
     (folder / "push.py").write_text(push, encoding="utf-8")
     with at_work(system, folder, jobs, program=program) as run:
-        return run(python, "-X", "dev", "push.py")  # which tells of everything that isn't closed
+        return run(python, "-W", "default", "push.py")  # which tells of everything that isn't closed
