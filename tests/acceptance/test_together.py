@@ -31,7 +31,7 @@ def with_its_own_nats(tmp_path: Path) -> Iterator[System]:
 def test_all_services_work_in_one_process(together: System) -> None:
     assert {pid for name, pid in together.children.items() if name != "nats-server"} == {together.pid}
     soon = format_ms(int(time.time() * 1_000) + 300)
-    together.call("POST", "/jobs", {"type": "later", "args": [], "options": {"queue": "q", "scheduled_at": soon}}, 201)
+    together.push("later", queue="q", scheduled_at=soon)
     steps = [
         {"type": "first", "args": [], "options": {"queue": "q"}},
         {"type": "second", "args": [], "options": {"queue": "q"}},
@@ -40,8 +40,7 @@ def test_all_services_work_in_one_process(together: System) -> None:
     done: list[str] = []
 
     def worked() -> bool:
-        body = {"queues": ["q"], "worker_id": "w", "wait_ms": 200}
-        for job in together.call("POST", "/workers/fetch", body)["jobs"]:
+        for job in together.fetch("q", worker_id="w", wait_ms=200):
             together.call("POST", "/workers/ack", {"job_id": job["id"], "worker_id": "w"})
             done.append(job["type"])
         return len(done) == 3
@@ -67,7 +66,7 @@ def test_a_signal_stops_everything(with_its_own_nats: System, number: signal.Sig
 
 
 def test_a_nats_server_that_is_killed_is_started_again(with_its_own_nats: System) -> None:
-    job = with_its_own_nats.call("POST", "/jobs", {"type": "kept", "args": []}, 201)["job"]["id"]
+    job = with_its_own_nats.push("kept")["id"]
     with_its_own_nats.wait_restarted("nats-server", with_its_own_nats.kill_child("nats-server"))
     until(lambda: with_its_own_nats.request("GET", f"/ojs/v1/jobs/{job}").status == 200)
 

@@ -155,15 +155,19 @@ class NatsServer:
 
 
 @contextmanager
-def configured(folder: Path, text: str) -> Iterator[str]:
-    """A server by a configuration as `ojs-nats nats-conf` prints it, on another port; yields its URL, and may not be up yet."""
+def configured(folder: Path, text: str, address: str = "") -> Iterator[str]:
+    """A server by a configuration as `ojs-nats nats-conf` prints it; yields its URL, and may not be up yet.
+
+    It is on another port, unless the address is named that its configuration has.
+    """
     folder.mkdir()
-    file, port = folder / "nats.conf", free_port()
+    file = folder / "nats.conf"
     file.write_text(text.replace("127.0.0.1:8222", "127.0.0.1:-1"), encoding="utf-8")
+    host, port = ("127.0.0.1", free_port()) if not address else (address, 4222)
     command = [program(), "-c", str(file), "-p", str(port), "-l", str(folder / "log")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield f"nats://127.0.0.1:{port}"
+        yield f"nats://{host}:{port}"
     finally:
         end(process)
 

@@ -151,6 +151,10 @@ class Command:
         return self.output[-_END:]
 
 
+Job = dict[str, Any]
+"""A job as an answer shows it."""
+
+
 class Api:
     """Calls of a system's gateway."""
 
@@ -180,6 +184,22 @@ class Api:
         assert answer.status == status, answer
         return answer.body
 
+    def push(self, job_type: str, *args: object, meta: object = None, **options: object) -> Job:
+        """Push a job, which has to be taken as a new one, and return it."""
+        body = {"type": job_type, "args": args, "options": options} | ({} if meta is None else {"meta": meta})
+        job: Job = self.call("POST", "/jobs", body, 201)["job"]
+        return job
+
+    def fetch(self, *queues: str, **more: object) -> list[Job]:
+        """Fetch from these queues, and return what came; `more` are further members of the request."""
+        jobs: list[Job] = self.call("POST", "/workers/fetch", {"queues": queues, **more})["jobs"]
+        return jobs
+
+    def job(self, job_id: str) -> Job:
+        """Return the job as the server has it."""
+        job: Job = self.call("GET", f"/jobs/{job_id}")["job"]
+        return job
+
     def put_record(self, key: str, body: bytes) -> None:
         """Write a record into the bucket by hand."""
 
@@ -196,6 +216,17 @@ class Api:
         """Wipe everything; returns when that is done."""
         answer = self.request("POST", "/ojs/v1/admin/reset")
         assert answer.status < 300, answer
+
+
+class Gateway(Api):
+    """A gateway of which no more is known than its address."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        return self._url
 
 
 class System(Command, Api):
