@@ -21,7 +21,6 @@ LEFT: Final = {
     "integration/store/workers/test_presence.py": 2,
     "integration/telemetry/test_metrics.py": 1,
     "unit/gateway/test_edge.py": 1,
-    "unit/gateway/test_workers.py": 1,
     "unit/telemetry/metrics/test_counting.py": 1,
     "unit/telemetry/test_transitions.py": 1,
 }
