@@ -19,14 +19,14 @@ EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "p
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system with a process for each service, which tests leave running."""
-    with System.started(tmp_path_factory.mktemp("services")) as system:
+    with System.started(tmp_path_factory.mktemp("services"), with_users=False) as system:
         yield system
 
 
 @pytest.fixture
 def own_dev(tmp_path: Path) -> Iterator[System]:
     """The same of the test's own, which it may stop or kill."""
-    with System.started(tmp_path / "own") as system:
+    with System.started(tmp_path / "own", with_users=False) as system:
         yield system
 
 
@@ -84,7 +84,7 @@ def test_a_signal_stops_everything_and_answers_a_waiting_fetch(own_dev: System, 
 
 
 def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> None:
-    system = System(tmp_path)
+    system = System(tmp_path, with_users=False)
     pids = until(lambda: list(system.children.values()) if system.run_file.exists() else [])
     assert not system.state["ready"]
     assert system.stop() == 0
@@ -123,19 +123,19 @@ def test_no_process_outlives_a_dev_that_is_killed(own_dev: System) -> None:
 
 @pytest.mark.slow
 def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:
-    with System.started(tmp_path) as first:
+    with System.started(tmp_path, with_users=False) as first:
         job_id = first.push("hello", "world")["id"]
         first.kill()
-        with System.started(tmp_path) as second:
+        with System.started(tmp_path, with_users=False) as second:
             assert second.job(job_id)["state"] == "available"
 
 
 @pytest.mark.slow
 def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
-    with System.started(tmp_path) as system:
+    with System.started(tmp_path, with_users=False) as system:
         job_id = system.push("hello", "world")["id"]
         assert system.stop() == 0
-    with System.started(tmp_path) as system:
+    with System.started(tmp_path, with_users=False) as system:
         assert system.job(job_id)["state"] == "available"
         fetched = system.request("POST", "/ojs/v1/workers/fetch", {"queues": ["default"], "worker_id": "w"})
         assert [job["id"] for job in fetched.body["jobs"]] == [job_id]

@@ -67,7 +67,7 @@ def test_a_service_gives_up_with_one_sentence_when_nats_stays_away(processes: Pr
     command = processes.start("scheduler", "--connect-timeout", "0.5")
     assert command.process.wait(60) == 1
     last = command.output.splitlines()[-1]
-    assert last.startswith(f"ojs-nats scheduler: NATS can't be reached at {nats_server.url}")
+    assert last.startswith(f"ojs-nats scheduler: NATS can't be reached at nats://127.0.0.1:{nats_server.port}")
     assert "Traceback" not in command.output
 
 

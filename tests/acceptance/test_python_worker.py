@@ -259,6 +259,14 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
     assert "Traceback" not in worker.output
 
 
+@pytest.mark.parametrize("url", ["ftp://host", "http://[::1", "http://host:99999", "nats://"])
+def test_an_address_that_no_server_has_is_one_sentence(folder: Path, url: str) -> None:
+    worker = WorkerProcess(folder, "worker", "handlers", env=environment(FOLDER=str(folder), OJS_URL=url))
+    assert worker.process.wait(timeout=60) == 1
+    assert "ojs-nats worker: OJS_URL: " in worker.output
+    assert "Traceback" not in worker.output
+
+
 @pytest.mark.parametrize("way", ["http", "nats"])
 def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: Services, folder: Path, way: str) -> None:
     worker = WorkerProcess.started(folder, "handlers", url=own_services.nats_url if way == "nats" else own_services.url)

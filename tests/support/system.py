@@ -233,13 +233,23 @@ class System(Command, Api):
     """`ojs-nats dev --test-mode` on free ports; `program` is another way to start `dev`."""
 
     def __init__(
-        self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
+        self,
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = (*OJS_NATS, "dev"),
+        with_users: bool | None = None,
     ) -> None:
+        """`with_users` has a nats-server beside it, with the roles' users, as it is by default where tests run with users.
+
+        Whoever tests what `dev` does with its own nats-server goes without.
+        """
         self.data = folder / "data"
-        self._server = NatsServer(folder / "nats") if users.wanted() and "--nats" not in arguments else None
+        beside = users.wanted() if with_users is None else with_users
+        self._server = NatsServer(folder / "nats") if beside and "--nats" not in arguments else None
         if self._server is not None:
             self._server.start()
-            arguments = ("--nats", users.by_role(self._server.url), *users.STORAGE, *arguments)
+            arguments = ("--nats", self._server.url_by_role, *users.STORAGE, *arguments)
             given = environment() if env is None else env
             env = {**given, "OJS_NATS_API_URL": users.by_role(self._server.url, ANSWERING)}
         ports = ("--port", "0", "--nats-port", "0")
@@ -249,10 +259,15 @@ class System(Command, Api):
     @classmethod
     @contextmanager
     def started(
-        cls, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
+        cls,
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = (*OJS_NATS, "dev"),
+        with_users: bool | None = None,
     ) -> Iterator[System]:
         """A running system; the processes that it left behind, if any, are killed at the end."""
-        system = cls(folder, *arguments, env=env, program=program)
+        system = cls(folder, *arguments, env=env, program=program, with_users=with_users)
         try:
             system.wait_ready()
             yield system
@@ -281,6 +296,11 @@ class System(Command, Api):
     @property
     def nats_url(self) -> str:
         return str(self.state["nats_url"]) if self._server is None else self._server.url
+
+    @property
+    def nats_url_by_role(self) -> str:
+        """What commands are given, which have the users of their roles where tests run with users."""
+        return self.nats_url if self._server is None else self._server.url_by_role
 
     @property
     def children(self) -> dict[str, int]:
