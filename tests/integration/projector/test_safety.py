@@ -107,7 +107,7 @@ async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: S
         await net.look()
         return await tokens(store, "q") == 0
 
-    await eventually(all_are_aside, 120.0, every=0.5)
+    await eventually(all_are_aside, 120.0)
     await indexed(store)
     for _ in range(3):
         await net.look()
