@@ -72,7 +72,7 @@ def start(
             command = [sys.executable, "-c", program, *arguments]
             process = subprocess.Popen(command, stdout=out, env=environment(), pass_fds=descriptors)
         else:
-            files = (nothing.fileno(), out.fileno(), sys.__stderr__.fileno())
+            files = (nothing.fileno(), out.fileno(), 2)
             process = Forked(arguments, environment(), files, Path.cwd(), code=program)
     return Started(process, os.fdopen(reading, "rb"))
 
