@@ -174,11 +174,11 @@ def test_a_purge_removes_what_waits_or_what_it_is_told_to(system: System) -> Non
     answer = system.call("POST", "/queues/q/purge")
     assert (answer["purged_count"], answer["remaining"]) == (1, 0)
     system.call("GET", f"/jobs/{waiting['id']}", None, 404)
-    system.call("GET", f"/jobs/{done['job']['id']}")
+    system.call("GET", f"/jobs/{done['id']}")
     kept = {"states": ["completed"], "older_than": "2020-01-01T00:00:00Z", "confirm": True}
     assert system.call("DELETE", "/admin/queues/q/jobs", kept)["purged_count"] == 0
     assert system.call("DELETE", "/admin/queues/q/jobs", {"states": ["completed"], "confirm": True})["purged_count"] == 1
-    system.call("GET", f"/jobs/{done['job']['id']}", None, 404)
+    system.call("GET", f"/jobs/{done['id']}", None, 404)
     system.call("DELETE", "/admin/queues/q/jobs", {"states": ["active"], "confirm": True}, 400)
 
 
