@@ -70,13 +70,11 @@ def test_history_of_what_was_before_is_empty(system: System) -> None:
     assert len(call(system, "GET", "/admin/stats/history?period=1m&since=2000-01-01T00:00:00Z")["data"]) in {1440, 1441}
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [("period=7m", "period"), ("since=yesterday", "since"), ("to=x", "to"), ("since=2999-01-01T00:00:00Z", "since")],
-)
-def test_a_history_that_can_not_be_is_refused(system: System, query: str, field: str) -> None:
-    error = call(system, "GET", f"/admin/stats/history?{query}", status=400)["error"]
-    assert error["details"]["field"] == field
+def test_a_history_that_can_not_be_is_refused(system: System) -> None:
+    refused = [("period=7m", "period"), ("since=yesterday", "since"), ("to=x", "to"), ("since=2999-01-01T00:00:00Z", "since")]
+    for query, field in refused:
+        error = call(system, "GET", f"/admin/stats/history?{query}", status=400)["error"]
+        assert error["details"]["field"] == field
 
 
 def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> None:
