@@ -163,11 +163,3 @@ async def test_the_stream_tells_every_watcher_again_and_again(system: System, ht
         assert await asyncio.wait_for(later(), 60) == 4
     async with http.get(path) as again:
         assert (await read_event(again.content))[0] == "stats"
-
-
-async def test_the_stream_ends_with_the_server(own_system: System) -> None:
-    async with aiohttp.ClientSession(own_system.url) as client, client.get("/ojs/v1/admin/stats/stream") as stream:
-        await read_event(stream.content)
-        stopping = asyncio.create_task(asyncio.to_thread(own_system.stop))
-        await asyncio.wait_for(stream.content.read(), 60)
-        assert await stopping == 0
