@@ -87,8 +87,8 @@ def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
         (("cron", "add", "nightly", "@daily", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
     ],
 )
-def test_a_name_that_no_server_takes_is_refused_in_a_sentence(alone: Cli, words: tuple[str, ...], said: str) -> None:
-    told = alone(*words)
+def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    told = cli(*words)
     assert (told.code, told.out) == (2, "")
     assert said in told.err
     assert "Traceback" not in told.err

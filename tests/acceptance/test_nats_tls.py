@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from ojs_nats import App, NewJob, Unavailable, _nats
 from ojs_nats._operations import GET_JOB, Request
 from support.nats import NatsServer
-from support.system import Command, System, environment
+from support.system import System, environment
 
 ABOUT = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "nats for a test")])
 
@@ -64,10 +64,3 @@ async def test_a_client_that_does_not_trust_it_is_told(url: str) -> None:
     with pytest.raises(Unavailable, match="certificate verify failed"):
         await transport.send(Request(GET_JOB, {"job_id": "any"}))
     await transport.close()
-
-
-def test_a_service_that_does_not_trust_it_says_so(url: str, tmp_path: Path) -> None:
-    command = Command(tmp_path, "gateway", "--port", "0", "--nats", url, "--connect-timeout", "0")
-    assert command.process.wait(60) == 1
-    assert "certificate verify failed" in command.output
-    assert "Traceback" not in command.output
