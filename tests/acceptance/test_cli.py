@@ -217,8 +217,8 @@ def test_many_jobs_are_cancelled_by_a_filter_once_that_is_confirmed(cli: Cli) ->
 
 
 @pytest.mark.parametrize("words", [("cancel",), ("cancel", NO_JOB, "--queue", "q"), ("retry", "--state", "gone", "--yes")])
-def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(alone: Cli, words: tuple[str, ...]) -> None:
-    assert alone(*words).code == 2
+def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli(*words).code == 2
 
 
 # Queues, workers, dead letters, cron entries, workflows
@@ -445,8 +445,8 @@ def test_options_of_all_commands_go_before_or_behind(cli: Cli, system: System) -
         (("list", "--context", "nowhere"), "ojs-nats context set nowhere"),
     ],
 )
-def test_a_wrong_use_says_what_is_wrong(alone: Cli, words: tuple[str, ...], said: str) -> None:
-    found = alone(*words)
+def test_a_wrong_use_says_what_is_wrong(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    found = cli(*words)
     assert (found.code, found.out) == (2, "")
     assert said in found.err
 
