@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import html
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -73,14 +74,20 @@ class Dashboard(NamedTuple):
     files: dict[str, File]
 
 
-def load(*, read_only: bool, folder: Path = FOLDER, libraries: Path = LIBRARIES) -> Dashboard | None:
-    """The dashboard; None if the libraries that it needs aren't there (`script/setup` brings them)."""
+def load(
+    *, read_only: bool = False, trace_url: str = "", folder: Path = FOLDER, libraries: Path = LIBRARIES
+) -> Dashboard | None:
+    """The dashboard; None if the libraries that it needs aren't there (`script/setup` brings them).
+
+    `trace_url` is where traces are looked at, with `{trace_id}` for the id; empty for nowhere.
+    """
     if not all((libraries / name).is_file() for name in NEEDED):
         return None
     bodies = dict(_bodies(folder, libraries))
     digest = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in sorted(bodies.items()))).hexdigest()[:12]
     files = {f"{digest}/{name}": _file(_MEDIA_TYPES[Path(name).suffix], body) for name, body in bodies.items()}
-    return Dashboard(_file("text/html; charset=utf-8", _document(digest, read_only=read_only)), files)
+    document = _document(digest, {"read-only": str(read_only).lower(), "trace-url": trace_url})
+    return Dashboard(_file("text/html; charset=utf-8", document), files)
 
 
 def _bodies(folder: Path, libraries: Path) -> Iterator[tuple[str, bytes]]:
@@ -123,16 +130,16 @@ def _variable(name: str) -> str:
     return "$" + re.sub(r"\W", "_", name.removesuffix(".js"))
 
 
-def _document(digest: str, *, read_only: bool) -> bytes:
+def _document(digest: str, settings: Mapping[str, str]) -> bytes:
     base = f"{ASSETS}/{digest}"
+    told = "".join(f'<meta name="ojs-{name}" content="{html.escape(value)}">\n' for name, value in settings.items())
     modules = "".join(f'<link rel="modulepreload" href="{base}/{name}">\n' for name in FIRST)
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
-<meta name="ojs-read-only" content="{str(read_only).lower()}">
-<title>ojs-nats</title>
+{told}<title>ojs-nats</title>
 <link rel="icon" href="{base}/icon.svg">
 <link rel="stylesheet" href="{base}/app.css">
 {modules}<script type="module" src="{base}/app.js"></script>

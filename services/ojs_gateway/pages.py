@@ -24,7 +24,7 @@ _EACH_TIME: Final = (
 _MISSING: Final = files.File(
     "text/html; charset=utf-8",
     b"<!doctype html><title>ojs-nats</title><p>The dashboard isn't here: its two JavaScript libraries are missing. "
-    b"Run <code>script/setup dashboard</code> where npm or a Python package index can be reached, and start the gateway "
+    b"Run <code>script/setup</code> where npm or a Python package index can be reached, and start the gateway "
     b"again. The API works without it.\n",
     b"",
 )
@@ -33,8 +33,8 @@ _MISSING: Final = files.File(
 class Pages:
     """What browsers get of the dashboard."""
 
-    def __init__(self, *, read_only: bool) -> None:
-        self._dashboard = files.load(read_only=read_only)
+    def __init__(self, *, read_only: bool, trace_url: str | None) -> None:
+        self._dashboard = files.load(read_only=read_only, trace_url=trace_url or "")
 
     def endpoints(self) -> Iterator[tuple[str, Endpoint]]:
         """Paths, all of GET, with who answers them. They are open to everybody: there is nothing of the system in them."""

@@ -73,7 +73,8 @@ class Gateway:
         routes = list(bound(self._context))
         found = router(routes)
         if settings.dashboard:
-            for path, endpoint in Pages(read_only=settings.dashboard_read_only).endpoints():
+            pages = Pages(read_only=settings.dashboard_read_only, trace_url=settings.trace_url)
+            for path, endpoint in pages.endpoints():
                 found.add("GET", path, endpoint)
         log_request = request_log(settings.request_log)
         self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside, log_request)

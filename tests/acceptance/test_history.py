@@ -13,7 +13,7 @@ def failed(system: System, queue: str, **members: Any) -> str:
     """The id of a job that worker w has failed for good."""
     body = {"type": "mail.send", "args": ["hidden"], "options": {"queue": queue}, **members}
     job_id: str = system.call("POST", "/jobs", body, 201)["job"]["id"]
-    system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": "w", "wait_ms": 5_000})
+    system.fetch(queue, worker_id="w", wait_ms=5_000)
     error = {"code": "smtp", "message": f"no {queue}", "action": "DISCARD"}
     system.call("POST", "/workers/nack", {"job_id": job_id, "worker_id": "w", "error": error})
     return job_id
@@ -50,7 +50,7 @@ def test_lineage_is_kept_with_the_job_and_told(system: System) -> None:
     assert system.call("GET", f"/jobs/{job['id']}/lineage") == {"job_id": job["id"], **said}
     chain = {"type": "chain", "steps": [{"type": "a.b", "args": []}]}
     workflow = system.call("POST", "/workflows", chain, 201)["workflow"]
-    [member] = system.call("POST", "/workers/fetch", {"queues": ["default"], "count": 9, "wait_ms": 5_000})["jobs"][1:]
+    [member] = system.fetch("default", count=9, wait_ms=5_000)[1:]
     told = system.call("GET", f"/jobs/{member['id']}/lineage")
     assert (told["workflow_id"], "parent_id" in told) == (workflow["id"], False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -105,9 +106,10 @@ def connected(
         folder = tmp_path_factory.mktemp(scheme)
         installed("hostile", folder)
         url = system.nats_url if scheme == "nats" else system.url
-        link, queue = network.link(int(url.rpartition(":")[2])), f"network.{len(begun)}"
+        host, _, port = url.rpartition(":")
+        link, queue = network.link(int(port)), f"network.{len(begun)}"
         given = ("--concurrency", str(PLACES), "--queues", queue, *arguments)
-        worker = WorkerProcess.started(folder, "hostile", *given, url=f"{scheme}://127.0.0.1:{link.port}")
+        worker = WorkerProcess.started(folder, "hostile", *given, url=f"{host}:{link.port}")
         begun.append(Way(system, link, worker, folder, queue))
         return begun[-1]
 
@@ -260,3 +262,21 @@ async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(ke
     way.all_places_are_free()
     way.ended_once(well)
     way.ended_once(badly, "discarded")
+
+
+async def test_whoever_answers_fetches_over_nats_in_a_gateway_s_place_costs_no_job(kept: Callable[[str], Way]) -> None:
+    way = kept("nats")
+    failed = len(way.worker.events("a fetch failed"))
+    answered = itertools.cycle(IMPOSTORS.values())
+
+    async def answer(message: Msg) -> None:
+        await impostor.publish(message.reply, b"<html>under maintenance</html>", headers=next(answered))
+
+    impostor = await nats.connect(way.system.nats_url)
+    try:
+        await impostor.subscribe(f"ojs.api.fetchJobs.{way.queue}", cb=answer)
+        await impostor.flush()
+        await eventually(lambda: len(way.worker.events("a fetch failed")) >= failed + len(IMPOSTORS), PATIENCE_S)
+    finally:
+        await impostor.close()
+    way.all_places_are_free()

@@ -115,10 +115,9 @@ async def test_a_short_lease_is_renewed_in_time(system: System, tmp_path: Path) 
     worker = WorkerProcess.started(tmp_path, "ledger", url=system.url)
     try:
         options = {"queue": "ledger", "visibility_timeout_ms": 1_500}
-        body = {"type": "ledger.hold", "args": [3.5], "options": options}
-        job_id = system.call("POST", "/jobs", body, 201)["job"]["id"]
-        until(lambda: system.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 30)
-        assert system.call("GET", f"/jobs/{job_id}")["job"]["result"] == 1
+        job_id = system.push("ledger.hold", 3.5, **options)["id"]
+        until(lambda: system.job(job_id)["state"] == "completed", 30)
+        assert system.job(job_id)["result"] == 1
     finally:
         worker.end()
 

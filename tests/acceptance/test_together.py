@@ -17,7 +17,8 @@ from support.waiting import until
 
 @pytest.fixture
 def together(tmp_path: Path) -> Iterator[System]:
-    with System.started(tmp_path, "--together") as system:
+    """With a nats-server of its own, whichever users there are."""
+    with System.started(tmp_path, "--together", with_users=False) as system:
         yield system
 
 
@@ -29,11 +30,11 @@ def test_all_services_are_one_process_and_have_health_endpoints_each(system: Sys
             assert send("GET", f"{url}/healthz").body["service"] == name
 
 
-def assert_stopped(together: System, number: signal.Signals) -> None:
-    pids = list(together.children.values())
-    assert end(together.process, number) == 0
+def assert_stopped(system: System, number: signal.Signals) -> None:
+    pids = list(system.children.values())
+    assert end(system.process, number) == 0
     assert [pid for pid in pids if runs(pid)] == []
-    assert "Traceback" not in together.output
+    assert "Traceback" not in system.output
 
 
 def test_sigterm_stops_everything_and_ends_streams(together: System) -> None:
@@ -44,7 +45,7 @@ def test_sigterm_stops_everything_and_ends_streams(together: System) -> None:
 
 
 def test_a_nats_server_that_is_killed_is_started_again_and_ctrl_c_stops_everything(together: System) -> None:
-    job = together.call("POST", "/jobs", {"type": "kept", "args": []}, 201)["job"]["id"]
+    job = together.push("kept")["id"]
     together.wait_restarted("nats-server", together.kill_child("nats-server"))
     until(lambda: together.request("GET", f"/ojs/v1/jobs/{job}").status == 200)
     assert_stopped(together, signal.SIGINT)

@@ -41,7 +41,10 @@ export class Problem extends Error {
 export const who = signal(
 	/** @type {Pick<import('./openapi.js').Session, 'open' | 'name' | 'role' | 'permissions'> | false | null} */ (null),
 );
-export const readOnly = document.querySelector('meta[name=ojs-read-only]')?.getAttribute('content') === 'true';
+const told = (/** @type {string} */ name) => document.querySelector(`meta[name=ojs-${name}]`)?.getAttribute('content') ?? '';
+export const readOnly = told('read-only') === 'true';
+/** Where traces are looked at, with `{trace_id}` for the id; '' for nowhere. */
+export const traceUrl = told('trace-url');
 /** Whether the last request was answered. */
 export const reachable = signal(true);
 
@@ -64,40 +67,34 @@ export const offered = (/** @type {Operations[Name]['permission']} */ permission
  * @returns {Promise<Operations[K]['answer']>} Throws Problem.
  */
 export async function request(what, { token, signal } = {}) {
-	const text = what.body === undefined ? undefined : written(what.body);
+	const sent = what.body === undefined ? undefined : written(what.body);
 	const timeout = AbortSignal.timeout(TIMEOUT_MS);
 	let response;
+	let answer;
 	try {
 		response = await fetch(url(what), {
 			method: methodOf(what),
-			body: text ?? null,
+			body: sent ?? null,
 			headers: {
 				Accept: 'application/json',
-				...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+				...(sent === undefined ? {} : { 'Content-Type': 'application/json' }),
 				...(token ? { Authorization: `Bearer ${token}` } : {}),
 			},
 			signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
 			cache: 'no-store',
 		});
+		const text = await response.text();
+		answer = text ? exact(text) : null;
 	} catch (error) {
 		if (signal?.aborted) throw error;
-		reachable.value = false;
-		throw new Problem(0, { message: 'The server does not answer.', hint: 'This page tries again by itself.' });
+		reachable.value = !!response;
+		const message = response ? "The server's answer can't be read." : 'The server does not answer.';
+		throw new Problem(response?.ok === false ? response.status : 0, { message, hint: 'This page tries again by itself.' });
 	}
 	reachable.value = true;
-	const answer = await parsed(response);
 	if (response.ok) return answer;
 	if (response.status === 401) who.value = false;
 	throw new Problem(response.status, answer?.error ?? {}, Number(response.headers.get('Retry-After') ?? 0));
-}
-
-async function parsed(/** @type {Response} */ response) {
-	try {
-		const text = await response.text();
-		return text ? exact(text) : null;
-	} catch {
-		return null;
-	}
 }
 
 const methodOf = (/** @type {Call} */ { call }) => call.split(' ')[0] ?? '';

@@ -110,7 +110,7 @@ export function backlog(/** @type {Point[]} */ data, /** @type {import('./openap
 	let there = now.scheduled + now.available + now.pending + now.active + now.retryable;
 	const points = data.toReversed().map((point) => {
 		const at = /** @type {const} */ ([millis(point.timestamp), Math.max(0, there)]);
-		there += point.processed + point.failed + point.cancelled + point.expired - point.enqueued;
+		there += point.processed + point.failed + point.cancelled - point.enqueued;
 		return at;
 	});
 	return [{ name: 'jobs', points: points.toReversed() }];

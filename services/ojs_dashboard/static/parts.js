@@ -236,6 +236,16 @@ export function plot(series, { label, format, height = 120 }) {
 	</figure>`;
 }
 
+/** How many there were, up to now, as a small line. */
+export function spark(/** @type {number[]} */ values) {
+	if (!values.length) return '–'; // a projector of an older version answered
+	const most = Math.max(...values);
+	const said = `from ${number(values[0])} to ${number(values.at(-1))}, at most ${number(most)}`;
+	return html`<svg class="spark" viewBox="0 0 ${values.length - 1} 20" preserveAspectRatio="none" role="img" aria-label=${said}>
+		<title>${said}</title><path class="s0" d="M${values.map((value, i) => `${i} ${19 - (value / (most || 1)) * 18}`).join('L')}" />
+	</svg>`;
+}
+
 const [MOST_MEMBERS, FEW_MEMBERS, MOST_TEXT] = [100, 8, 5_000];
 
 /** JSON as a tree that opens by and by, so that a megabyte is shown as well. */

@@ -20,6 +20,12 @@ const AGAIN_MS = 5_000;
  * @typedef {{read: import('./signals-core.js').Signal<Read<T>>, ask: () => import('./api.js').Call | null, reload: () => void}} Source
  */
 
+/** @returns {Read<any>} What there is before a question is answered; null asks nothing. */
+const unread = (/** @type {unknown} */ question) => ({ value: undefined, problem: null, busy: !!question, at: 0 });
+/** @returns {string} What is the same on all pages of a list. */
+const list = (/** @type {unknown} */ question) =>
+	JSON.stringify(question, (name, value) => (name === 'cursor' ? undefined : value));
+
 export class Visit {
 	constructor() {
 		this.place = place.peek();
@@ -45,21 +51,19 @@ export class Visit {
 
 	/**
 	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often (never for 0), and after events of these types.
-	 * The last answer stays until there is another one. There is at most one request a second.
+	 * The last answer stays until there is another one, of another page of its list, too. There is at most one request a second.
 	 * @template {import('./api.js').Name} K
 	 * @param {() => import('./api.js').Call<K> | null} ask null if there is nothing to ask
 	 * @param {{every?: number, on?: import('./api.js').Operations['GET /events/stream']['query']}} options
 	 * @returns {Source<import('./api.js').Operations[K]['answer']>}
 	 */
 	source(ask, { every = AGAIN_MS, on } = {}) {
-		const read = signal(
-			/** @type {Read<import('./api.js').Operations[K]['answer']>} */ ({ value: undefined, problem: null, busy: true, at: 0 }),
-		);
+		let current = ask();
+		const read = signal(/** @type {Read<import('./api.js').Operations[K]['answer']>} */ (unread(current)));
 		const signal_ = this.ended.signal;
 		let timer = 0;
 		let asked = 0;
 		let latest = 0;
-		let current = ask();
 
 		const load = async () => {
 			clearTimeout(timer);
@@ -90,10 +94,8 @@ export class Visit {
 		this.finally(
 			effect(() => {
 				const next = ask();
-				if (JSON.stringify(next) !== JSON.stringify(current)) {
-					current = next;
-					read.value = { ...read.peek(), value: undefined, problem: null, busy: true };
-				}
+				if (list(next) !== list(current)) read.value = unread(next);
+				current = next;
 				load();
 			}),
 		);

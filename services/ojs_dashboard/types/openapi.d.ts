@@ -38,7 +38,7 @@ export type AdminChangedJob = { job: Job };
 
 export type AdminJobPage = { items: Array<Job>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
-export type AdminListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; state: "active" | "draining" | "paused"; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
+export type AdminListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; state: "active" | "draining" | "paused"; backlog: Array<number>; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
 
 export type AdminPurgeQueueBody = { states: Array<State>; confirm: boolean; older_than?: string | number };
 

@@ -11,6 +11,7 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
 from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, is_job_cursor, job_cursor
+from ojs_core.read.numbers import QueuePage
 from ojs_core.wire.jobs.filters import meta_members, search_text
 from ojs_core.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.jobs.lists import JobPage as JobPageAnswer
@@ -124,21 +125,28 @@ class ListHandlers:
 
     async def queues(self, call: Call) -> Response:
         """GET /queues: by name, each with its counts."""
-        return Response(200, await self._queues(call, parse_page(call.queries)))
+        page, _ = await self._queues(call, parse_page(call.queries))
+        return Response(200, page)
 
     async def admin_queues(self, call: Call) -> Response:
-        """GET /admin/queues: the same, in numbered pages."""
-        return Response(200, admin_queue_page(await self._queues(call, parse_page(call.queries, numbered=True))))
+        """GET /admin/queues: the same in numbered pages, with how they got on."""
+        page, found = await self._queues(call, parse_page(call.queries, numbered=True), backlog=True)
+        return Response(200, admin_queue_page(page, found))
 
-    async def _queues(self, call: Call, asked: Page) -> QueuePageAnswer:
+    async def _queues(self, call: Call, asked: Page, *, backlog: bool = False) -> tuple[QueuePageAnswer, QueuePage]:
         call.held = True  # about each queue; there may be none
         configured = await self._store.queues.all()
         records = {name: record for name, record in configured.items() if call.sees(name)}
         ask = QueuesAsk(
-            also=tuple(records), patterns=call.queue_patterns(), limit=asked.limit, cursor=asked.cursor, offset=asked.offset
+            also=tuple(records),
+            patterns=call.queue_patterns(),
+            limit=asked.limit,
+            cursor=asked.cursor,
+            offset=asked.offset,
+            backlog=backlog,
         )
-        page = await self._queries.queues(ask)
-        return queue_page(page, asked, records, self._store.clock.now())
+        found = await self._queries.queues(ask)
+        return queue_page(found, asked, records, self._store.clock.now()), found
 
     async def priority_stats(self, call: Call) -> Response:
         """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""

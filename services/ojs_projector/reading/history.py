@@ -13,7 +13,7 @@ from ojs_core.domain.statistics.activity import COUNTED, Activity
 from ojs_core.domain.statistics.histogram import percentiles
 from ojs_core.domain.statistics.point import Point
 from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS
-from ojs_core.read.numbers import MAX_POINTS, History, HistoryAsk
+from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, MAX_POINTS, History, HistoryAsk
 from ojs_projector.index.model import Model
 from ojs_projector.index.time_buckets import ALL, COLUMNS, activity_of
 
@@ -53,6 +53,24 @@ def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence
             if start >= until - WINDOWS[name]:
                 total.add(activity)
     return {name: _point(until - WINDOWS[name], total) for name, total in totals.items()}
+
+
+def backlog(db: sqlite3.Connection, queue: str, now_there: int, now: int) -> tuple[int, ...]:
+    """How many jobs of a queue had not ended in the last hour: counted back from how many there are by what came and went."""
+    until = now - now % MINUTE_MS + MINUTE_MS
+    since = until - BACKLOG_STEPS * BACKLOG_STEP_MS
+    changes = dict(
+        db.execute(
+            "SELECT (start - ?) / ?, sum(pushed - completed - discarded - cancelled) FROM spans "
+            "WHERE length = ? AND queue = ? AND start >= ? AND start < ? GROUP BY 1",
+            (since, BACKLOG_STEP_MS, MINUTE_MS, queue, since, until),
+        )
+    )
+    counted = [now_there]
+    for step in reversed(range(BACKLOG_STEPS)):
+        # Jobs that are retried after their end, or removed, are in no span.
+        counted.append(max(0, counted[-1] - changes.get(step, 0)))
+    return tuple(reversed(counted))
 
 
 class FirstWaiting(NamedTuple):

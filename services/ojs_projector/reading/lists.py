@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
+from msgspec.structs import replace
 
 from ojs_core.domain.statistics.point import Point
 from ojs_core.domain.statistics.record import MINUTE_MS
@@ -15,7 +16,7 @@ from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage, Totals
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import ALL, DEAD, counts_of, counts_of_queues, dead_of_queues, dead_of_types
 from ojs_projector.index.rows import job_rows, limit_of
-from ojs_projector.reading.history import WINDOWS, first_waiting, mean, windows
+from ojs_projector.reading.history import WINDOWS, backlog, first_waiting, mean, windows
 from ojs_projector.reading.jobs import position_of
 
 _BUSY: Final = ("available", "active", "retryable")
@@ -104,6 +105,8 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
         (also, *globs, ask.cursor or "", limit + 1, ask.offset),
     ).fetchall()
     page = [_queue(model, name, created_at, now, _LISTED) for name, created_at in found[:limit]]
+    if ask.backlog:
+        page = [replace(queue, backlog=backlog(model.db, queue.name, queue.counts.unended, now)) for queue in page]
     cursor = page[-1].name if len(found) > limit else None
     return QueuePage(queues=page, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
 

@@ -78,11 +78,12 @@ class QueueAsk(Ask, frozen=True, kw_only=True):
 class QueuesAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Queues by name. `also` names queues that are listed whether they ever had a job or not.
 
-    `patterns` are of the names that are listed, with `*` for any characters; none: all.
+    `patterns` are of the names that are listed, with `*` for any characters; none: all. `backlog` asks for that, too.
     """
 
     also: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    backlog: bool = False
 
 
 class JobsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):

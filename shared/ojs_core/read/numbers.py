@@ -14,6 +14,10 @@ MAX_POINTS: Final = 1_500
 """Of one series: a day in minutes, or two months in hours."""
 
 
+BACKLOG_STEP_MS: Final = 180_000
+BACKLOG_STEPS: Final = 20
+
+
 class HistoryAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     """Statistics over time, of one queue or of all: a point for every `step_ms` from `since` to `until` (Unix ms).
 
@@ -41,6 +45,10 @@ class Counts(Struct, frozen=True, kw_only=True):
     @property
     def total(self) -> int:
         return sum(getattr(self, state) for state in State)
+
+    @property
+    def unended(self) -> int:
+        return self.total - self.completed - self.cancelled - self.discarded
 
 
 class Numbers(Answer, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +81,8 @@ class Queue(Numbers, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     created_at: int | None = None
     """When its first job known here was created; None if none is known."""
+    backlog: tuple[int, ...] = ()
+    """Where it is asked for, how many of its jobs had not ended: at the ends of `BACKLOG_STEP_MS`, now at last."""
 
 
 class Levels(Answer, frozen=True, kw_only=True, omit_defaults=True):

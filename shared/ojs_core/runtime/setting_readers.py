@@ -30,6 +30,8 @@ _HTTP_SCHEMES: Final = ("http", "https")
 _PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
 _INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _MOST_KEY: Final = 200
+TRACE_ID: Final = "{trace_id}"
+"""What stands in the address of a trace for its id."""
 
 
 def text(value: object) -> str:
@@ -135,6 +137,19 @@ def health_port(value: object) -> int | None:
 
 def endpoint(value: object) -> str | None:
     """An http or https URL, or None for `off`."""
+    return _http_url(value, "like http://127.0.0.1:4318")
+
+
+def trace_url(value: object) -> str | None:
+    """An http or https URL with `{trace_id}` in its path or query, or None for `off`."""
+    form = "with {trace_id} in its path or query, like https://traces.example/trace/{trace_id}"
+    url = _http_url(value, form)
+    if url is not None and TRACE_ID not in url.partition("://")[2].partition("/")[2]:
+        raise ValueError(f"{_quoted(value)} is not a URL {form}, or off")
+    return url
+
+
+def _http_url(value: object, form: str) -> str | None:
     if value is False or (isinstance(value, str) and value.strip().lower() == "off"):
         return None
     url = value.strip() if isinstance(value, str) else ""
@@ -144,7 +159,7 @@ def endpoint(value: object) -> str | None:
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError(f"{_quoted(value)} is not a URL like http://127.0.0.1:4318, or off")
+        raise ValueError(f"{_quoted(value)} is not a URL {form}, or off")
     return url
 
 

@@ -92,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     key_waiting: int = 2_000
     dashboard: bool = True
     dashboard_read_only: bool = False
+    trace_url: str | None = None
     nats_api: NatsApiMode = "auto"
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
@@ -416,6 +417,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.boolean,
         "",
         "leave out of the dashboard whatever changes something; the API stays as it is",
+        _HTTP,
+    ),
+    Option(
+        "trace_url",
+        setting_readers.trace_url,
+        "URL|off",
+        "where the dashboard's pages of jobs link their traces to, with {trace_id} in the place of the id: "
+        "https://traces.example/trace/{trace_id}. Whoever gets the dashboard's page can read it",
         _HTTP,
     ),
     Option(

@@ -1,6 +1,7 @@
 /** A job: why it is where it is, what happened to it, and what it carries. */
 
 import { button } from '../actions.js';
+import { traceUrl } from '../api.js';
 import { duration, millis, moment, number, percent, plain, relative, text } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import {
@@ -20,7 +21,7 @@ import {
 	when,
 } from '../parts.js';
 import { address } from '../router.js';
-import { push } from './jobs.js';
+import { PRIORITY, push } from './jobs.js';
 
 /** @typedef {import('../openapi.js').JobDetail} Job */
 
@@ -111,7 +112,7 @@ function summary(/** @type {Job} */ job, /** @type {import('../openapi.js').JobL
 		],
 		['Made by', optional(lineage?.parent_id, jobLink)],
 		['First of its line', optional(lineage?.root_id === job.id ? null : lineage?.root_id, jobLink)],
-		['Trace', optional(trace, (id) => html`<span class="id">${id}</span> ${copier('Copy', id)}`)],
+		['Trace', optional(trace, traced)],
 		['Limit', optional(job.rate_limit?.['key'], (key) => html`<a href="/limits">${text(key, 80)}</a>`)],
 		['Schema', optional(job.schema, (uri) => text(uri, 80))],
 		['Tags', job.tags.length ? text(job.tags.join(', ')) : nothing],
@@ -119,17 +120,11 @@ function summary(/** @type {Job} */ job, /** @type {import('../openapi.js').JobL
 	]);
 }
 
+const traced = (/** @type {string} */ id) =>
+	html`${traceUrl ? html`<a class="id" href=${traceUrl.replaceAll('{trace_id}', id)} target="_blank" rel="noreferrer">${id}</a>` : html`<span class="id">${id}</span>`} ${copier('Copy', id)}`;
+
 function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 	const { id: of, state } = job;
-	/** @type {import('../actions.js').Field} */
-	const priority = {
-		name: 'priority',
-		label: 'Priority, from -100 to 100',
-		kind: 'number',
-		value: String(job.priority),
-		min: -100,
-		max: 100,
-	};
 	const one = (/** @type {string} */ label, /** @type {'retry' | 'run' | 'cancel'} */ name, more = {}) =>
 		button({
 			label,
@@ -160,7 +155,7 @@ function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 					needs: 'control',
 					call: 'PATCH /jobs/{job_id}',
 					of,
-					fields: [priority],
+					fields: [{ ...PRIORITY, value: String(job.priority) }],
 					body: (values) => ({ priority: Number(values['priority']) }),
 					cli: (values) => ['priority', of, values['priority']],
 					after,

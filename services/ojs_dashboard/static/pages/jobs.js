@@ -44,7 +44,14 @@ const OPERATIONS = /** @type {const} */ ([
 /** @typedef {{operation: Operation, done: number, failed: number, matched: number, over: boolean, stop: boolean, refusals: string[]}} Progress */
 
 /** @type {import('../actions.js').Field} */
-const PRIORITY = { name: 'priority', label: 'Priority, from -100 to 100', kind: 'number', value: '0', min: -100, max: 100 };
+export const PRIORITY = {
+	name: 'priority',
+	label: 'Priority, from -100 to 100',
+	kind: 'number',
+	value: '0',
+	min: -100,
+	max: 100,
+};
 /** What an operation asks for besides the jobs. */
 const asksFor = (/** @type {Operation} */ operation) => (operation.name === 'reprioritise' ? [PRIORITY] : []);
 /** The members of the request that what was typed becomes. */

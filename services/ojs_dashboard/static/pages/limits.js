@@ -64,26 +64,32 @@ function override(/** @type {Limit | null} */ limit, /** @type {() => void} */ a
 		of: ({ key }) => limit?.key ?? key,
 		fields: [
 			...(limit ? [] : [{ name: 'key', label: 'Key', required: true }]),
-			{
-				name: 'concurrency',
-				label: 'Jobs at a time',
-				kind: 'number',
-				min: 0,
-				value: String(limit?.concurrency?.limit ?? ''),
-			},
-			{ name: 'limit', label: 'Starts in a period', kind: 'number', min: 1, value: String(limit?.rate?.limit ?? '') },
-			{
-				name: 'period',
-				label: 'Period',
-				value: limit?.rate?.period ?? 'PT1M',
-				hint: 'As ISO 8601 writes it: PT1S, PT1M, PT1H.',
-			},
+			...fields(limit?.concurrency?.limit, limit?.rate),
 			{ name: 'expires_at', label: 'Until', hint: 'An RFC 3339 time, or empty for as long as nobody ends it.' },
 		],
 		body: rates,
 		after,
 	});
 }
+
+/**
+ * What is asked for about a limit: jobs at a time, and starts in a period; with what they are now.
+ * @param {number | undefined} most
+ * @param {{limit: number, period: string} | undefined} rate
+ * @returns {import('../actions.js').Field[]}
+ */
+export const fields = (most, { limit, period } = { limit: NaN, period: 'PT1M' }) => [
+	{
+		name: 'concurrency',
+		label: 'Jobs at a time',
+		kind: 'number',
+		min: 0,
+		value: `${most ?? ''}`,
+		hint: 'Empty for any number.',
+	},
+	{ name: 'limit', label: 'Starts in a period', kind: 'number', min: 1, value: `${limit || ''}` },
+	{ name: 'period', label: 'Period', value: period, hint: 'As ISO 8601 writes it: PT1S, PT1M, PT1H.' },
+];
 
 /** What was typed about a limit, as requests have it; empty fields are left out. */
 export const rates = (/** @type {import('../actions.js').Values} */ { concurrency, limit, period, expires_at }) => ({

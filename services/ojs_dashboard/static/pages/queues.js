@@ -4,8 +4,22 @@ import { button, json } from '../actions.js';
 import { written } from '../api.js';
 import { count, duration, number, percent, rate } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { badge, facts, head, jobsLink, list, meter, optional, payload, queueLink, search, section, when } from '../parts.js';
-import { rates } from './limits.js';
+import {
+	badge,
+	facts,
+	head,
+	jobsLink,
+	list,
+	meter,
+	optional,
+	payload,
+	queueLink,
+	search,
+	section,
+	spark,
+	when,
+} from '../parts.js';
+import { fields, rates } from './limits.js';
 import { charts } from './overview.js';
 
 export const title = (/** @type {import('../visit.js').Visit} */ { param }) => param || 'Queues';
@@ -35,6 +49,7 @@ function queues(visit) {
 					['Queue', (queue) => queueLink(queue.name)],
 					['State', (queue) => badge(queue.status)],
 					['Waiting', of('available'), 'number'],
+					['Not ended, 1 h', ({ backlog }) => spark(backlog)],
 					['Oldest', (queue) => duration(queue.oldest_available_age_ms), 'number'],
 					['Active', of('active'), 'number'],
 					['Pushed', (queue) => rate(queue.throughput.enqueued_per_minute / 60), 'number'],
@@ -184,23 +199,7 @@ function actions(/** @type {import('../openapi.js').QueueDetail} */ queue, /** @
 			needs: 'configure',
 			call: 'PUT /admin/queues/{queue}/rate-limit',
 			of: name,
-			fields: [
-				{
-					name: 'concurrency',
-					label: 'Jobs at a time',
-					kind: 'number',
-					min: 0,
-					value: String(config.concurrency ?? ''),
-					hint: 'Empty for any number.',
-				},
-				{ name: 'limit', label: 'Starts in a period', kind: 'number', min: 1, value: String(config.rate_limit?.limit ?? '') },
-				{
-					name: 'period',
-					label: 'Period',
-					value: config.rate_limit?.period ?? 'PT1M',
-					hint: 'As ISO 8601 writes it: PT1S, PT1M, PT1H.',
-				},
-			],
+			fields: fields(config.concurrency, config.rate_limit),
 			body: rates,
 			after,
 		}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -15,7 +15,7 @@ from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY
 from ojs_core.domain.schemas.record import Mode
 from ojs_core.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
-from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage
+from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Counts, Levels, Queue, QueuePage
 from ojs_core.wire.jobs.retry import RetryPolicy, retry_policy
 from ojs_core.wire.members import Count, Duration, Seconds, Timestamp, given, members, seconds, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, PartialFlag, ProgressShare, pagination, with_progress
@@ -23,6 +23,10 @@ from ojs_core.wire.queues.starvation import StarvationPrevention, prevention_vie
 from ojs_core.wire.statistics.answers import Lately, Milliseconds, Windows, lately, windows
 
 Status = Literal["active", "paused", "draining"]
+_BACKLOG: Final = (
+    f"How many jobs had not ended: over the last {BACKLOG_STEPS * BACKLOG_STEP_MS // 60_000} minutes, every "
+    f"{BACKLOG_STEP_MS // 60_000}, now at last."
+)
 
 
 class QueueStatus(Struct):
@@ -83,6 +87,7 @@ class AdminListedQueue(ListedQueue, kw_only=True):
     """A queue in a list of the admin API, which calls its status `state` (ojs-admin-api §6.1)."""
 
     state: Status
+    backlog: Annotated[list[Count], Meta(description=_BACKLOG)]
 
 
 class AdminQueuePage(Indexed, kw_only=True):
@@ -139,10 +144,13 @@ def queue_page(page: QueuePage, asked: Page, records: Mapping[str, QueueRecord],
     return with_progress(QueuePageAnswer(queues=queues, pagination=pagination(asked, page.total, page.next_cursor)), page)
 
 
-def admin_queue_page(page: QueuePageAnswer) -> AdminQueuePage:
-    """The same in the admin API."""
+def admin_queue_page(page: QueuePageAnswer, found: QueuePage) -> AdminQueuePage:
+    """The same in the admin API, with what the index says of the last hour."""
     return AdminQueuePage(
-        items=[AdminListedQueue(**members(queue), state=queue.status) for queue in page.queues],
+        items=[
+            AdminListedQueue(**members(queue), state=queue.status, backlog=list(numbers.backlog))
+            for queue, numbers in zip(page.queues, found.queues, strict=True)
+        ],
         pagination=page.pagination,
         partial=page.partial,
         index_progress=page.index_progress,
