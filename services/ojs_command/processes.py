@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from msgspec.structs import replace
@@ -65,14 +65,15 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
 
 async def _stop(children: Sequence[ServiceChild], stopping: Stopping, seconds: float) -> None:
     """Have them drain and end, each by itself, or end at once when a second signal says so."""
-    ends = [asyncio.create_task(child.stop(seconds)) for child in children]
+    ended = asyncio.gather(*(child.stop(seconds) for child in children))
     hurry = asyncio.create_task(stopping.wait())
-    await asyncio.wait([hurry, asyncio.gather(*ends)], return_when=asyncio.FIRST_COMPLETED)
+    either: set[asyncio.Future[Any]] = {hurry, ended}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if hurry.done():
         for child in children:
             child.let_go()
     hurry.cancel()
-    await asyncio.gather(*ends)
+    await ended
 
 
 def _child(entry: ServiceEntry, settings: Settings, number: int) -> ServiceChild:

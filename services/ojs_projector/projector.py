@@ -62,6 +62,8 @@ PARK_S: Final = 0.25
 _AT_ONCE: Final = 250
 """Records that are taken up before somebody who asks has a turn: 10 to 20 ms, more if they are of old jobs."""
 _PAUSE_S: Final = 0.5
+_QUEUES_S: Final = 30.0
+"""How long a start waits for the settings of queues, which a NATS that has much else to do sends late."""
 
 
 class ProjectorTimings(Struct, frozen=True, kw_only=True):
@@ -174,7 +176,7 @@ class Projector:
             self._timings.wait_s,
         )
         await self._answers.start()
-        await store.queues.all()  # from now on they are known by heart
+        await self._know_queues()
         await relay.start()
         await keeper.start()
         self._tasks = [
@@ -227,6 +229,20 @@ class Projector:
         nats = await self._store.connect(f"{self._store.config.namespace}-projector-{purpose}")
         self._connections.append(nats)
         return nats
+
+    async def _know_queues(self) -> None:
+        """Return once all queues are known, by heart from now on. Raises OjsError where NATS is too slow for long."""
+        clock = asyncio.get_running_loop().time
+        late = clock() + _QUEUES_S
+        while True:
+            try:
+                await self._store.queues.all()
+            except OjsError:
+                if clock() > late:
+                    raise
+                await asyncio.sleep(_PAUSE_S)
+            else:
+                return
 
     async def _bucket(self) -> tuple[str, int]:
         """Name and birth of the bucket's stream, and its last sequence."""

@@ -46,7 +46,10 @@ def told_plainly() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
     except OjsError as error:
-        raise CommandFailed(f"{error.message}. {error.hint}") from None
+        again = error.code == "backend_unavailable"  # whose hint is for clients of the API
+        raise CommandFailed(
+            f"{error.message}. {'Mend that, and run the same command again.' if again else error.hint}"
+        ) from None
     except (StartupProblem, ValueError) as problem:
         raise CommandFailed(str(problem)) from None
 

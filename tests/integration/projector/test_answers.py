@@ -10,7 +10,7 @@ import pytest
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import projecting
-from integration.samples import draft, message
+from integration.samples import draft, message, unreachable
 from ojs_core.base.errors import OjsError
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import JobsAsk
@@ -22,6 +22,8 @@ from support.nats import NatsServer
 from support.waiting import eventually
 
 ASKED = 30
+LATE_S = 4.0
+"""Longer than settings are waited for where a request needs them."""
 
 
 @pytest.fixture
@@ -121,3 +123,17 @@ async def test_what_is_asked_from_elsewhere_than_an_inbox_is_not_answered(
     await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
     assert (await queries.totals()).counts.available == 0
     assert await message(store, store.config.job("any")) is None
+
+
+async def test_a_projector_waits_at_its_start_for_settings_that_nats_sends_late(
+    nats_server: NatsServer, open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = await open_store(nats_server.url, role="projector")
+    projector = Projector(store, tmp_path / "late")
+    late = asyncio.get_running_loop().time() + LATE_S
+    with unreachable(store.nats, f"$JS.API.CONSUMER.CREATE.{store.config.records_stream}", times=1_000_000) as refused:
+        starting = asyncio.create_task(projector.start())
+        await eventually(lambda: refused and asyncio.get_running_loop().time() > late)
+        assert not starting.done()
+    await starting
+    await projector.stop()

@@ -244,7 +244,7 @@ async def test_a_signal_is_heard_while_nobody_answers_the_registration(server: S
         assert running.exception() is None
 
 
-async def test_a_second_sigint_ends_what_cleans_up_behind_the_jobs(app: App) -> None:
+async def test_a_second_sigint_ends_what_cleans_up_behind_the_jobs(server: Server, app: App) -> None:
     cleaning = asyncio.Event()
 
     @app.lifespan
@@ -254,8 +254,9 @@ async def test_a_second_sigint_ends_what_cleans_up_behind_the_jobs(app: App) -> 
         await asyncio.sleep(300)
 
     async with working(app) as (worker, running):
+        await eventually(lambda: server.beats > 0)
         worker.notify(Trigger.SIGINT)
-        await cleaning.wait()
+        await eventually(cleaning.is_set)
         worker.notify(Trigger.SIGINT)
         await asyncio.wait({running}, timeout=60)
         assert running.done()

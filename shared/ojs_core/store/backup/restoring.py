@@ -11,10 +11,12 @@ import asyncio
 import secrets
 from bisect import bisect_right
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 
+from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call, parse_ack, refused
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
@@ -207,7 +209,7 @@ class Restore:
         """
         found: dict[str, dict[str, Any]] = {}
         for name in self._streams:
-            answer = await call(self._nats, f"STREAM.INFO.{name}")
+            answer = await self._look(name)
             if error_code(answer) == _STREAM_NOT_FOUND:
                 continue
             if "error" in answer:
@@ -296,7 +298,7 @@ class Restore:
 
     async def _refuse_another(self) -> None:
         """Raise BackupProblem if another restore has taken over."""
-        answer = await call(self._nats, f"STREAM.INFO.{self._config.records_stream}")
+        answer = await self._look(self._config.records_stream)
         if "error" in answer or not self._mark.items() <= (answer["config"].get("metadata") or {}).items():
             raise BackupProblem(
                 f"another restore into namespace {self._config.namespace} has begun meanwhile, so this one ends: "
@@ -307,12 +309,15 @@ class Restore:
         """Take the marks away; that of the stream of records, by which services go first, is the last."""
         for wanted in reversed(self._config.streams()):
             name = str(wanted["name"])
-            answer = await call(self._nats, f"STREAM.INFO.{name}")
+            answer = await self._look(name)
             if "error" in answer:
                 raise BackupProblem(f"stream {name} has gone: run the same restore again")
             metadata = {member: said for member, said in answer["config"]["metadata"].items() if member != RESTORING}
             config = answer["config"] | {"metadata": metadata}
             await self._ask(f"STREAM.UPDATE.{name}", config, f"stream {name} can't be released")
+
+    async def _look(self, stream: str) -> dict[str, Any]:
+        return await call(self._nats, f"STREAM.INFO.{stream}", None, _ANSWER_S)
 
     async def _ask(self, subject: str, payload: dict[str, Any] | None, problem: str) -> None:
         answer = await call(self._nats, subject, payload, _ANSWER_S)
@@ -351,7 +356,8 @@ class Restore:
 
     async def _go_on(self, part: Part, number: int, total: int) -> None:
         self._tell(part, number, total)
-        await self._refuse_another()
+        with suppress(OjsError):  # it is slow: whether messages are stored is told by their own answers
+            await self._refuse_another()
 
     async def _hand_over_relay(self, done: int) -> None:
         """Have the next relay go on behind the records whose events are in the event stream."""
