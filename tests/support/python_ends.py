@@ -31,7 +31,7 @@ class Unprintable(Exception):
 
 class Classless(Exception):
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # type: ignore[misc]  # it may be hidden, whatever a checker says of it
         raise RuntimeError("no class")
 
 
