@@ -18,6 +18,7 @@ from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from ojs_projector.index.orders import Ordering
 from ojs_projector.projector import Projector, ProjectorTimings
+from support.nats import NatsServer
 from support.waiting import eventually
 
 ASKED = 30
