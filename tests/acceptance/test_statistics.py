@@ -84,6 +84,7 @@ def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> N
     done(system, 1, fail=True)
     call(system, "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": QUEUE}}, 201)
     [listed] = call(system, "GET", "/admin/queues")["items"]
+    assert (listed["backlog"][0], listed["backlog"][-1], len(listed["backlog"])) == (0, 1, 21)
     for view in (
         listed,
         call(system, "GET", f"/admin/queues/{QUEUE}"),
