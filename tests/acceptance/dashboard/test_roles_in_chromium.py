@@ -239,7 +239,8 @@ async def test_the_old_key_of_one_that_was_rotated_is_revoked(screen: OpenScreen
 async def test_hostile_text_in_the_name_of_a_key_stays_text_there_and_in_the_audit(
     screen: OpenScreen, guarded: Guarded
 ) -> None:
-    made = await guarded.made(MARKUP, "operator")
+    name = f"{MARKUP}\u202egnp"
+    made = await guarded.made(name, "operator")
     status, _, _ = await guarded.ask("POST", "/queues/audited/pause", {"reason": HOSTILE}, token=made["token"])
     assert status == 200
     tab = await screen(guarded.url, known=SIGNED_OUT)
@@ -250,7 +251,7 @@ async def test_hostile_text_in_the_name_of_a_key_stays_text_there_and_in_the_aud
     await tab.go("/system?part=audit")
     await tab.shows("pauseQueue", MARKUP)
     assert await tab.page.run(STAYS) == STAYED
-    await tab.go(f"/system?part=audit&principal={quote(MARKUP)}")
+    await tab.go(f"/system?part=audit&principal={quote(name)}")
     await tab.shows("pauseQueue")
     assert await tab.page.run(STAYS) == STAYED
 
