@@ -82,7 +82,11 @@ class ServiceChild(Supervised):
             # A gateway on any free port keeps it when it is started again: clients have its URL.
             self._environment["OJS_PORT"] = str(urlsplit(self.url).port)
 
-    async def _ended(self) -> None:
+    def let_go(self) -> None:
+        """Have it stop as if this process were gone: at once, though it may be draining."""
         if self._link is not None:
             self._link.close()
             self._link = None
+
+    async def _ended(self) -> None:
+        self.let_go()

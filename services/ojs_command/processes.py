@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -39,7 +40,7 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
             "start a gateway for each of several ports, behind a proxy"
         )
     configure_logs(entry.name, settings)
-    stopping = Stopping(STOP_SECONDS + settings.drain_delay)
+    stopping = Stopping(STOP_SECONDS, settings.drain_delay)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
@@ -52,14 +53,26 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
                     log.info("ready", url=children[0].url, processes=settings.processes, pid=os.getpid())
                     if link is not None:
                         link.ready(ReadyLine(entry.name, os.getpid(), children[0].url))
-                await stopping.wait()
+                await stopping.announced()
             finally:
-                await asyncio.gather(*(child.stop(_CHILDREN_SECONDS + settings.drain_delay) for child in children))
+                await _stop(children, stopping, _CHILDREN_SECONDS + settings.drain_delay)
     finally:
         if link is not None:
             await link.detach()
     log.info("stopped")
     return 0
+
+
+async def _stop(children: Sequence[ServiceChild], stopping: Stopping, seconds: float) -> None:
+    """Have them drain and end, each by itself, or end at once when a second signal says so."""
+    ends = [asyncio.create_task(child.stop(seconds)) for child in children]
+    hurry = asyncio.create_task(stopping.wait())
+    await asyncio.wait([hurry, asyncio.gather(*ends)], return_when=asyncio.FIRST_COMPLETED)
+    if hurry.done():
+        for child in children:
+            child.let_go()
+    hurry.cancel()
+    await asyncio.gather(*ends)
 
 
 def _child(entry: ServiceEntry, settings: Settings, number: int) -> ServiceChild:

@@ -73,7 +73,7 @@ class ServiceTask(Kept):
 
         with bound_contextvars(role=self.name):
             work = session(self.name, self._settings, self._build, self._stopping, works)
-            self._task = asyncio.create_task(work, name=self.name)
+            self._task = asyncio.create_task(work, name=f"service-{self.name}")
         either: set[asyncio.Future[Any]] = {self._task, ready}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
@@ -101,7 +101,7 @@ class ServiceTask(Kept):
         problem = None if task.cancelled() else task.exception()
         if isinstance(problem, StartupProblem):
             self._reason = str(problem)
-        elif problem is not None:
+        elif problem is not None or not self._stopping.requested:
             log.error("died", child=self.name, exc_info=problem)
             self._reason = _CRASHED
         else:

@@ -23,6 +23,8 @@ class Parameters:
 
     def __init__(self, handler: Callable[..., Any]) -> None:
         self._called = getattr(handler, "__qualname__", repr(handler))
+        if not inspect.isroutine(handler):
+            raise TypeError(f"{self._called}: a job's handler is a function, so write one that calls this")
         if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
             raise TypeError(
                 f"{self._called}: a handler returns its job's result, so it can't be a generator: leave out its yield"

@@ -100,6 +100,7 @@ class Client(Closing):
 
     async def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any]]:
         """Push all of them or, if one is refused, none. Raises ValueError for a job that is there twice."""
+        jobs = list(jobs)
         if not jobs:
             return []
         _check_each_once(jobs)
@@ -112,6 +113,7 @@ class Client(Closing):
 
         Raises ValueError for a job that is there twice.
         """
+        jobs = list(jobs)
         if not jobs:
             return []
         _check_each_once(jobs)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from ojs_nats._http import HttpTransport
 from ojs_nats._nats import NatsTransport, nats_address
@@ -20,15 +22,27 @@ stand_ins: Final[dict[str, Callable[[], Transport]]] = {}
 
 
 def url_of(url: str | None) -> str:
-    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme, or options of a NATS address
-    that there aren't.
+    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme, an http:// address that
+    names no server, or options of a NATS address that there aren't.
     """
     found = url or os.environ.get("OJS_URL") or DEFAULT_URL
     if not found.startswith((*_NATS, "http://", "https://")):
         raise ValueError(f"a server is named by its http://, https://, nats:// or tls:// address, not {masked(found)!r}")
     if found.startswith(_NATS):
         nats_address(found)
+    else:
+        _check_http(found)
     return found
+
+
+def _check_http(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        named = parts.hostname and parts.port != 0 and not (parts.query or parts.fragment or re.search(r"\s", url))
+    except ValueError:  # of a port, or a bracket
+        named = False
+    if not named:
+        raise ValueError(f"a server's address is like http://host:8080, maybe with a path behind it, not {masked(url)!r}")
 
 
 def authorized(headers: Mapping[str, str] | None, token: str | None) -> Mapping[str, str]:

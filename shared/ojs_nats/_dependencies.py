@@ -39,11 +39,30 @@ def Depends(provider: Provider) -> Any:  # noqa: N802  # as in FastAPI
     """The default of a parameter behind `*`, to which `provider` gives a value for each job.
 
     Providers are functions, async functions, or generators of either kind, which clean up behind their `yield`:
-    there they meet what the handler raised. Plain ones run in a thread. They may have dependencies of their own,
-    and a parameter that is hinted `JobContext`. One that several need is called once. Raises TypeError for a
-    provider with other parameters.
+    there they meet what the handler raised; or objects and classes that are called as one. Plain ones run in a
+    thread. They may have dependencies of their own, and a parameter that is hinted `JobContext`. One that several
+    need is called once. Raises TypeError for a provider with other parameters.
     """
     return Dependency(provider)
+
+
+def _function(provider: Provider) -> Provider:
+    """Return what runs when the provider is called, which may be an object or a class."""
+    while isinstance(provider, functools.partial):
+        provider = provider.func
+    if inspect.isroutine(provider):
+        return provider
+    made: Provider = getattr(provider, "__init__" if inspect.isclass(provider) else "__call__")
+    return made
+
+
+def _key(provider: Provider) -> object:
+    """Return what tells it from others: itself, unless it is an object without a hash."""
+    try:
+        hash(provider)
+    except TypeError:
+        return id(provider)
+    return provider
 
 
 class Need:
@@ -58,7 +77,7 @@ def needs(provider: Provider) -> list[Need]:
     """Return what a provider is given. Raises TypeError for a parameter that nobody gives a value."""
     found: list[Need] = []
     called = getattr(provider, "__qualname__", repr(provider))
-    hints = hints_of(provider) if inspect.isroutine(provider) else {}
+    hints = hints_of(_function(provider))
     for name, parameter in inspect.signature(provider).parameters.items():
         if isinstance(parameter.default, Dependency):
             found.append(Need(name, parameter.default))
@@ -84,7 +103,7 @@ class Provided:
     def __init__(self, context: JobContext, threads: Executor) -> None:
         self._context = context
         self._threads = threads
-        self._made: dict[Provider, Any] = {}
+        self._made: dict[object, Any] = {}
         self.cleaning: Final = AsyncExitStack()
 
     async def values(self, wanted: Mapping[str, Dependency]) -> dict[str, Any]:
@@ -92,20 +111,22 @@ class Provided:
 
     async def _value(self, dependency: Dependency) -> Any:
         provider = dependency.provider
-        if provider not in self._made:
+        key = _key(provider)
+        if key not in self._made:
             given = {
                 need.name: self._context if need.dependency is None else await self._value(need.dependency)
                 for need in dependency.needs
             }
-            self._made[provider] = await self._called(provider, given)
-        return self._made[provider]
+            self._made[key] = await self._called(provider, given)
+        return self._made[key]
 
     async def _called(self, provider: Provider, given: dict[str, Any]) -> Any:
-        if inspect.isasyncgenfunction(provider):
+        function = _function(provider)
+        if inspect.isasyncgenfunction(function):
             return await self.cleaning.enter_async_context(asynccontextmanager(provider)(**given))
-        if inspect.isgeneratorfunction(provider):
+        if inspect.isgeneratorfunction(function):
             return await self.cleaning.enter_async_context(_in_threads(self._threads, contextmanager(provider)(**given)))
-        if inspect.iscoroutinefunction(provider):
+        if inspect.iscoroutinefunction(function):
             return await provider(**given)
         return await _in_thread(self._threads, lambda: provider(**given))
 

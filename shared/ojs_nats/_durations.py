@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+LONGEST_MS: Final = 3_650 * 86_400_000
+"""Ten years: the server takes none that is longer."""
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 

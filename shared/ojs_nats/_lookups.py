@@ -39,7 +39,9 @@ class Lookups:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
 
 
-class _Loop(asyncio.SelectorEventLoop):
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop whose lookups have threads of their own, whoever connects: also for clients of NATS."""
+
     def __init__(self) -> None:
         super().__init__()
         self._lookups = Lookups()
@@ -50,8 +52,3 @@ class _Loop(asyncio.SelectorEventLoop):
     def close(self) -> None:
         self._lookups.close()
         super().close()
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop whose lookups have threads of their own, whoever connects: also for clients of NATS."""
-    return _Loop()

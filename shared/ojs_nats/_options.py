@@ -8,12 +8,11 @@ from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
-from ojs_nats._durations import Duration, milliseconds, moment, written
+from ojs_nats._durations import LONGEST_MS, Duration, milliseconds, moment, written
 from ojs_nats._names import among, limit_key, queue_name, short_texts, within
 from ojs_nats._plain import plain
 
 _LONGEST_MS: Final = 300_000
-_TEN_YEARS_MS: Final = 3_650 * 86_400_000
 _IDENTITY: Final = ("type", "queue", "args", "meta")
 _STATES: Final = ("available", "scheduled", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 _MOST_ATTEMPTS: Final = 10_000
@@ -185,6 +184,6 @@ def wire(options: Options) -> dict[str, Any]:
 def _lasting(duration: Duration, name: str, *, zero: bool = False) -> int:
     """Return the milliseconds of what lasts for more than 0, unless `zero`, and up to ten years. Raises ValueError."""
     found = milliseconds(duration)
-    if found > _TEN_YEARS_MS or (found == 0 and not zero):
+    if found > LONGEST_MS or (found == 0 and not zero):
         raise ValueError(f"{name} is {'0 or more' if zero else 'more than 0'} and up to ten years, not {duration!r}")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import Any, Final
 
@@ -18,10 +19,11 @@ _RECURSION: Final = 300
 def encoded(value: Any, name: str, *, deepest: int | None = DEEPEST) -> bytes:
     """Return the value as JSON. Objects are written as msgspec writes them: dataclasses, dates, UUIDs and enums as well.
 
-    Keys of a dict may be texts, integers, enums, UUIDs, dates and finite numbers: they become texts. Raises ValueError for NaN,
-    infinity, half a surrogate pair, an integer of more than 4,300 digits, keys that become the same text, and nesting deeper
-    than `deepest`, which None leaves to Python; TypeError for other keys and objects. The message names the place, which begins
-    with `name`.
+    Numbers and texts of a subclass, as numpy's float64, are written as what they are. Keys of a dict may be texts,
+    integers, enums, UUIDs, dates and finite numbers: they become texts. Raises ValueError for NaN, infinity, half a
+    surrogate pair, an integer of more than 4,300 digits, keys that become the same text, and nesting deeper than
+    `deepest`, which None leaves to Python; TypeError for other keys and objects. The message names the place, which
+    begins with `name`.
     """
     try:
         text = msgspec.json.encode(value)
@@ -60,16 +62,18 @@ def _checked(value: Any, path: str, left: int) -> Any:
     match value:
         case None | bool() | msgspec.Raw():
             return value
+        case enum.Enum():
+            return _object(value, path, left)
         case str():
             return _text(value, path)
         case int():
             if value.bit_length() > _LONGEST_BITS:
                 raise ValueError(f"{path} is an integer of more than 4,300 digits: send it as a text")
-            return value
+            return int.__pos__(value)
         case float():
             if not math.isfinite(value):
                 raise ValueError(f"{path} is {value}, which JSON can't hold: send None, or a text")
-            return value
+            return float.__pos__(value)
         case dict() | list() | tuple() | set() | frozenset():
             if not left:
                 raise ValueError(f"{path} is nested too deeply: the server takes {DEEPEST} levels")
@@ -97,6 +101,8 @@ def _key(key: Any, path: str) -> str:
         return str.__str__(_text(key, f"a key of {path}"))
     if isinstance(key, float) and not math.isfinite(key):
         raise ValueError(f"{path} has the key {key}, which JSON can't hold")
+    if isinstance(key, int | float) and not isinstance(key, bool | enum.Enum):
+        key = int.__pos__(key) if isinstance(key, int) else float.__pos__(key)
     try:
         [name] = msgspec.to_builtins({key: None}, str_keys=True)
     except (TypeError, ValueError) as error:
@@ -109,7 +115,7 @@ def _text(value: str, path: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{path} has half of a surrogate pair, which JSON can't hold: {value[:80]!a}") from None
-    return value
+    return str.__str__(value)
 
 
 def _object(value: Any, path: str, left: int) -> Any:

@@ -11,6 +11,7 @@ import msgspec
 import nats
 import pytest
 
+from support.sessions import get, post
 from support.system import System
 
 Fetch = Callable[[Any], Awaitable[Any]]
@@ -56,17 +57,13 @@ async def test_a_worker_drains_a_queue_and_never_has_more_active_jobs_than_place
         return msgspec.json.decode(answer.data)
 
     async def by_http(body: Any) -> Any:
-        async with http.post("/ojs/v1/workers/fetch", json=body) as response:
-            assert response.status == 200
-            return await response.json(content_type=None)
+        return await post(http, "/workers/fetch", body)
 
     async def job(job_id: str) -> Any:
-        async with http.get(f"/ojs/v1/jobs/{job_id}") as response:
-            return (await response.json(content_type=None))["job"]
+        return (await get(http, f"/jobs/{job_id}"))["job"]
 
     jobs = [{"type": "a.b", "args": [number], "options": {"queue": QUEUE}} for number in range(JOBS)]
-    async with http.post("/ojs/v1/jobs/batch", json={"jobs": jobs}) as response:
-        assert response.status == 201
+    await post(http, "/jobs/batch", {"jobs": jobs})
     fetch = by_nats if way == "nats" else by_http
     halves = await asyncio.gather(*(drain(fetch, PLACES // 2) for _ in range(2)))
     await link.close()

@@ -13,16 +13,10 @@ from support.waiting import until
 QUEUE = "ad.a"
 
 
-def push(system: System, queue: str = QUEUE, **options: Any) -> str:
-    options["queue"] = queue
-    view = system.call("POST", "/jobs", {"type": "a.b", "args": [1], "options": options}, 201)
-    return str(view["job"]["id"])
-
-
 def fail(system: System, queue: str = QUEUE, **options: Any) -> str:
     """A job that was pushed, fetched and failed."""
-    job_id = push(system, queue, **options)
-    [job] = system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": "w"})["jobs"]
+    job_id: str = system.push("a.b", 1, queue=queue, **options)["id"]
+    [job] = system.fetch(queue, worker_id="w")
     assert job["id"] == job_id
     system.call("POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": "E"}})
     return job_id
@@ -34,8 +28,8 @@ def discarded(system: System, queue: str = QUEUE) -> str:
 
 def test_totals_are_exact_at_once(system: System) -> None:
     discarded(system)
-    push(system)
-    push(system, "ad.b", delay_until="+PT1H")
+    system.push("a.b", 1, queue=QUEUE)
+    system.push("a.b", 1, queue="ad.b", delay_until="+PT1H")
     system.call("POST", "/workers/heartbeat", {"worker_id": "w"})
     view = system.call("GET", "/admin/stats")
     assert (view["queues"], view["workers"]) == (2, 1)
@@ -47,7 +41,7 @@ def test_totals_are_exact_at_once(system: System) -> None:
 
 
 def test_findings_tell_of_a_paused_queue_with_jobs_and_where_to_look(system: System) -> None:
-    push(system)
+    system.push("a.b", 1, queue=QUEUE)
     system.call("POST", f"/queues/{QUEUE}/pause")
 
     def told() -> list[dict[str, Any]]:
@@ -72,18 +66,18 @@ def test_who_asks_for_findings_within_a_second_gets_one_answer(system: System) -
 
 
 def test_an_operator_learns_why_a_job_waits_and_lets_it_run_now(system: System) -> None:
-    job_id = push(system, delay_until="+PT1H")
+    job_id = system.push("a.b", 1, queue=QUEUE, delay_until="+PT1H")["id"]
     [delayed] = system.call("GET", f"/admin/jobs/{job_id}/why")["reasons"]
     assert delayed["code"] == "delayed"
     assert system.call("POST", f"/admin/jobs/{job_id}/run")["job"]["state"] == "available"
     system.call("POST", f"/queues/{QUEUE}/pause")
-    push(system, priority=5)
+    system.push("a.b", 1, queue=QUEUE, priority=5)
     told = system.call("GET", f"/admin/jobs/{job_id}/why")
     assert told["state"] == "available"
     assert [reason["code"] for reason in told["reasons"]] == ["queue_paused", "no_worker", "higher_priority", "available"]
     system.call("POST", f"/admin/jobs/{job_id}/run", status=409)
     system.call("POST", f"/queues/{QUEUE}/resume")
-    system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w", "count": 2})
+    system.fetch(QUEUE, worker_id="w", count=2)
     active = system.call("GET", f"/admin/jobs/{job_id}/why")["reasons"]
     assert [reason["code"] for reason in active] == ["active", "lease"]
     assert "worker w" in active[0]["message"]
@@ -91,9 +85,9 @@ def test_an_operator_learns_why_a_job_waits_and_lets_it_run_now(system: System) 
 
 def test_a_full_limit_is_told_as_the_reason(system: System) -> None:
     limited = {"key": "ad-tenant", "concurrency": 1}
-    push(system, rate_limit=limited)
-    waits = push(system, rate_limit=limited)
-    assert len(system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w", "count": 2})["jobs"]) == 1
+    system.push("a.b", 1, queue=QUEUE, rate_limit=limited)
+    waits = system.push("a.b", 1, queue=QUEUE, rate_limit=limited)["id"]
+    assert len(system.fetch(QUEUE, worker_id="w", count=2)) == 1
     told = system.call("GET", f"/admin/jobs/{waits}/why")["reasons"]
     [limit] = [reason["message"] for reason in told if reason["code"] == "limited"]
     assert limit == "Limit ad-tenant is full: 1 of 1 used by its concurrency."
@@ -107,7 +101,7 @@ def test_services_are_told_with_their_version(system: System) -> None:
 
 def test_queues_are_listed_in_pages_and_controlled(system: System) -> None:
     for name in ("ad.a", "ad.b", "ad.c"):
-        push(system, name)
+        system.push("a.b", 1, queue=name)
     view = system.call("GET", "/admin/queues?page=2&per_page=2")
     assert [queue["name"] for queue in view["items"]] == ["ad.c"]
     assert (view["pagination"]["total"], view["pagination"]["page"], view["pagination"]["per_page"]) == (3, 2, 2)
@@ -127,7 +121,7 @@ def test_one_job_is_retried_and_cancelled(system: System) -> None:
     job = system.call("POST", f"/admin/jobs/{dead}/retry")["job"]
     assert (job["state"], job["previous_state"], "cancelled_at" in job) == ("available", "cancelled", False)
     system.call("POST", f"/admin/jobs/{dead}/retry", status=409)
-    [job] = system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"]
+    [job] = system.fetch(QUEUE, worker_id="w")
     system.call("POST", "/workers/ack", {"job_id": job["id"]})
     waiting = fail(system, retry={"initial_interval": "PT1H"})
     assert system.call("POST", f"/admin/jobs/{waiting}/retry")["job"]["previous_state"] == "retryable"
@@ -140,7 +134,7 @@ def test_failed_attempts_are_told_with_what_follows(system: System) -> None:
     assert (retry["attempt"], retry["state"], retry["type"]) == (1, "retryable", "E")
     assert retry["started_at"] <= retry["failed_at"] < retry["next_retry_at"]
     assert (view["policy"]["max_attempts"], view["policy"]["initial_interval"]) == (5, "PT1H")
-    assert system.call("GET", f"/jobs/{push(system)}/retries")["retries"] == []
+    assert system.call("GET", f"/jobs/{system.push('a.b', 1, queue=QUEUE)['id']}/retries")["retries"] == []
 
 
 def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system: System) -> None:
@@ -153,7 +147,7 @@ def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system:
             assert error["details"]["field"] == "confirm"
     view = system.call("POST", "/admin/jobs/bulk/retry", {"filter": {"queue": QUEUE, "state": "discarded"}, "confirm": True})
     assert (view["action"], view["matched"], view["succeeded"], view["failed"], view["errors"]) == ("retry", 3, 3, 0, [])
-    assert {system.call("GET", f"/jobs/{job_id}")["job"]["state"] for job_id in dead} == {"available"}
+    assert {system.job(job_id)["state"] for job_id in dead} == {"available"}
     none = {"filter": {"queue": QUEUE, "since": "2999-01-01T00:00:00Z"}, "confirm": True}
     assert system.call("POST", "/admin/jobs/bulk/cancel", none)["matched"] == 0
     assert system.call("POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["succeeded"] == 3
@@ -165,8 +159,8 @@ def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system:
 
 
 def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:
-    active = push(system)
-    system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
+    active = system.push("a.b", 1, queue=QUEUE)["id"]
+    system.fetch(QUEUE, worker_id="w")
     view = system.call("POST", "/admin/jobs/bulk/delete", {"filter": {"state": "active"}, "confirm": True})
     assert (view["matched"], view["succeeded"], view["failed"]) == (1, 0, 1)
     assert view["errors"][0]["job_id"] == active
@@ -174,8 +168,8 @@ def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:
 
 
 def test_active_jobs_are_cancelled_in_bulk_only_if_they_are_named(system: System) -> None:
-    active = push(system)
-    system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
+    active = system.push("a.b", 1, queue=QUEUE)["id"]
+    system.fetch(QUEUE, worker_id="w")
     assert system.call("POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["matched"] == 0
     named = {"filter": {"queue": QUEUE, "state": "active"}, "confirm": True}
     assert system.call("POST", "/admin/jobs/bulk/cancel", named)["succeeded"] == 1

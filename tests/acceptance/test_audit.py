@@ -59,7 +59,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     with Audited.started(folder) as started:
         for role in ("admin", "operator", "viewer"):
             made = Cli(folder).json(
-                "keys", "create", "--name", f"the-{role}", "--role", role, "--nats", started.system.nats_url
+                "keys", "create", "--name", f"the-{role}", "--role", role, "--nats", started.system.nats_url_by_role
             )
             started.tokens[role], started.ids[role] = made["token"], made["key"]["id"]
         yield started
@@ -155,7 +155,7 @@ async def test_who_signs_out_is_told_and_who_was_not_signed_in_is_not(audited: A
 
 async def test_keys_that_are_changed_straight_on_nats_are_told(audited: Audited, tmp_path: Path) -> None:
     def keys(*words: str) -> Any:
-        return Cli(tmp_path).json("keys", *words, "--nats", audited.system.nats_url)
+        return Cli(tmp_path).json("keys", *words, "--nats", audited.system.nats_url_by_role)
 
     made = await asyncio.to_thread(keys, "create", "--name", "by-hand", "--role", "viewer")
     key_id = made["key"]["id"]
@@ -261,7 +261,7 @@ def test_without_keys_it_tells_of_everybody(system: System) -> None:
 async def test_without_its_stream_everything_goes_on_and_what_is_not_stored_is_counted(tmp_path: Path) -> None:
     with System.started(tmp_path, "--together") as system:
         made = await asyncio.to_thread(
-            Cli(tmp_path).json, "keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url
+            Cli(tmp_path).json, "keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url_by_role
         )
         client = await nats.connect(system.nats_url)
         try:

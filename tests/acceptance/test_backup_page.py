@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.nats import NatsServer
-from support.system import TOGETHER, System, environment, send
+from support.system import TOGETHER, System, environment
 from support.walks import blocks
 
 PAGE = "docs/backup.md"
@@ -38,21 +38,20 @@ def test_the_page_brings_a_system_back(tmp_path: Path) -> None:
     [back_up, _, _] = blocks(PAGE, "Back up")
     [restore] = blocks(PAGE, "Restore")
     with System.started(tmp_path / "first", TOGETHER) as system:
-        ids = [system.request("POST", f"{V1}/jobs", {"type": "a.b", "args": [number]}).body["job"]["id"] for number in range(3)]
+        ids = [system.push("a.b", number)["id"] for number in range(3)]
         assert "backed up" in run(back_up, tmp_path, system.nats_url)
     with NatsServer(tmp_path / "nats") as server:
         assert "restored 3 jobs (3 wait to be fetched" in run(restore, tmp_path, server.url)
         with System.started(tmp_path / "second", TOGETHER, "--nats", server.url) as system:
-            found = system.request("POST", f"{V1}/workers/fetch", {"queues": ["default"], "count": 10, "worker_id": "w"}).body
-            assert [job["id"] for job in found["jobs"]] == ids
+            assert [job["id"] for job in system.fetch("default", count=10, worker_id="w")] == ids
 
 
 def test_the_page_moves_jobs(tmp_path: Path) -> None:
     [commands] = blocks(PAGE, "Export and import")
     with System.started(tmp_path / "own", TOGETHER) as system:
         options = {"queue": "email", "retry": {"max_attempts": 1}}
-        made = system.request("POST", f"{V1}/jobs", {"type": "a.b", "args": [1], "options": options}).body["job"]["id"]
-        system.request("POST", f"{V1}/workers/fetch", {"queues": ["email"], "worker_id": "w"})
+        made = system.push("a.b", 1, **options)["id"]
+        system.fetch("email", worker_id="w")
         error = {"code": "no", "message": "no"}
         assert system.request("POST", f"{V1}/workers/nack", {"job_id": made, "error": error}).status == 200
         export, dry_run, again = commands.strip().splitlines()
@@ -60,4 +59,4 @@ def test_the_page_moves_jobs(tmp_path: Path) -> None:
         assert "1 were there already" in run(dry_run, tmp_path, "", system.url)
         system.reset()
         assert "1 pushed" in run(again, tmp_path, "", system.url)
-        assert send("GET", f"{system.url}{V1}/jobs/{made}").body["job"]["state"] == "available"
+        assert system.job(made)["state"] == "available"

@@ -29,8 +29,7 @@ def job(queue: str, number: int = 0, **options: Any) -> dict[str, Any]:
 
 
 def fetched(system: System, queue: str, count: int = 1_000) -> list[dict[str, Any]]:
-    body = {"queues": [queue], "count": count, "worker_id": "w1", "wait_ms": 0}
-    jobs: list[dict[str, Any]] = system.request("POST", "/ojs/v1/workers/fetch", body).body["jobs"]
+    jobs: list[dict[str, Any]] = system.fetch(queue, count=count, worker_id="w1", wait_ms=0)
     return jobs
 
 
@@ -40,10 +39,6 @@ def batch(system: System, *jobs: object) -> Answer:
 
 def bulk(system: System, operation: str, **body: Any) -> Answer:
     return system.request("POST", f"{JOBS}/bulk/{operation}", body)
-
-
-def state(system: System, job_id: str) -> str:
-    return str(system.request("GET", f"{JOBS}/{job_id}").body["job"]["state"])
 
 
 def statuses(answer: Answer) -> list[str]:
@@ -196,7 +191,7 @@ def test_jobs_are_cancelled_by_ids_and_others_say_why_not(system: System, queue:
     assert (answer.body["total_matched"], answer.body["cancelled"], answer.body["skipped"]) == (3, 1, 2)
     assert "active" in answer.body["items"][0]["reason"]
     assert answer.body["items"][2]["error"]["code"] == "not_found"
-    assert state(system, second) == "cancelled"
+    assert system.job(second)["state"] == "cancelled"
     assert bulk(system, "cancel", job_ids=[second]).status == 422
 
 
@@ -263,14 +258,14 @@ def test_discarded_and_waiting_jobs_are_retried_and_finished_ones_deleted(system
     system.request("POST", "/ojs/v1/workers/nack", {"job_id": dead, "error": {"message": "no", "retryable": False}})
     system.request("POST", "/ojs/v1/workers/nack", {"job_id": waiting, "error": {"message": "later"}})
     system.request("POST", "/ojs/v1/workers/ack", {"job_id": done})
-    assert state(system, waiting) == "retryable"
+    assert system.job(waiting)["state"] == "retryable"
     answer = bulk(system, "retry", job_ids=[dead, waiting, done])
     assert (answer.status, statuses(answer)) == (207, ["retried", "retried", "skipped"])
     assert {one["id"]: one["attempt"] for one in fetched(system, queue)} == {dead: 1, waiting: 2}
     answer = bulk(system, "delete", job_ids=[dead, done])
     assert (answer.status, statuses(answer)) == (207, ["skipped", "deleted"])
     assert system.request("GET", f"{JOBS}/{done}").status == 404
-    assert state(system, dead) == "active"
+    assert system.job(dead)["state"] == "active"
 
 
 def test_an_atomic_operation_changes_all_or_none(system: System, queue: str) -> None:
@@ -279,7 +274,7 @@ def test_an_atomic_operation_changes_all_or_none(system: System, queue: str) -> 
     answer = bulk(system, "cancel", atomicity="atomic", job_ids=[first, second])
     assert (answer.status, statuses(answer)) == (422, ["skipped", "skipped"])
     assert answer.body["items"][1]["error"]["code"] == "rolled_back"
-    assert state(system, second) == "available"
+    assert system.job(second)["state"] == "available"
     system.request("POST", "/ojs/v1/workers/nack", {"job_id": first, "error": {"message": "x"}, "requeue": True})
     answer = bulk(system, "cancel", atomicity="atomic", job_ids=[first, second])
     assert (answer.status, statuses(answer)) == (200, ["cancelled", "cancelled"])
@@ -380,8 +375,8 @@ def test_jobs_that_were_not_fetched_yet_get_another_priority(system: System, que
     assert (dry.body["total_matched"], dry.body["skipped"]) == (3, 0)
     answer = bulk(system, "reprioritise", **which, priority=5)
     assert (answer.status, answer.body["reprioritised"], answer.body["skipped"]) == (207, 2, 1)
-    assert {system.call("GET", f"/jobs/{job_id}")["job"]["priority"] for job_id in ids} == {5}
-    taken = system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": f"{queue}-w"})["jobs"]
+    assert {system.job(job_id)["priority"] for job_id in ids} == {5}
+    taken = system.fetch(queue, worker_id=f"{queue}-w")
     confirmed = {"filter": {"queue": queue, "worker": f"{queue}-w", "state": "active"}, "confirm": True, "priority": 9}
     refused = system.call("POST", "/admin/jobs/bulk/reprioritise", confirmed)
     assert (refused["action"], refused["matched"], refused["failed"]) == ("reprioritise", 1, 1)

@@ -12,11 +12,8 @@ from support.waiting import until
 
 def running(system: System, queue: str, lease_ms: int = 60_000, **options: Any) -> str:
     """The id of a job that worker w holds."""
-    job_id: str = system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": queue, **options}}, 201)["job"][
-        "id"
-    ]
-    body = {"queues": [queue], "worker_id": "w", "wait_ms": 5_000, "visibility_timeout_ms": lease_ms}
-    [job] = system.call("POST", "/workers/fetch", body)["jobs"]
+    job_id: str = system.push("a.b", queue=queue, **options)["id"]
+    [job] = system.fetch(queue, worker_id="w", wait_ms=5_000, visibility_timeout_ms=lease_ms)
     assert job["id"] == job_id
     assert "checkpoint" not in job
     return job_id
@@ -31,8 +28,7 @@ def test_a_worker_that_is_gone_leaves_its_checkpoint_to_the_next(system: System)
     fetched: list[dict[str, Any]] = []
 
     def is_fetched_again() -> bool:
-        body = {"queues": ["cp.a"], "worker_id": "v", "wait_ms": 1_000, "visibility_timeout_ms": 60_000}
-        fetched.extend(system.call("POST", "/workers/fetch", body)["jobs"])
+        fetched.extend(system.fetch("cp.a", worker_id="v", wait_ms=1_000, visibility_timeout_ms=60_000))
         return bool(fetched)
 
     until(is_fetched_again)

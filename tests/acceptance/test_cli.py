@@ -24,15 +24,9 @@ def cli(system: System, tmp_path: Path) -> Cli:
     return Cli(tmp_path, system.url)
 
 
-def fetched(system: System, queue: str = "default", count: int = 1) -> list[dict[str, Any]]:
-    body = {"queues": [queue], "worker_id": "w1", "count": count}
-    jobs: list[dict[str, Any]] = system.call("POST", "/workers/fetch", body)["jobs"]
-    return jobs
-
-
 def failed(system: System, message: str = "boom", **error: Any) -> str:
     """The id of a job that has failed for good."""
-    [job] = fetched(system)
+    [job] = system.fetch("default", worker_id="w1")
     said = {"message": message, "type": "Boom", "retryable": False, **error}
     system.call("POST", "/workers/nack", {"job_id": job["id"], "error": said})
     return str(job["id"])
@@ -44,7 +38,7 @@ def failed(system: System, message: str = "boom", **error: Any) -> str:
 def test_a_push_prints_the_id_and_takes_every_option(cli: Cli, system: System) -> None:
     words = ["--queue", "mail", "--priority", "7", "--retry", "9", "--run-timeout", "30s", "--meta", "tenant=acme"]
     out = cli.asked("push", "email.send", "ada@example.org", *words, "--tag", "x", '{"n": [1]}', "5", "--meta", "size=3")
-    job = system.call("GET", f"/jobs/{out.strip()}")["job"]
+    job = system.job(out.strip())
     assert (job["type"], job["args"], job["queue"]) == ("email.send", ["ada@example.org", {"n": [1]}, 5], "mail")
     assert (job["priority"], job["max_attempts"], job["timeout_ms"]) == (7, 9, 30_000)
     assert (job["meta"]["tenant"], job["meta"]["size"], job["tags"]) == ("acme", 3, ["x"])
@@ -53,7 +47,7 @@ def test_a_push_prints_the_id_and_takes_every_option(cli: Cli, system: System) -
 def test_a_push_may_wait_for_its_time(cli: Cli, system: System) -> None:
     at = (datetime.now(UTC) + timedelta(hours=2)).replace(microsecond=0)
     for words, wanted in ((("--delay", "2h"), None), (("--at", at.isoformat()), at)):
-        job = system.call("GET", f"/jobs/{cli.json('push', 't', *words)['id']}")["job"]
+        job = system.job(cli.json("push", "t", *words)["id"])
         assert job["state"] == "scheduled"
         found = datetime.fromisoformat(job["scheduled_at"])
         assert found == wanted or (wanted is None and found > datetime.now(UTC) + timedelta(hours=1))
@@ -88,7 +82,7 @@ def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: t
 @pytest.mark.slow
 def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
     with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
-        [job] = until(lambda: fetched(system)) or []
+        [job] = until(lambda: system.fetch("default", worker_id="w1")) or []
         system.call("POST", "/workers/ack", {"job_id": job["id"], "result": {"n": 1}})
         out, _ = waiting.communicate(timeout=60)
         assert (waiting.returncode, out) == (0, '{"n":1}\n')
@@ -106,7 +100,7 @@ def test_lines_of_standard_input_become_jobs(cli: Cli, system: System) -> None:
     lines = "".join(f'[{n}, "x"]\n' for n in range(1_203))
     ids = cli.asked("push", "many", "-", "--queue", "lots", stdin=lines).split()
     assert len(set(ids)) == 1_203
-    assert system.call("GET", f"/jobs/{ids[7]}")["job"]["args"] == [7, "x"]
+    assert system.job(ids[7])["args"] == [7, "x"]
     told = cli("push", "many", "-", "--json", stdin="[1]\n\n[2]\n")
     assert [line["line"] for line in told.lines] == [1, 3]
 
@@ -192,7 +186,7 @@ def test_jobs_are_cancelled_and_retried_by_id(cli: Cli, system: System) -> None:
     assert again.code == 1
     assert ids[0] in again.err
     assert cli.json("retry", ids[0])["changed"] == [ids[0]]
-    assert system.call("GET", f"/jobs/{ids[0]}")["job"]["state"] == "available"
+    assert system.job(ids[0])["state"] == "available"
 
 
 @pytest.mark.slow
@@ -363,12 +357,16 @@ def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
     with cli.started("tail", "--job", job_id) as tail:
 
         def told() -> str:
-            system.call("POST", "/workers/nack", {"job_id": fetched(system)[0]["id"], "error": {"message": "again"}})
+            system.call(
+                "POST",
+                "/workers/nack",
+                {"job_id": system.fetch("default", worker_id="w1")[0]["id"], "error": {"message": "again"}},
+            )
             system.call("POST", f"/admin/jobs/{job_id}/retry")
             return _ready(tail)
 
         assert job_id in (until(told, 60) or "")
-        system.call("POST", "/workers/ack", {"job_id": fetched(system)[0]["id"]})
+        system.call("POST", "/workers/ack", {"job_id": system.fetch("default", worker_id="w1")[0]["id"]})
         out, err = tail.communicate(timeout=60)
         assert tail.returncode == 0, err
         assert "job.completed" in out.splitlines()[-1]

@@ -32,7 +32,7 @@ def test_tables_have_lines_and_states_have_colours(cli: Cli) -> None:
 def test_what_others_have_put_into_jobs_does_nothing_to_the_terminal(cli: Cli, system: System) -> None:
     cli.asked("push", "t", "\x1b]0;owned\x07", "--meta", 'x="[bold]\\u001b[31m"')
     job_id = cli.json("list")[0]["id"]
-    system.call("POST", "/workers/fetch", {"queues": ["default"], "worker_id": "\x1b[31mw"[5:]})
+    system.fetch("default", worker_id="\x1b[31mw"[5:])
     system.call("POST", "/workers/nack", {"job_id": job_id, "error": {"message": "\x1b]0;owned\x07[red]", "retryable": False}})
     for words in (("get", job_id), ("list",), ("top", "--once"), ("events",)):
         with cli.on_terminal(*words) as terminal:

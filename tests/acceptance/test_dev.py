@@ -19,14 +19,14 @@ EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "p
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system with a process for each service, which tests leave running."""
-    with System.started(tmp_path_factory.mktemp("services")) as system:
+    with System.started(tmp_path_factory.mktemp("services"), with_users=False) as system:
         yield system
 
 
 @pytest.fixture
 def own_dev(tmp_path: Path) -> Iterator[System]:
     """The same of the test's own, which it may stop or kill."""
-    with System.started(tmp_path / "own") as system:
+    with System.started(tmp_path / "own", with_users=False) as system:
         yield system
 
 
@@ -42,16 +42,6 @@ def test_dev_and_its_gateway_name_the_address_of_the_dashboard(services: System)
     services.ready()
     named = [line["dashboard"] for line in services.events("ready") if "dashboard" in line]
     assert named == [f"{services.url}/"] * 2
-
-
-def push(system: System) -> str:
-    answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["world"]})
-    assert answer.status == 201, answer
-    return str(answer.body["job"]["id"])
-
-
-def state_of(system: System, job_id: str) -> str:
-    return str(system.request("GET", f"/ojs/v1/jobs/{job_id}").body["job"]["state"])
 
 
 def test_one_command_starts_everything_and_says_how_to_go_on(services: System) -> None:
@@ -94,7 +84,7 @@ def test_a_signal_stops_everything_and_answers_a_waiting_fetch(own_dev: System, 
 
 
 def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> None:
-    system = System(tmp_path)
+    system = System(tmp_path, with_users=False)
     pids = until(lambda: list(system.children.values()) if system.run_file.exists() else [])
     assert not system.state["ready"]
     assert system.stop() == 0
@@ -103,13 +93,13 @@ def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
 def test_a_child_that_is_killed_is_started_again(services: System, name: str) -> None:
-    job_id, url, nats_url = push(services), services.url, services.nats_url
+    job_id, url, nats_url = services.push("hello", "world")["id"], services.url, services.nats_url
     others = {child: pid for child, pid in services.children.items() if child != name}
     services.wait_restarted(name, services.kill_child(name))
     assert {child: pid for child, pid in services.children.items() if child != name} == others
     assert (services.url, services.nats_url) == (url, nats_url)
     until(lambda: services.request("GET", "/ojs/v1/health").status == 200)
-    assert state_of(services, job_id) == "available"
+    assert services.job(job_id)["state"] == "available"
     assert [line["status"] for line in services.events("died") if line["child"] == name] == ["killed by signal 9"]
 
 
@@ -133,20 +123,20 @@ def test_no_process_outlives_a_dev_that_is_killed(own_dev: System) -> None:
 
 @pytest.mark.slow
 def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:
-    with System.started(tmp_path) as first:
-        job_id = push(first)
+    with System.started(tmp_path, with_users=False) as first:
+        job_id = first.push("hello", "world")["id"]
         first.kill()
-        with System.started(tmp_path) as second:
-            assert state_of(second, job_id) == "available"
+        with System.started(tmp_path, with_users=False) as second:
+            assert second.job(job_id)["state"] == "available"
 
 
 @pytest.mark.slow
 def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
-    with System.started(tmp_path) as system:
-        job_id = push(system)
+    with System.started(tmp_path, with_users=False) as system:
+        job_id = system.push("hello", "world")["id"]
         assert system.stop() == 0
-    with System.started(tmp_path) as system:
-        assert state_of(system, job_id) == "available"
+    with System.started(tmp_path, with_users=False) as system:
+        assert system.job(job_id)["state"] == "available"
         fetched = system.request("POST", "/ojs/v1/workers/fetch", {"queues": ["default"], "worker_id": "w"})
         assert [job["id"] for job in fetched.body["jobs"]] == [job_id]
 
@@ -205,7 +195,7 @@ def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: N
     with System.started(tmp_path, "--nats", nats_server.url) as system:
         assert set(system.children) == EVERYTHING - {"nats-server"}
         assert system.nats_url == nats_server.url
-        push(system)
+        system.push("hello", "world")
         assert system.stop() == 0
     assert runs(nats_server.pid)
 

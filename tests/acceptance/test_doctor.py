@@ -46,7 +46,7 @@ def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
         said = cli("doctor", *words)
         return None if "a write takes NATS" in said.out else said
 
-    said = until(lambda: asked("--nats", system.nats_url, "--json"))
+    said = until(lambda: asked("--nats", system.nats_url_by_role, "--json"))
     assert said is not None
     assert (said.code, said.json["status"], said.err) == (0, "warning", "")
     assert set(found(said)) == {"durability", "test mode"}
@@ -126,14 +126,14 @@ def test_what_nats_server_says_of_itself(system: System, tmp_path: Path) -> None
 def test_a_stream_that_was_changed_by_hand_and_what_is_mended_is_well(own_system: System, tmp_path: Path) -> None:
     cli = Cli(tmp_path, own_system.url)
     edit_stream(own_system.nats_url, "OJS_READY", max_msgs=1_000)
-    said = cli("doctor", "--nats", own_system.nats_url, "--json")
+    said = cli("doctor", "--nats", own_system.nats_url_by_role, "--json")
     assert said.code == 1
     trouble = found(said)["streams"]
     assert trouble["status"] == "problem"
     assert "OJS_READY" in trouble["found"]
     assert "max_msgs is 1000" in trouble["found"]
     edit_stream(own_system.nats_url, "OJS_READY", max_msgs=-1)
-    assert cli("doctor", "--nats", own_system.nats_url).code == 0
+    assert cli("doctor", "--nats", own_system.nats_url_by_role).code == 0
 
 
 def test_a_record_that_can_not_be_read(system: System, tmp_path: Path) -> None:

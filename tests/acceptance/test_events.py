@@ -10,7 +10,8 @@ import aiohttp
 import nats
 import pytest
 
-from support.event_streams import Session, Stream, get, post, push, run
+from support.event_streams import Stream
+from support.sessions import Session, get, post, push, run
 from support.system import System
 
 

@@ -179,4 +179,4 @@ def test_orders_are_taken_while_no_job_server_can_be_reached(
     else:
         run("outbox", "django_shop.py", "relay", OJS_URL=system.url, DATABASE=str(database))
     until(lambda: not in_outbox(database, table))
-    until(lambda: system.call("GET", f"/jobs/{told.body['job']}")["job"]["state"] == "completed")
+    until(lambda: system.job(told.body["job"])["state"] == "completed")

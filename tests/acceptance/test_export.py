@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,25 +16,14 @@ def cli(system: System, tmp_path: Path) -> Cli:
     return Cli(tmp_path, system.url)
 
 
-def push(system: System, **members: Any) -> str:
-    answer = system.request("POST", "/ojs/v1/jobs", {"type": "a.b", "args": [1, {"b": None}], **members})
-    assert answer.status == 201, answer
-    return str(answer.body["job"]["id"])
-
-
-def job(system: System, job_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = system.request("GET", f"/ojs/v1/jobs/{job_id}").body["job"]
-    return found
-
-
 def test_exported_jobs_are_imported_as_they_were_pushed(system: System, cli: Cli, tmp_path: Path) -> None:
     options = {"queue": "one", "priority": 3, "tags": ["t"], "retry": {"max_attempts": 7}, "timeout_ms": 1_000}
-    first = push(system, meta={"tenant": "acme"}, options=options | {"unique": {"keys": ["type", "args"]}})
-    later = push(system, options={"queue": "one", "delay": "1h"})
-    push(system, options={"queue": "two"})
-    done = push(system, options={"queue": "one"})
+    first = system.push("a.b", 1, {"b": None}, meta={"tenant": "acme"}, unique={"keys": ["type", "args"]}, **options)["id"]
+    later = system.push("a.b", 1, {"b": None}, queue="one", delay="1h")["id"]
+    system.push("a.b", 1, {"b": None}, queue="two")
+    done = system.push("a.b", 1, {"b": None}, queue="one")["id"]
     system.request("DELETE", f"/ojs/v1/jobs/{done}")
-    before = {job_id: job(system, job_id) for job_id in (first, later)}
+    before = {job_id: system.job(job_id) for job_id in (first, later)}
     file = tmp_path / "jobs.ndjson"
     assert "exported 3 jobs" in cli("export", str(file), "--queue", "one").err
     assert [json.loads(line)["id"] for line in file.read_text(encoding="utf-8").splitlines()] == [first, later, done]
@@ -49,7 +37,7 @@ def test_exported_jobs_are_imported_as_they_were_pushed(system: System, cli: Cli
     told = cli.json("import", str(file))
     assert told == {"pushed": 2, "there": 0, "ended": 1, "member": 0, "refused": 0, "dry_run": False}
     for job_id, old in before.items():
-        new = job(system, job_id)
+        new = system.job(job_id)
         own = {"created_at", "enqueued_at"}
         assert {name: value for name, value in new.items() if name not in own} == {
             name: value for name, value in old.items() if name not in own
@@ -59,7 +47,7 @@ def test_exported_jobs_are_imported_as_they_were_pushed(system: System, cli: Cli
 
 
 def test_export_writes_to_standard_output_and_over_no_file(system: System, cli: Cli, tmp_path: Path) -> None:
-    ids = [push(system) for _ in range(3)]
+    ids = [system.push("a.b", 1, {"b": None})["id"] for _ in range(3)]
     lines = cli.asked("export", "--limit", "2").splitlines()
     assert [json.loads(line)["id"] for line in lines] == ids[:2]
     (tmp_path / "there").write_text("mine", encoding="utf-8")
@@ -77,17 +65,17 @@ def test_export_writes_to_standard_output_and_over_no_file(system: System, cli: 
     ],
 )
 def test_a_line_that_cannot_be_imported_is_named(system: System, cli: Cli, line: str, said: str) -> None:
-    job_id = push(system)
+    job_id = system.push("a.b", 1, {"b": None})["id"]
     exported = cli.asked("export")
     system.reset()
     found = cli("import", "-", stdin=f"{exported.splitlines()[0]}\n{line}\n")
     assert (found.code, said in found.err) == (1, True)
     if "lacks" not in said:
-        assert job(system, job_id)["state"] == "available"
+        assert system.job(job_id)["state"] == "available"
 
 
 def test_refused_lines_are_told_of_and_the_others_pushed(system: System, cli: Cli) -> None:
-    job_id = push(system)
+    job_id = system.push("a.b", 1, {"b": None})["id"]
     line = json.loads(cli.asked("export"))
     system.reset()
     bad = line | {"id": "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "type": "No Type"}
@@ -95,4 +83,4 @@ def test_refused_lines_are_told_of_and_the_others_pushed(system: System, cli: Cl
     assert found.code == 1
     assert "line 1: " in found.err
     assert "1 lines were refused; the others were pushed" in found.err
-    assert job(system, job_id)["state"] == "available"
+    assert system.job(job_id)["state"] == "available"

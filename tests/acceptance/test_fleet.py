@@ -16,8 +16,8 @@ def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     said = {"hostname": "box", "pid": 41, "queues": ["fl.a"], "concurrency": 5, "started_at": "2027-01-01T00:00:00Z"}
     system.call("POST", "/workers/register", {"worker_id": "w1", **said})
     beat(system, "w2", state="quiet")
-    system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.a"}}, 201)
-    system.call("POST", "/workers/fetch", {"queues": ["fl.a"], "worker_id": "w1"})
+    system.push("a.b", queue="fl.a")
+    system.fetch("fl.a", worker_id="w1")
     view = system.call("GET", "/admin/workers")
     first, second = view["items"]
     assert {name: first[name] for name in said} == said
@@ -62,13 +62,13 @@ def test_a_directive_comes_with_every_heartbeat_until_the_worker_reports_its_sta
 
 def test_a_fetch_of_a_quiet_worker_acknowledges_and_brings_nothing(system: System) -> None:
     for _ in range(2):
-        system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.q"}}, 201)
+        system.push("a.b", queue="fl.q")
     fetch = {"queues": ["fl.q"], "worker_id": "w"}
     [held] = system.call("POST", "/workers/fetch", fetch)["jobs"]
     beat(system, "w", state="quiet")
     answer = system.call("POST", "/workers/fetch", fetch | {"acks": [{"job_id": held["id"], "attempt": 1}]})
     assert (answer["jobs"], answer["acks"]["succeeded"]) == ([], 1)
-    assert system.call("GET", f"/jobs/{held['id']}")["job"]["state"] == "completed"
+    assert system.job(held["id"])["state"] == "completed"
 
 
 def test_all_workers_are_directed_at_once_but_not_those_that_come_later(system: System) -> None:
@@ -87,11 +87,10 @@ def test_what_a_worker_holds_when_it_deregisters_comes_back_at_once_and_does_not
     said = {"worker_id": "leaver", "pid": 7, "started_at": "2027-01-01T00:00:00Z"}
     system.call("POST", "/workers/register", said)
     options = {"queue": "fl.back", "retry": {"max_attempts": 1}}
-    pushed = {system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": options}, 201)["job"]["id"] for _ in range(3)}
+    pushed = {system.push("a.b", **options)["id"] for _ in range(3)}
 
     def fetched(worker_id: str) -> set[str]:
-        ask = {"queues": ["fl.back"], "worker_id": worker_id, "count": 3, "wait_ms": 0}
-        return {job["id"] for job in system.call("POST", "/workers/fetch", ask)["jobs"]}
+        return {job["id"] for job in system.fetch("fl.back", worker_id=worker_id, count=3, wait_ms=0)}
 
     assert fetched("leaver") == pushed
     system.call("POST", "/workers/deregister", said | {"pid": 6}, 404)
@@ -104,7 +103,7 @@ def test_what_a_worker_holds_when_it_deregisters_comes_back_at_once_and_does_not
         return found == pushed
 
     until(all_come_back)
-    assert {system.call("GET", f"/jobs/{job_id}")["job"]["state"] for job_id in pushed} == {"active"}
+    assert {system.job(job_id)["state"] for job_id in pushed} == {"active"}
 
 
 def test_a_heartbeat_may_say_by_the_marks_of_earlier_answers_that_it_names_all_jobs(system: System) -> None:
@@ -129,11 +128,10 @@ def test_only_workers_that_are_silent_can_be_removed(system: System) -> None:
 
 def test_a_worker_that_leaves_gets_no_new_jobs_until_it_goes_on(system: System) -> None:
     for n in range(4):
-        system.call("POST", "/jobs", {"type": "a.b", "args": [n], "options": {"queue": "fl.leave"}}, 201)
+        system.push("a.b", n, queue="fl.leave")
 
     def fetched(worker_id: str) -> int:
-        ask = {"queues": ["fl.leave"], "worker_id": worker_id, "wait_ms": 0}
-        return len(system.call("POST", "/workers/fetch", ask)["jobs"])
+        return len(system.fetch("fl.leave", worker_id=worker_id, wait_ms=0))
 
     for state in ("quiet", "drain", "terminate"):
         beat(system, "leaves", state=state)
@@ -146,5 +144,5 @@ def test_a_worker_that_leaves_gets_no_new_jobs_until_it_goes_on(system: System) 
     beat(system, "leaves", state="quiet")
     system.call("POST", "/workers/deregister", {"worker_id": "leaves"})
     system.call("GET", "/workers/leaves/health", status=404)
-    system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.leave"}}, 201)
+    system.push("a.b", queue="fl.leave")
     assert fetched("leaves") == 1, "a worker that begins anew under the same id"

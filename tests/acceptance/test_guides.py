@@ -236,9 +236,8 @@ def test_what_is_pushed_from_ruby_is_run_in_python_as_the_page_says(system: Syst
     """The same request as the Ruby program sends, since few machines that run this have a Ruby."""
     _, ours, push, printed = moved("sidekiq")
     [sent] = re.findall(r'push\("([\w.]+)", (.+?), queue: "(\w+)"', push.text)
-    job = {"type": sent[0], "args": json.loads(f"[{sent[1]}]"), "options": {"queue": sent[2]}}
     with at_work(system, tmp_path, ours):
-        job_id = system.call("POST", "/jobs", job, 201)["job"]["id"]
+        job_id = system.push(sent[0], *json.loads(f"[{sent[1]}]"), queue=sent[2])["id"]
         answer = system.call("GET", f"/jobs/{job_id}/result?wait=true&timeout=30")
     assert f"{answer['result']}\n" == printed
 

@@ -26,10 +26,8 @@ def other_url(system: System, tmp_path: Path) -> Iterator[str]:
 
 def held(system: System, **options: Any) -> str:
     """A job that worker `w` holds for ten minutes."""
-    body = {"type": "t", "args": [], "options": {"queue": "held", "retry": {"initial_interval": "PT1H"}} | options}
-    job_id = system.request("POST", "/ojs/v1/jobs", body).body["job"]["id"]
-    ask = {"queues": ["held"], "worker_id": "w", "visibility_timeout_ms": LEASE_MS}
-    assert [job["id"] for job in system.request("POST", "/ojs/v1/workers/fetch", ask).body["jobs"]] == [job_id]
+    job_id = system.push("t", **({"queue": "held", "retry": {"initial_interval": "PT1H"}} | options))["id"]
+    assert [job["id"] for job in system.fetch("held", worker_id="w", visibility_timeout_ms=LEASE_MS)] == [job_id]
     return str(job_id)
 
 
@@ -51,7 +49,7 @@ def test_a_job_that_ran_too_long_is_not_held_any_more(system: System) -> None:
     job_id = held(system, timeout_ms=300)
 
     def timed_out() -> bool:
-        return bool(system.request("GET", f"/ojs/v1/jobs/{job_id}").body["job"]["state"] == "retryable")
+        return bool(system.job(job_id)["state"] == "retryable")
 
     until(timed_out)
     assert beat(system, job_id)["jobs_extended"] == []

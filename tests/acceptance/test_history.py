@@ -15,7 +15,7 @@ def failed(system: System, queue: str, **members: Any) -> str:
     """The id of a job that worker w has failed for good."""
     body = {"type": "mail.send", "args": ["hidden"], "options": {"queue": queue}, **members}
     job_id: str = system.call("POST", "/jobs", body, 201)["job"]["id"]
-    system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": "w", "wait_ms": 5_000})
+    system.fetch(queue, worker_id="w", wait_ms=5_000)
     error = {"code": "smtp", "message": f"no {queue}", "action": "DISCARD"}
     system.call("POST", "/workers/nack", {"job_id": job_id, "worker_id": "w", "error": error})
     return job_id
@@ -52,7 +52,7 @@ def test_lineage_is_kept_with_the_job_and_told(system: System) -> None:
     assert system.call("GET", f"/jobs/{job['id']}/lineage") == {"job_id": job["id"], **said}
     chain = {"type": "chain", "steps": [{"type": "a.b", "args": []}]}
     workflow = system.call("POST", "/workflows", chain, 201)["workflow"]
-    [member] = system.call("POST", "/workers/fetch", {"queues": ["default"], "count": 9, "wait_ms": 5_000})["jobs"][1:]
+    [member] = system.fetch("default", count=9, wait_ms=5_000)[1:]
     told = system.call("GET", f"/jobs/{member['id']}/lineage")
     assert (told["workflow_id"], "parent_id" in told) == (workflow["id"], False)
 
@@ -101,12 +101,12 @@ def test_a_job_that_is_not_there_is_not_found(system: System, path: str) -> None
     ],
 )
 def test_what_cannot_be_answered_is_refused_by_its_name(system: System, path: str, field: str, remedy: str) -> None:
-    job_id = system.call("POST", "/jobs", {"type": "a.b", "args": []}, 201)["job"]["id"]
+    job_id = system.push("a.b")["id"]
     error = system.call("GET", path.format(job_id), status=400)["error"]
     assert (error["code"], error["details"]["field"]) == ("invalid_request", field)
     assert remedy in error["message"]
 
 
 def test_history_is_not_deleted_by_itself(system: System) -> None:
-    job_id = system.call("POST", "/jobs", {"type": "a.b", "args": []}, 201)["job"]["id"]
+    job_id = system.push("a.b")["id"]
     assert system.request("DELETE", f"/ojs/v1/jobs/{job_id}/history").status == 405

@@ -82,6 +82,6 @@ def test_the_commands_set_show_and_change_limits_also_on_nats(guarded: Guarded, 
     assert "100 pushes a second, 5 streams" in row
     said = cli("keys", "limit", made["id"], "--waiting", "7", *shown)
     assert (said.code, "7 waiting" in said.out + said.err) == (0, True), said
-    on_nats = cli("keys", "limit", made["id"], "--streams", "0", "--json", "--nats", guarded.system.nats_url)
+    on_nats = cli("keys", "limit", made["id"], "--streams", "0", "--json", "--nats", guarded.system.nats_url_by_role)
     assert on_nats.json["limits"]["streams"] == 0
     assert cli("keys", "limit", made["id"], "--streams", "some", *shown).code == 2

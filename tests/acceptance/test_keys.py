@@ -239,7 +239,7 @@ def test_the_commands_make_list_rotate_and_revoke_keys(guarded: Guarded, tmp_pat
     refused = cli("keys")
     assert (refused.code, "--token-file" in refused.err, "OJS_AUTH_TOKEN" in refused.err) == (1, True, True)
     file = tmp_path / "viewer.key"
-    file.write_text(cli("keys", "create", "--name", "looks", "--role", "viewer", "--nats", guarded.system.nats_url).out)
+    file.write_text(cli("keys", "create", "--name", "looks", "--role", "viewer", "--nats", guarded.system.nats_url_by_role).out)
     refused = cli("keys", "--token-file", str(file))
     assert (refused.code, "--token-file" in refused.err, "'admin'" in refused.err) == (1, True, True)
     file = tmp_path / "admin.key"
@@ -252,7 +252,7 @@ def test_the_commands_make_list_rotate_and_revoke_keys(guarded: Guarded, tmp_pat
     assert (key["role"], key["queues"]) == ("producer", ["a.*", "b"])
     rotated = cli("keys", "rotate", key["id"], "--overlap", "1h", "--json", *shown).json
     assert rotated["token"].startswith(f"ojs_sk_{rotated['key']['id']}_")
-    on_nats = ("--nats", guarded.system.nats_url)
+    on_nats = ("--nats", guarded.system.nats_url_by_role)
     assert cli("keys", "revoke", key["id"], "--yes", *on_nats).code == 0
     states = {one["id"]: one["state"] for one in cli("keys", "--all", "--json", *on_nats).json}
     assert (states[key["id"]], states[rotated["key"]["id"]]) == ("revoked", "live")

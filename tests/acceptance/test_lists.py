@@ -15,14 +15,8 @@ STATES = ("scheduled", "available", "pending", "active", "retryable", "completed
 DEAD: dict[str, Any] = {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}
 
 
-def push(system: System, queue: str, job_type: str = "test.list", **options: Any) -> str:
-    options["queue"] = queue
-    view = system.call("POST", "/jobs", {"type": job_type, "args": [1], "options": options}, 201)
-    return str(view["job"]["id"])
-
-
 def fetch(system: System, queue: str, count: int = 1) -> list[str]:
-    jobs = system.call("POST", "/workers/fetch", {"queues": [queue], "count": count, "worker_id": "w1"})["jobs"]
+    jobs = system.fetch(queue, count=count, worker_id="w1")
     return [str(job["id"]) for job in jobs]
 
 
@@ -31,7 +25,7 @@ def fail(system: System, job_id: str, **error: Any) -> None:
 
 
 def dead_letter(system: System, queue: str, job_type: str = "test.list", error_type: str = "E") -> str:
-    job_id = push(system, queue, job_type, **DEAD)
+    job_id: str = system.push(job_type, 1, queue=queue, **DEAD)["id"]
     assert fetch(system, queue) == [job_id]
     fail(system, job_id, type=error_type)
     return job_id
@@ -45,16 +39,17 @@ def one_of_each(system: System, queue: str) -> dict[str, str]:
     """A job in every state."""
     jobs = {}
     for state in ("active", "retryable", "completed", "discarded"):
-        jobs[state] = push(system, queue, retry={"initial_interval": "PT1H"})  # it stays retryable however slow the test is
+        retry = {"initial_interval": "PT1H"}  # it stays retryable however slow the test is
+        jobs[state] = system.push("test.list", 1, queue=queue, retry=retry)["id"]
         assert fetch(system, queue) == [jobs[state]]
     fail(system, jobs["retryable"])
     system.call("POST", "/workers/ack", {"job_id": jobs["completed"]})
     fail(system, jobs["discarded"], retryable=False)
-    jobs["scheduled"] = push(system, queue, delay_until="+PT1H")
-    jobs["pending"] = push(system, queue, pending=True)
-    jobs["cancelled"] = push(system, queue)
+    jobs["scheduled"] = system.push("test.list", 1, queue=queue, delay_until="+PT1H")["id"]
+    jobs["pending"] = system.push("test.list", 1, queue=queue, pending=True)["id"]
+    jobs["cancelled"] = system.push("test.list", 1, queue=queue)["id"]
     system.call("DELETE", f"/jobs/{jobs['cancelled']}")
-    jobs["available"] = push(system, queue)
+    jobs["available"] = system.push("test.list", 1, queue=queue)["id"]
     return jobs
 
 
@@ -64,12 +59,12 @@ def test_a_queues_statistics_count_every_state_exactly_and_at_once(system: Syste
     assert {state: view["queue"][state] for state in STATES} == dict.fromkeys(STATES, 1)
     assert (view["queue"]["name"], view["stats"]["depth"]) == ("ls.stats", 1)
     for number in range(2, 30):
-        push(system, "ls.stats")
+        system.push("test.list", 1, queue="ls.stats")
         assert system.call("GET", "/queues/ls.stats/stats")["queue"]["available"] == number
 
 
 def test_a_queue_is_text_for_clients_that_name_their_version(system: System) -> None:
-    push(system, "ls.text")
+    system.push("test.list", 1, queue="ls.text")
     address = urlsplit(system.url)
     assert address.hostname is not None
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
@@ -81,7 +76,7 @@ def test_a_queue_is_text_for_clients_that_name_their_version(system: System) -> 
 def test_queues_are_listed_by_name_in_pages(system: System) -> None:
     names = [f"ls.queue.{letter}" for letter in "abcde"]
     for name in reversed(names):
-        push(system, name)
+        system.push("test.list", 1, queue=name)
     found = []
     path = "/queues?limit=2"
     for _ in names:
@@ -98,16 +93,16 @@ def test_jobs_are_listed_by_state_queue_and_type_with_cursors_that_stay_right(sy
     jobs = one_of_each(system, "ls.jobs")
     for state in STATES:
         assert ids(system.call("GET", f"/jobs?queue=ls.jobs&state={state}")) == [jobs[state]]
-    other = push(system, "ls.other", "test.other")
+    other = system.push("test.other", 1, queue="ls.other")["id"]
     assert ids(system.call("GET", "/jobs?type=test.other")) == [other]
     assert ids(system.call("GET", "/jobs?type=test.other&queue=ls.jobs")) == []
-    pushed = {push(system, "ls.many") for _ in range(7)}
+    pushed = {system.push("test.list", 1, queue="ls.many")["id"] for _ in range(7)}
     # Those of one millisecond are in the order of their ids.
     many = ids(system.call("GET", "/jobs?queue=ls.many&order=asc"))
     assert set(many) == pushed
     first = system.call("GET", "/jobs?queue=ls.many&limit=3")
     assert ids(first) == many[:-4:-1]
-    push(system, "ls.many")  # a newer one moves no page
+    system.push("test.list", 1, queue="ls.many")  # a newer one moves no page
     rest = system.call("GET", f"/jobs?queue=ls.many&limit=10&cursor={first['pagination']['next_cursor']}")
     assert ids(rest) == many[-4::-1]
     assert rest["pagination"]["has_more"] is False
@@ -122,7 +117,7 @@ def test_a_bad_list_query_is_refused_by_name(system: System, query: str, field: 
 
 
 def test_a_jobs_detail_tells_who_when_and_why(system: System) -> None:
-    job_id = push(system, "ls.detail", retry={"initial_interval": "PT1H"})
+    job_id = system.push("test.list", 1, queue="ls.detail", retry={"initial_interval": "PT1H"})["id"]
     fetch(system, "ls.detail")
     fail(system, job_id, type="Flaky")
     view = system.call("GET", f"/admin/jobs/{job_id}")
@@ -140,7 +135,7 @@ def test_a_jobs_detail_tells_who_when_and_why(system: System) -> None:
 def test_dead_letters_are_listed_counted_read_and_filtered(system: System) -> None:
     first = dead_letter(system, "ls.dead", error_type="Timeout")
     second = dead_letter(system, "ls.dead", "test.other", "Broken")
-    plain = push(system, "ls.dead", retry={"max_attempts": 1})
+    plain = system.push("test.list", 1, queue="ls.dead", retry={"max_attempts": 1})["id"]
     fetch(system, "ls.dead")
     fail(system, plain)  # discarded, but no dead letter
     assert ids(system.call("GET", "/dead-letter?queue=ls.dead")) == [second, first]
@@ -176,16 +171,15 @@ def test_dead_letters_are_retried_and_purged_by_filter_only_when_confirmed(syste
 
 
 def test_small_and_large_jobs_are_listed_as_they_are(system: System) -> None:
-    args = {"small": [1], "large": ["x" * 5_000]}
+    args = {"small": 1, "large": "x" * 5_000}
     pushed = {}
     for name, content in args.items():
-        body = {"type": f"test.{name}", "args": content, "meta": {"n": name}, "options": {"queue": "ls.sizes"}}
-        pushed[name] = system.call("POST", "/jobs", body, 201)["job"]["id"]
+        pushed[name] = system.push(f"test.{name}", content, meta={"n": name}, queue="ls.sizes")["id"]
 
     def same() -> list[str]:
         listed = system.call("GET", "/jobs?queue=ls.sizes&order=asc")["jobs"]
         for found in listed:
-            assert found == system.call("GET", f"/jobs/{found['id']}")["job"]
+            assert found == system.job(found["id"])
         return [found["state"] for found in listed]
 
     assert same() == ["available", "available"]

@@ -6,43 +6,30 @@ import asyncio
 import json
 import signal
 import time
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from support.nats import NatsServer
+from support.sessions import fetch, push
 from support.system import Processes, System
 from support.waiting import eventually
-
-JOB: dict[str, Any] = {"type": "poll.wait", "args": [], "options": {"queue": "poll"}}
-
-
-async def fetch(http: aiohttp.ClientSession, wait_ms: int) -> list[dict[str, Any]]:
-    async with http.post("/ojs/v1/workers/fetch", json={"queues": ["poll"], "wait_ms": wait_ms}) as answer:
-        jobs: list[dict[str, Any]] = (await answer.json(content_type=None))["jobs"]
-        return jobs
-
-
-async def push(http: aiohttp.ClientSession) -> str:
-    async with http.post("/ojs/v1/jobs", json=JOB) as answer:
-        return str((await answer.json(content_type=None))["job"]["id"])
 
 
 async def test_a_waiting_worker_gets_a_job_at_once(http: aiohttp.ClientSession) -> None:
     for _ in range(3):
-        waiting = asyncio.create_task(fetch(http, 20_000))
+        waiting = asyncio.create_task(fetch(http, "poll", wait_ms=20_000))
         done, _ = await asyncio.wait([waiting], timeout=0.3)
         assert not done
         started = time.monotonic()
-        job_id = await push(http)
+        job_id = await push(http, "poll")
         assert [job["id"] for job in await waiting] == [job_id]
         assert time.monotonic() - started < 10, "sooner than its wait ends"
 
 
 async def test_each_job_goes_to_one_of_the_workers_that_wait(http: aiohttp.ClientSession) -> None:
-    waiting = [asyncio.create_task(fetch(http, 5_000)) for _ in range(5)]
-    pushed = {await push(http) for _ in range(5)}
+    waiting = [asyncio.create_task(fetch(http, "poll", wait_ms=5_000)) for _ in range(5)]
+    pushed = {await push(http, "poll") for _ in range(5)}
     fetched = [job["id"] for jobs in await asyncio.gather(*waiting) for job in jobs]
     assert len(fetched) == 5
     assert set(fetched) == pushed
@@ -57,14 +44,14 @@ async def test_a_worker_that_leaves_while_it_waits_takes_nothing_with_it(system:
         _, writer = await asyncio.open_connection(address.hostname, address.port)
         writer.write((head + body).encode())
         writers.append(writer)
-    await fetch(http, 100)  # by now the ten wait as well
+    await fetch(http, "poll", wait_ms=100)  # by now the ten wait as well
     for writer in writers:
         writer.close()
-    pushed = {await push(http) for _ in range(3)}
+    pushed = {await push(http, "poll") for _ in range(3)}
     fetched: set[str] = set()
 
     async def everything() -> bool:
-        fetched.update(job["id"] for job in await fetch(http, 200))
+        fetched.update(job["id"] for job in await fetch(http, "poll", wait_ms=200))
         return fetched == pushed
 
     await eventually(everything)
@@ -75,8 +62,8 @@ async def test_a_gateway_that_stops_answers_those_who_wait(nats_server: NatsServ
     gateway = processes.start("gateway")
     url = await asyncio.to_thread(lambda: str(gateway.ready()["url"]))
     async with aiohttp.ClientSession(url) as http:
-        waiting = [asyncio.create_task(fetch(http, 30_000)) for _ in range(5)]
-        await push(http)
+        waiting = [asyncio.create_task(fetch(http, "poll", wait_ms=30_000)) for _ in range(5)]
+        await push(http, "poll")
         first, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert len(first) == 1
         started = time.monotonic()

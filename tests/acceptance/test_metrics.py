@@ -23,19 +23,12 @@ def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service
         yield system
 
 
-def call(system: Services, path: str, body: dict[str, Any], status: int = 200) -> Any:
-    answer = system.request("POST", f"/ojs/v1{path}", body)
-    assert answer.status == status, answer
-    return answer.body
-
-
 def push(system: Services, **options: Any) -> str:
-    body = {"type": TYPE, "args": [1], "options": {"queue": QUEUE, **options}}
-    return str(call(system, "/jobs", body, 201)["job"]["id"])
+    return str(system.push(TYPE, 1, queue=QUEUE, **options)["id"])
 
 
 def fetch(system: Services) -> str:
-    return str(call(system, "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"][0]["id"])
+    return str(system.fetch(QUEUE, worker_id="w")[0]["id"])
 
 
 def everything(system: Services) -> Scrape:
@@ -70,13 +63,13 @@ def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: Service
     job_id = fetch(system)
     claimed = everything(system)
     assert of_jobs(claimed - before) == STORED | STARTED
-    call(system, "/workers/ack", {"job_id": job_id, "worker_id": "w"})
+    system.call("POST", "/workers/ack", {"job_id": job_id, "worker_id": "w"})
     completed = everything(system)
     assert of_jobs(completed - claimed) == STORED | ran("completed") | counted("completed")
     push(system, retry={"max_attempts": 1})
     pushed = everything(system)
     assert of_jobs(pushed - completed) == STORED | counted("enqueued")
-    call(system, "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
+    system.call("POST", "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
     assert of_jobs(everything(system) - pushed) == {("ojs_commits_total", "stored"): 2} | STARTED | ran("discarded") | counted(
         "failed"
     )
@@ -84,7 +77,7 @@ def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: Service
 
 def test_a_refused_request_moves_nothing_but_its_own(system: Services) -> None:
     before = everything(system)
-    call(system, "/jobs", {"type": "Not A Type", "args": []}, 400)
+    system.call("POST", "/jobs", {"type": "Not A Type", "args": []}, 400)
     after = everything(system)
     assert of_jobs(after - before) == {}
     route = ("ojs_http_request_duration_seconds_count", "POST", "/ojs/v1/jobs", "4xx")
@@ -102,7 +95,7 @@ def test_a_path_that_is_not_there_makes_no_series(system: Services) -> None:
 def test_the_scheduler_measures_how_late_it_was(system: Services) -> None:
     before = everything(system)
     push(system, retry={"initial_interval": "PT0.1S", "jitter": False})
-    call(system, "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
+    system.call("POST", "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
 
     def retried_and_measured() -> bool:
         changes = everything(system) - before
@@ -158,13 +151,12 @@ def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: Services) -
         assert put.status == 200
         for _ in range(2):
             system.request("POST", "/ojs/v1/jobs", {"type": TYPE, "args": [], "options": {"queue": QUEUE}})
-    limited = {"type": TYPE, "args": [], "options": {"queue": "limited", "rate_limit": {"key": "k", "concurrency": 1}}}
     for _ in range(2):
-        call(system, "/jobs", limited, 201)
-    call(system, "/workers/fetch", {"queues": ["limited"], "count": 2})
+        system.push(TYPE, queue="limited", rate_limit={"key": "k", "concurrency": 1})
+    system.fetch("limited", count=2)
     system.request("PUT", f"/ojs/v1/queues/{QUEUE}/config", {"overflow_policy": "reject"})
     jobs = [{"type": TYPE, "args": [], "options": {"queue": QUEUE}}]
-    call(system, "/jobs/batch", {"jobs": jobs * 2}, 429)
+    system.call("POST", "/jobs/batch", {"jobs": jobs * 2}, 429)
     changes = everything(system) - before
     assert changes["ojs_backpressure_dropped_total", QUEUE] == 2
     assert changes["ojs_backpressure_rejected_total", QUEUE] == 1
@@ -181,8 +173,8 @@ def test_the_summary_is_of_the_whole_system(system: Services) -> None:
     push(system)
     push(system)
     push(system, queue="measured-too")
-    call(system, "/workers/heartbeat", {"worker_id": "w"})
-    call(system, "/workers/ack", {"job_id": fetch(system), "worker_id": "w"})
+    system.call("POST", "/workers/heartbeat", {"worker_id": "w"})
+    system.call("POST", "/workers/ack", {"job_id": fetch(system), "worker_id": "w"})
     fetch(system)
     summary = system.request("GET", "/ojs/v1/metrics").body
     assert summary.pop("uptime_seconds") >= 0

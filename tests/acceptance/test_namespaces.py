@@ -83,7 +83,7 @@ async def test_workers_of_each_run_the_jobs_of_their_own_alone(tenants: list[Ten
 
 
 def test_a_reset_of_one_leaves_the_other(tenants: list[Tenant]) -> None:
-    pushed = [tenant.system.call("POST", "/jobs", {"type": "t", "args": []}, status=201)["job"]["id"] for tenant in tenants]
+    pushed = [tenant.system.push("t")["id"] for tenant in tenants]
     tenants[1].system.reset()
     found = [
         tenant.system.request("GET", f"/ojs/v1/jobs/{job_id}").status for tenant, job_id in zip(tenants, pushed, strict=True)
@@ -119,7 +119,7 @@ def test_contexts_of_the_command_name_a_namespace(tenants: list[Tenant], tmp_pat
     def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         return completed([*OJS_NATS, *arguments], environment(XDG_CONFIG_HOME=str(tmp_path)))
 
-    job = tenants[1].system.call("POST", "/jobs", {"type": "t", "args": []}, status=201)["job"]["id"]
+    job = tenants[1].system.push("t")["id"]
     for tenant in tenants:
         assert ran("context", "set", tenant.namespace, "--server", tenant.nats_url).returncode == 0
     assert job in ran("--context", "shop", "get", job).stdout

@@ -56,7 +56,7 @@ async def test_who_trusts_the_certificate_works(
     with System.started(tmp_path, "--together", "--nats", url, env=trusting) as system:
         async with App(url) as app:
             handle = await app.client.push(NewJob[None]("over.tls", (1,)))
-        assert system.call("GET", f"/jobs/{handle.id}")["job"]["state"] == "available"
+        assert system.job(handle.id)["state"] == "available"
 
 
 async def test_a_client_that_does_not_trust_it_is_told(url: str) -> None:

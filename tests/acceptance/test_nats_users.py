@@ -302,6 +302,7 @@ def test_a_gateway_in_a_namespace_has_keys_and_an_audit(tmp_path: Path) -> None:
         assert [line for line in server.log.splitlines() if "iolation" in line] == []
 
 
+@pytest.mark.slow
 def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_path: Path) -> None:
     before = len(guarded.violations)
     made = guarded.call("POST", "/jobs", {"type": "a.b", "args": [1], "options": {"queue": "kept"}})["job"]["id"]

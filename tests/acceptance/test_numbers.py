@@ -76,12 +76,10 @@ class Numbers:
             self._vary(call)
 
     def push(self, queue: str = "nu.a", **options: Any) -> str:
-        body = {"type": "a.b", "args": [1, {"x": None}], "options": {"queue": queue, **options}}
-        return str(self._system.request("POST", f"{API}/jobs", body).body["job"]["id"])
+        return str(self._system.push("a.b", 1, {"x": None}, queue=queue, **options)["id"])
 
     def fetch(self, queue: str = "nu.a") -> list[dict[str, Any]]:
-        body = {"queues": [queue], "worker_id": "w", "count": 10, "wait_ms": 0}
-        jobs: list[dict[str, Any]] = self._system.request("POST", f"{API}/workers/fetch", body).body["jobs"]
+        jobs: list[dict[str, Any]] = self._system.fetch(queue, worker_id="w", count=10, wait_ms=0)
         return jobs
 
     def fail(self, queue: str = "nu.a", **options: Any) -> str:

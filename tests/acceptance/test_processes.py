@@ -10,7 +10,7 @@ import pytest
 
 from support.nats import NatsServer
 from support.processes import end
-from support.system import Command, Processes, environment, send
+from support.system import Command, Gateway, Processes, environment, send
 from support.waiting import until
 
 SERVICES = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
@@ -67,7 +67,7 @@ def test_a_service_gives_up_with_one_sentence_when_nats_stays_away(processes: Pr
     command = processes.start("scheduler", "--connect-timeout", "0.5")
     assert command.process.wait(60) == 1
     last = command.output.splitlines()[-1]
-    assert last.startswith(f"ojs-nats scheduler: NATS can't be reached at {nats_server.url}")
+    assert last.startswith(f"ojs-nats scheduler: NATS can't be reached at nats://127.0.0.1:{nats_server.port}")
     assert "Traceback" not in command.output
 
 
@@ -118,8 +118,8 @@ def test_an_enqueue_middleware_that_is_not_there_is_told_in_one_sentence(process
 def test_two_of_each_service_work_side_by_side(processes: Processes) -> None:
     commands = [processes.start(service) for service in SERVICES for _ in range(2)]
     urls = [command.ready()["url"] for command in commands if command.arguments[0] == "gateway"]
-    pushed = [send("POST", f"{url}/ojs/v1/jobs", {"type": "hello", "args": []}).body["job"]["id"] for url in urls]
-    fetched = [send("POST", f"{url}/ojs/v1/workers/fetch", {"queues": ["default"]}).body["jobs"] for url in reversed(urls)]
+    pushed = [Gateway(url).push("hello")["id"] for url in urls]
+    fetched = [Gateway(url).fetch("default") for url in reversed(urls)]
     assert [job["id"] for jobs in fetched for job in jobs] == pushed
 
 

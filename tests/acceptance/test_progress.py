@@ -15,8 +15,8 @@ from support.waiting import until
 
 def running(system: System, queue: str) -> str:
     """The id of a job that worker w holds."""
-    job_id: str = system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": queue}}, 201)["job"]["id"]
-    fetched = system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": "w", "wait_ms": 5_000})["jobs"]
+    job_id: str = system.push("a.b", queue=queue)["id"]
+    fetched = system.fetch(queue, worker_id="w", wait_ms=5_000)
     assert [job["id"] for job in fetched] == [job_id]
     return job_id
 

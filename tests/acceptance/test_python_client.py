@@ -45,15 +45,9 @@ def new(job_type: str = "t.one", *args: Any, **options: Unpack[Options]) -> NewJ
     return NewJob(job_type, args, Options(**{"queue": "q", **options}))
 
 
-def fetched(system: System, queue: str = "q", count: int = 1) -> list[dict[str, Any]]:
-    body = {"queues": [queue], "worker_id": "w1", "count": count}
-    jobs: list[dict[str, Any]] = system.call("POST", "/workers/fetch", body)["jobs"]
-    return jobs
-
-
 def failed(system: System, queue: str = "q") -> str:
     """The id of a job that was fetched and has failed."""
-    [job] = fetched(system, queue)
+    [job] = system.fetch(queue, worker_id="w1")
     system.call("POST", "/workers/nack", {"job_id": job["id"], "error": {"message": "boom", "type": "Boom"}})
     return str(job["id"])
 
@@ -133,7 +127,7 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
     assert (await jobs.retry(handle.id)).state == "available"
     with pytest.raises(Conflict):
         await jobs.retry(handle.id)
-    [taken] = fetched(system)
+    [taken] = system.fetch("q", worker_id="w1")
     system.call("PUT", f"/jobs/{handle.id}/progress", {"progress": 0.5, "message": "half"})
     assert (await jobs.progress(handle.id)).progress == 0.5
     system.call("PUT", f"/jobs/{handle.id}/checkpoint", {"state": {"reached": 3}})
@@ -247,7 +241,7 @@ async def test_workers(system: System, client: Client) -> None:
     workers = client.workers
     system.call("POST", "/workers/register", {"worker_id": "w1", "queues": ["q"], "concurrency": 3, "hostname": "h"})
     await client.push(new())
-    [job] = fetched(system)
+    [job] = system.fetch("q", worker_id="w1")
     assert [worker.id async for worker in workers.list(state="running")] == ["w1"]
     assert (await workers.summary()).running == 1
     assert [held.id for held in (await workers.get("w1")).jobs] == [job["id"]]
@@ -305,7 +299,7 @@ async def test_schemas(client: Client) -> None:
 
 async def test_rate_limits(system: System, client: Client) -> None:
     await client.push(new(rate_limit=RateLimit("api", concurrency=2, rate=Rate(5, "1m"), throttle=Rate(1, "1s"))))
-    fetched(system)
+    system.fetch("q", worker_id="w1")
     limits = client.rate_limits
     known = await limits.get("api")
     assert known.concurrency is not None
@@ -410,7 +404,7 @@ async def test_events_are_followed_from_now_on_and_behind_a_cursor(client: Clien
 async def test_the_events_of_a_job_end_with_it(system: System, client: Client) -> None:
     after = await client.events.cursor()
     handle = await client.push(new())
-    [job] = fetched(system)
+    [job] = system.fetch("q", worker_id="w1")
     system.call("POST", "/workers/ack", {"job_id": job["id"]})
     async with asyncio.timeout(60):
         types = [event.type async for event in client.events(job_id=handle.id, after=after)]

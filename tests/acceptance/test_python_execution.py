@@ -119,13 +119,13 @@ async def test_the_server_sees_neither_arguments_nor_results(
         [many] = await jobs.app.client.push_many([jobs.query.s("Bob's secret")])
         start(KEYS="ab")  # the key has been changed since
         assert await handle.result("30s") == "Ada's secret from the worker's own 1, locked"
-        stored = system.request("GET", f"/ojs/v1/jobs/{handle.id}").body["job"]
+        stored = system.job(handle.id)
         assert stored["args"][0]["ojs_encoded"] is True
         assert stored["result"]["key_id"] == "a"
         assert stored["meta"]["ojs.codec.key_id"] == "a"
         assert "Ada's secret" not in str(stored)
         assert "Bob's secret" not in str(system.request("GET", f"/ojs/v1/jobs/{many.id}").body)
-        until(lambda: system.request("GET", f"/ojs/v1/jobs/{many.id}").body["job"]["state"] == "completed")
+        until(lambda: system.job(many.id)["state"] == "completed")
 
 
 async def test_nor_those_of_bulk_pushes_workflows_and_cron_entries(
@@ -292,6 +292,7 @@ async def test_it_tells_how_it_is_and_what_it_has_done(jobs: Any, start: Start, 
     assert [(await asked(url + path))[0] for path in ("/healthz", "/readyz")] == [200, 503]
 
 
+@pytest.mark.slow
 async def test_a_blocked_loop_shows_in_its_health(jobs: Any, start: Start, unused_tcp_port: int) -> None:
     start("--health-port", str(unused_tcp_port))
     handle = await jobs.block.push(25.0)

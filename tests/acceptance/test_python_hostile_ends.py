@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from support.python_worker import WorkerProcess, exits, installed, pushed, record
+from support.python_ends import RETURNED
+from support.python_worker import WorkerProcess, completed, exits, installed, pushed, record
 from support.system import System
 from support.waiting import until
 
@@ -21,6 +22,8 @@ RAISED: Final = {
     "a BaseException is raised": ("raises a BaseException", "Panic", "index out of bounds"),
     "an error has a number as its text": ("raises a number as text", "Numbered", "its text can't be made"),
     "an error's text raises a BaseException": ("raises an error without a text", "Unprintable", "its text can't be made"),
+    "an error hides its class": ("raises an error without a class", "Classless", ""),
+    "an error's class hides its name": ("raises an error without a name", "Nameless", ""),
     "an error has half a surrogate pair": ("raises half a surrogate pair", "FileNotFoundError", r"invoice-\udce9.pdf"),
     "an error has five megabytes": ("raises five megabytes", "ValueError", "row row"),
     "an error is its own cause": ("raises a cause that is itself", "ValueError", "round and round"),
@@ -29,6 +32,7 @@ RAISED: Final = {
     "next() finds nothing": ("raises StopIteration", "RuntimeError", "StopIteration"),
     "the handler calls exit()": ("raises exit", "RuntimeError", "exit(3)"),
     "the handler says that it is cancelled": ("raises cancelled", "CancelledError", ""),
+    "the handler puts its job off for a century": ("raises a pause of a century", "ValueError", "ten years"),
     "the handler calls itself without end": ("recursion", "RecursionError", "recursion"),
 }
 UNWRITABLE: Final = {
@@ -136,3 +140,80 @@ def test_a_line_that_can_t_be_logged_harms_no_attempt(side: Side, kind: str) -> 
 @pytest.mark.parametrize("written", ["ff" * 64, "00" * 64, "0000000000100000", "00", "0000000000000002" + b"{}".hex()])
 def test_a_process_that_writes_into_what_isn_t_its_own_fails_its_attempt_alone(side: Side, written: str) -> None:
     failed_once(side.ended("hostile.scribble", written), {"ProcessDied"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_arrives_as_json_says_it(side: Side, kind: str) -> None:
+    jobs = side.all_ended(f"hostile.{kind}", [[name] for name in RETURNED])
+    assert [job.get("result") for job in jobs] == [read for _, read in RETURNED.values()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_as_keys_are_numbers_to_the_handler(side: Side, kind: str) -> None:
+    assert side.ended(f"hostile.keyed_{kind}", {"1": "a"})["result"] == ["1 is int"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_json_can_t_say_fails_an_attempt_that_reports_it(side: Side, kind: str) -> None:
+    for job in side.all_ended(f"hostile.nan_{kind}", [["progress"], ["checkpoint"]]):
+        assert "nan" in failed_once(job, {"ValueError"})
+
+
+def test_a_job_that_panics_is_tried_as_often_as_its_policy_says(side: Side) -> None:
+    twice = {"max_attempts": 2, "initial_interval_ms": 10, "jitter": False}
+    job_id = pushed(side.system, "hostile.coroutine", "raises a BaseException", queue=side.queue, retry=twice)
+    usual = completed(side.system, pushed(side.system, "hostile.well", queue=side.queue))
+    assert usual["result"] == 1
+
+    def it_has_failed_for_good() -> bool:
+        return bool(record(side.system, job_id)["state"] == "discarded")
+
+    until(it_has_failed_for_good, 60)
+    assert [error["type"] for error in record(side.system, job_id)["errors"]] == ["Panic"] * 2
+
+
+TASKS: Final = {
+    "exits and is awaited": "failed",
+    "exits in a group": "failed",
+    "exits in a thread of the loop's": "failed",
+    "exits unheard": "went on",
+    "exits in a callback": "went on",
+    "stops the loop": "went on",
+}
+"""What a handler's task does, and what becomes of the handler."""
+
+
+def test_no_task_of_a_handler_ends_the_worker(side: Side) -> None:
+    jobs = side.all_ended("hostile.task", [[how] for how in TASKS])
+    for (how, end), job in zip(TASKS.items(), jobs, strict=True):
+        if end == "failed":
+            assert failed_once(job, {"RuntimeError"}) == "the handler called exit(3)", how
+        else:
+            assert (job["state"], job.get("result")) == ("completed", end), how
+
+
+def test_what_is_for_plain_functions_fails_a_coroutine_and_holds_up_nobody(side: Side) -> None:
+    for job in side.all_ended("hostile.sync", [["progress"], ["checkpoint"]]):
+        assert "a coroutine awaits progress and save" in failed_once(job, {"RuntimeError"})
+
+
+def test_a_thread_with_a_loop_of_its_own_reports_from_there(side: Side) -> None:
+    assert side.ended("hostile.own_loop")["result"] == "saved"
+    refused = [event["job_type"] for event in side.worker.events("progress could not be reported")]
+    assert "hostile.own_loop" not in refused
+
+
+def test_an_async_handler_that_a_decorator_made_plain_runs(side: Side) -> None:
+    assert side.ended("hostile.wrapped", "a value")["result"] == RETURNED["a value"][1]
+    failed_once(side.ended("hostile.wrapped", "raises a BaseException"), {"Panic"})
+
+
+@pytest.mark.parametrize("how", ["starts a program", "forks"])
+def test_a_process_that_is_killed_fails_its_attempt_though_another_has_its_files(side: Side, how: str) -> None:
+    assert "SIGKILL" in failed_once(side.ended("hostile.orphan", how), {"ProcessDied"})
+
+
+def test_processes_start_whatever_a_handler_puts_where_modules_are_looked_for(side: Side) -> None:
+    side.ended("hostile.path")
+    failed_once(side.ended("hostile.orphan", "is killed alone"), {"ProcessDied"})
+    assert side.ended("hostile.process", "a value")["result"] == RETURNED["a value"][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -105,9 +106,10 @@ def connected(
         folder = tmp_path_factory.mktemp(scheme)
         installed("hostile", folder)
         url = system.nats_url if scheme == "nats" else system.url
-        link, queue = network.link(int(url.rpartition(":")[2])), f"network.{len(begun)}"
+        host, _, port = url.rpartition(":")
+        link, queue = network.link(int(port)), f"network.{len(begun)}"
         given = ("--concurrency", str(PLACES), "--queues", queue, *arguments)
-        worker = WorkerProcess.started(folder, "hostile", *given, url=f"{scheme}://127.0.0.1:{link.port}")
+        worker = WorkerProcess.started(folder, "hostile", *given, url=f"{host}:{link.port}")
         begun.append(Way(system, link, worker, folder, queue))
         return begun[-1]
 
@@ -139,7 +141,10 @@ def scheme(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize(
     "condition",
-    [PARTITION, UP_ALONE, DOWN_ALONE, DELAY, DRIBBLE, HALF_OPEN, RESET, STRAND, LOST_ANSWERS],
+    [
+        *(PARTITION, UP_ALONE, DOWN_ALONE, DELAY, DRIBBLE, HALF_OPEN, RESET, LOST_ANSWERS),
+        pytest.param(STRAND, marks=pytest.mark.slow),  # a request that nobody answers is given up after half a minute
+    ],
     ids=lambda condition: condition.name,
 )
 def test_ends_that_meet_it_on_their_way_arrive_once(kept: Callable[[str], Way], scheme: str, condition: Condition) -> None:
@@ -165,6 +170,7 @@ def test_ends_that_meet_it_on_their_way_arrive_once(kept: Callable[[str], Way], 
     assert (way.job(well)["attempt"], way.job(badly)["attempt"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_silence_that_outlasts_requests_costs_no_job(kept: Callable[[str], Way], scheme: str) -> None:
     way = kept(scheme)
     gate = "after the silence"
@@ -184,6 +190,7 @@ def test_silence_that_outlasts_requests_costs_no_job(kept: Callable[[str], Way],
     way.ended_once(lasts)
 
 
+@pytest.mark.slow
 def test_jobs_that_come_while_the_network_comes_and_goes_run_once(kept: Callable[[str], Way], scheme: str) -> None:
     way = kept(scheme)
     (way.folder / "open").touch()
@@ -226,7 +233,10 @@ IMPOSTORS: Final[dict[str, dict[str, str] | None]] = {
 """Headers of answers by somebody else."""
 
 
-@pytest.mark.parametrize("said", IMPOSTORS)
+@pytest.mark.parametrize(
+    "said",
+    [pytest.param(said, marks=pytest.mark.slow) if said == "429" else said for said in IMPOSTORS],  # it waits as it is told to
+)
 async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(kept: Callable[[str], Way], said: str) -> None:
     """They hear each request as the gateways do, and answer first."""
     way = kept("nats")
@@ -252,3 +262,21 @@ async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(ke
     way.all_places_are_free()
     way.ended_once(well)
     way.ended_once(badly, "discarded")
+
+
+async def test_whoever_answers_fetches_over_nats_in_a_gateway_s_place_costs_no_job(kept: Callable[[str], Way]) -> None:
+    way = kept("nats")
+    failed = len(way.worker.events("a fetch failed"))
+    answered = itertools.cycle(IMPOSTORS.values())
+
+    async def answer(message: Msg) -> None:
+        await impostor.publish(message.reply, b"<html>under maintenance</html>", headers=next(answered))
+
+    impostor = await nats.connect(way.system.nats_url)
+    try:
+        await impostor.subscribe(f"ojs.api.fetchJobs.{way.queue}", cb=answer)
+        await impostor.flush()
+        await eventually(lambda: len(way.worker.events("a fetch failed")) >= failed + len(IMPOSTORS), PATIENCE_S)
+    finally:
+        await impostor.close()
+    way.all_places_are_free()

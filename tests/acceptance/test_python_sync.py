@@ -53,7 +53,7 @@ def test_workflows_and_events(system: System, client: SyncClient) -> None:
     after = client.events.cursor()
     handle = client.workflows.start(chain(new(1), group(new(2), new(3))))
     for result in range(3):
-        [job] = system.call("POST", "/workers/fetch", {"queues": ["q"], "worker_id": "w", "wait_ms": 10_000})["jobs"]
+        [job] = system.fetch("q", worker_id="w", wait_ms=10_000)
         system.call("POST", "/workers/ack", {"job_id": job["id"], "result": result})
     assert handle.result("30s") == [1, 2]
     assert [job.result for job in handle.jobs()] == [0, 1, 2]

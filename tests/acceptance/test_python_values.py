@@ -15,7 +15,7 @@ import pytest
 from ojs_nats import App, Client, Duplicate, InvalidRequest, NewJob, SyncClient, Worker, chain
 from ojs_nats._handed_on import with_results
 from ojs_nats._jobs import Job
-from ojs_nats._lookups import new_loop
+from ojs_nats._lookups import Loop
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._worker.lifecycle import Trigger
 from support.python_worker import WorkerProcess
@@ -106,6 +106,26 @@ async def test_what_json_can_t_hold_is_refused_by_a_push(client: Client, wrong: 
     assert await count(client) == 0
 
 
+async def test_what_a_call_can_t_say_is_refused_before_it_is_sent(client: Client, url: str) -> None:
+    app = App(url)
+
+    @app.job(queue="q")
+    async def echo(x: Any) -> Any:
+        return x
+
+    with pytest.raises(ValueError, match="x is nan, which JSON can't hold"):
+        await asyncio.to_thread(echo.push_sync, float("nan"))
+    with pytest.raises(ValueError, match="x is nan"):
+        await echo.push(float("nan"))
+    assert await count(client) == 0
+
+
+async def test_jobs_that_can_be_read_once_are_pushed(client: Client) -> None:
+    for push in (client.push_many, client.push_bulk):
+        assert len(await push(new(number) for number in range(3))) == 3  # type: ignore[arg-type]
+    assert await count(client) == 6
+
+
 async def test_a_name_that_no_queue_has_is_refused_over_every_way(client: Client) -> None:
     with pytest.raises(InvalidRequest, match=r"^.*lower-case letters"):
         await client.queues.pause("My Queue")
@@ -131,6 +151,8 @@ async def test_keys_that_aren_t_texts_come_back_as_they_were(url: str) -> None:
         for job in (in_loop, in_thread):
             handle = await job.push({1: "a", 2: "b"}, {Size.LARGE: 5})
             assert await handle.result("30s") == {1: {Size.LARGE: "a"}, 2: {Size.LARGE: "b"}}
+            other = await asyncio.to_thread(job.push_sync, {1: "a"}, {Size.SMALL: 0})
+            assert await asyncio.to_thread(other.result, "30s") == {1: {Size.SMALL: "a"}}
             with pytest.raises(
                 TypeError, match=r"'names' isn't what the worker could read by its hint: Expected `int`, got `str`"
             ):
@@ -172,7 +194,7 @@ def test_a_worker_that_no_server_would_serve_says_so_in_a_sentence(tmp_path: Pat
 # The way to the server
 
 
-@pytest.mark.parametrize(("way", "make"), [("HTTP", asyncio.new_event_loop), ("HTTP", new_loop), ("NATS", new_loop)])
+@pytest.mark.parametrize(("way", "make"), [("HTTP", asyncio.new_event_loop), ("HTTP", Loop), ("NATS", Loop)])
 def test_a_program_that_takes_all_threads_keeps_nobody_from_the_server(
     system: System, way: str, make: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:

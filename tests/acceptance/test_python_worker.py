@@ -46,7 +46,7 @@ async def test_a_handler_says_when_its_job_goes_on(system: System, jobs: ModuleT
     put_off, later = await jobs.snoozing.push(2), await jobs.later.push()
     assert await put_off.result("30s") == 3, "with a single attempt by its policy"
     assert await later.result("30s") == 2, "not after the hour of its policy"
-    assert "errors" not in system.call("GET", f"/jobs/{put_off.id}")["job"]
+    assert "errors" not in system.job(put_off.id)
     assert (await later.job()).errors[0].message == "the other side asks for it"
 
 
@@ -223,6 +223,7 @@ async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start
 
 
 @both_ways
+@pytest.mark.slow
 async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleType, start: Start, folder: Path) -> None:
     worker = start("--concurrency", "1")
     handle = await jobs.wait.push("a", "go")
@@ -233,6 +234,7 @@ async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleTy
     assert await handle.result("90s") == 2
 
 
+@pytest.mark.slow
 async def test_a_blocked_loop_is_told_of_and_its_job_kept(jobs: ModuleType, start: Start) -> None:
     worker = start()
     handle = await jobs.block.push("a", 40.0)  # longer than a worker may be silent
@@ -257,6 +259,14 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
     assert "Traceback" not in worker.output
 
 
+@pytest.mark.parametrize("url", ["ftp://host", "http://[::1", "http://host:99999", "nats://"])
+def test_an_address_that_no_server_has_is_one_sentence(folder: Path, url: str) -> None:
+    worker = WorkerProcess(folder, "worker", "handlers", env=environment(FOLDER=str(folder), OJS_URL=url))
+    assert worker.process.wait(timeout=60) == 1
+    assert "ojs-nats worker: OJS_URL: " in worker.output
+    assert "Traceback" not in worker.output
+
+
 @pytest.mark.parametrize("way", ["http", "nats"])
 def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: Services, folder: Path, way: str) -> None:
     worker = WorkerProcess.started(folder, "handlers", url=own_services.nats_url if way == "nats" else own_services.url)
@@ -264,7 +274,7 @@ def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: Services,
     def runs(greeting: str) -> None:
         body: dict[str, Any] = {"type": "py.greet", "args": ["Ada", greeting], "options": {"queue": "py"}}
         job_id = own_services.call("POST", "/jobs", body, 201)["job"]["id"]
-        until(lambda: own_services.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 60)
+        until(lambda: own_services.job(job_id)["state"] == "completed", 60)
 
     runs("before")
     own_services.restart("gateway")

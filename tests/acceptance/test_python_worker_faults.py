@@ -68,6 +68,7 @@ async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path
             worker.end()
 
 
+@pytest.mark.slow
 async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, start: Start, folder: Path) -> None:
     frozen = start("--concurrency", "1")
     handle = await jobs.wait.push("a", "go")
@@ -84,6 +85,7 @@ async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, st
 
 
 @pytest.mark.parametrize("end", ["while it is away", "after it is back"])
+@pytest.mark.slow
 async def test_a_server_that_is_away_costs_no_job(
     own_services: Services, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
@@ -113,10 +115,9 @@ async def test_a_short_lease_is_renewed_in_time(system: System, tmp_path: Path) 
     worker = WorkerProcess.started(tmp_path, "ledger", url=system.url)
     try:
         options = {"queue": "ledger", "visibility_timeout_ms": 1_500}
-        body = {"type": "ledger.hold", "args": [6.0], "options": options}
-        job_id = system.call("POST", "/jobs", body, 201)["job"]["id"]
-        until(lambda: system.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 30)
-        assert system.call("GET", f"/jobs/{job_id}")["job"]["result"] == 1
+        job_id = system.push("ledger.hold", 6.0, **options)["id"]
+        until(lambda: system.job(job_id)["state"] == "completed", 30)
+        assert system.job(job_id)["result"] == 1
     finally:
         worker.end()
 

@@ -175,6 +175,7 @@ def test_a_worker_that_its_machine_sends_away_stays_away(system: System, start: 
 
 
 @both_ways
+@pytest.mark.slow
 def test_an_idle_worker_that_stood_still_leaves_no_job_active(system: System, start: Start) -> None:
     """What it was given meanwhile lies in its socket."""
     worker = start()

@@ -48,14 +48,32 @@ def ends_in_seconds(worker: WorkerProcess) -> None:
 
 
 @both_ways
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_thread_of_asyncio_s_own_keeps_no_process(system: System, start: Start, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("job_type", "number"),
+    [("to_thread", signal.SIGINT), ("to_thread", signal.SIGTERM), ("provided", signal.SIGINT)],
+    ids=["asyncio.to_thread-SIGINT", "asyncio.to_thread-SIGTERM", "a dependency-SIGINT"],
+)
+def test_a_thread_that_goes_on_keeps_no_process(system: System, start: Start, job_type: str, number: signal.Signals) -> None:
     worker = start("--grace", "100ms")
-    held = pushed(system, "hostile.to_thread", 300.0)
+    held = pushed(system, f"hostile.{job_type}", 300.0)
     until(lambda: "the thread begins" in worker.notes())
     worker.signal(number)
     ends_in_seconds(worker)
     assert_handed_back(system, held)
+
+
+@both_ways
+def test_a_handler_that_panicked_is_waited_for_by_nobody(system: System, start: Start) -> None:
+    worker = start("--concurrency", "1", "--grace", "1h")
+    panicked = pushed(system, "hostile.coroutine", "raises a BaseException")
+    numbered = pushed(system, "hostile.thread", "raises a number as text")
+
+    def both_have_failed() -> bool:
+        return [record(system, job_id)["state"] for job_id in (panicked, numbered)] == ["discarded"] * 2
+
+    until(both_have_failed)
+    worker.signal(signal.SIGTERM)
+    ends_in_seconds(worker)
 
 
 @both_ways
@@ -90,7 +108,7 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
 
 
 @both_ways
-@pytest.mark.parametrize("kind", ["coroutine", "thread"])
+@pytest.mark.parametrize("kind", ["coroutine", "thread", "task"])
 def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: Start, kind: str) -> None:
     worker = start("--concurrency", "9", "--grace", "1h")
     neighbours = [pushed(system, "hostile.wait", str(number), "never") for number in range(8)]
@@ -125,7 +143,7 @@ class Program:
 
 
 @both_ways
-async def test_an_embedded_worker_is_stopped_and_lets_its_job_end(address: str) -> None:
+async def test_an_embedded_worker_is_stopped_and_lets_its_job_end(address: str, capfd: pytest.CaptureFixture[str]) -> None:
     program = Program(address)
     async with program.app, asyncio.timeout(60):
         handle = await program.embedded.push()
@@ -137,6 +155,7 @@ async def test_an_embedded_worker_is_stopped_and_lets_its_job_end(address: str) 
         await program.running
         assert await handle.result("10s") == 1
         assert (await late.job()).state == "available"
+    assert capfd.readouterr().out == "", "its lines go where the program's logging sends them"
 
 
 @both_ways

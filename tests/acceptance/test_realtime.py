@@ -11,15 +11,17 @@ from typing import Any
 import aiohttp
 import pytest
 
-from support.event_streams import Session, Stream, get, post, push, run
+from support.event_streams import Stream
+from support.sessions import Session, fetch, get, post, push, run
 from support.system import System
 
 UNKNOWN = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 
-async def fetch(http: Session, queue: str, worker: str = "w-live") -> str:
-    found = await post(http, "/workers/fetch", {"queues": [queue], "worker_id": worker, "wait_ms": 5000})
-    return str(found["jobs"][0]["id"])
+async def claimed(http: Session, queue: str) -> str:
+    """Return the id of a job that a worker fetches."""
+    [job] = await fetch(http, queue, worker_id="w-live", wait_ms=5_000)
+    return str(job["id"])
 
 
 def types(frames: list[dict[str, str]]) -> list[str]:
@@ -107,7 +109,7 @@ async def test_a_stream_ends_with_its_job_whatever_is_filtered(http: Session) ->
 
 async def test_a_job_that_was_retried_is_followed_through_both_of_its_lives(http: Session) -> None:
     job_id = await push(http, "ev.again", max_attempts=1)
-    await fetch(http, "ev.again")
+    await claimed(http, "ev.again")
     await post(http, "/workers/nack", {"job_id": job_id, "error": {"message": "no"}})
     await post(http, f"/admin/jobs/{job_id}/retry", {})
     await run(http, "ev.again")
@@ -175,7 +177,7 @@ async def test_head_of_a_stream_ends_at_once(http: Session, path: str) -> None:
 
 async def test_heartbeats_are_told_to_who_follows_a_job_and_by_name_to_others(http: Session) -> None:
     job_id = await push(http, "ev.alive")
-    await fetch(http, "ev.alive")
+    await claimed(http, "ev.alive")
     by_name = "/events/stream?types=job.heartbeat&queue=ev.alive"
     for path in (f"/jobs/{job_id}/events", "/queues/ev.alive/events", "/events/stream?channel=all&types=job.*", by_name):
         async with http.get(f"/ojs/v1{path}") as response:
@@ -213,7 +215,7 @@ async def test_what_a_worker_tells_of_a_job_comes_between_its_start_and_its_end(
 
 async def live(http: Session, job_id: str) -> None:
     """Run a job that tells of itself as soon as it runs."""
-    await fetch(http, "ev.order")
+    await claimed(http, "ev.order")
     await post(http, "/workers/progress", {"job_id": job_id, "percentage": 50})
     await post(http, "/workers/heartbeat", {"worker_id": "w-live", "active_jobs": [job_id]})
     await post(http, f"/jobs/{job_id}/checkpoint", {"state": {"at": 1}})
@@ -222,7 +224,7 @@ async def live(http: Session, job_id: str) -> None:
 
 async def test_heartbeats_do_not_come_unasked_in_the_channel_of_events(http: Session) -> None:
     job_id = await push(http, "ev.unasked")
-    await fetch(http, "ev.unasked")
+    await claimed(http, "ev.unasked")
     async with http.get("/ojs/v1/events/stream?queue=ev.unasked") as response:
         stream = Stream(response)
         await stream.connected()
@@ -298,7 +300,7 @@ async def test_a_channel_is_followed_left_and_filtered_anew(http: Session, socke
     subscribed = await ask(socket, {"action": "subscribe", **channel, "event_types": ["job.state_changed"]})
     assert (subscribed["type"], subscribed["channel"]) == ("subscribed", "queue:ev.ws")
     assert subscribed["event_types"] == ["job.state_changed"]
-    job_id = await fetch(http, "ev.ws")
+    job_id = await claimed(http, "ev.ws")
     event = await hear(socket)
     assert (event["type"], event["channel"], event["event"]) == ("event", "queue:ev.ws", "job.state_changed")
     assert event["data"] == {

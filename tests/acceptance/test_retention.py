@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from acceptance.test_lists import dead_letter, fetch, push
+from acceptance.test_lists import dead_letter, fetch
 from support.system import System
 from support.waiting import until
 
 
 def completed(system: System, queue: str, result: Any, **options: Any) -> dict[str, Any]:
     """The answer to the ack of a new job."""
-    job_id = push(system, queue, **options)
+    job_id = system.push("test.list", 1, queue=queue, **options)["id"]
     assert fetch(system, queue) == [job_id]
     answer: dict[str, Any] = system.call("POST", "/workers/ack", {"job_id": job_id, "result": result})
     return answer
@@ -26,7 +26,7 @@ def test_a_result_of_a_mebibyte_comes_back_as_it_was(system: System) -> None:
     assert acked["job"]["result"] == result
     size = acked["job"]["result_size_bytes"]
     assert size > 1_048_000
-    assert system.call("GET", f"/jobs/{job_id}")["job"]["result"] == result
+    assert system.job(job_id)["result"] == result
     assert system.call("GET", f"/jobs/{job_id}/result?wait=true")["result"] == result
     assert system.call("POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] == result
     assert system.call("GET", f"/admin/jobs/{job_id}")["result"] == result
@@ -45,7 +45,7 @@ def test_a_result_with_a_time_of_its_own_leaves_before_its_job(system: System, r
         return system.request("GET", f"/ojs/v1/jobs/{job_id}/result").status == 410
 
     until(gone)
-    job = system.call("GET", f"/jobs/{job_id}")["job"]
+    job = system.job(job_id)
     assert (job["state"], job["result_ttl"], "result" in job) == ("completed", 1, False)
     assert system.call("POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] is None
 
@@ -69,7 +69,7 @@ def test_a_workflow_shows_and_hands_on_large_results(system: System) -> None:
     system.call("POST", "/workers/ack", {"job_id": first, "result": result})
 
     def second() -> Any:
-        return system.call("POST", "/workers/fetch", {"queues": ["flow"], "wait_ms": 500})["jobs"]
+        return system.fetch("flow", wait_ms=500)
 
     [job] = until(second)
     assert job["parent_results"] == [result]

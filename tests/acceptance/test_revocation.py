@@ -39,7 +39,7 @@ def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[st
     """Their addresses, and the token of an admin's key that all of them know."""
     folder = tmp_path_factory.mktemp("gateways")
     with NatsServer(folder / "nats") as server:
-        token = Cli(folder).asked("keys", "create", "--name", "first", "--role", "admin", "--nats", server.url).strip()
+        token = Cli(folder).asked("keys", "create", "--name", "first", "--role", "admin", "--nats", server.url_by_role).strip()
         processes = Processes(folder, server.url)
         try:
             started = [processes.start("gateway") for _ in range(GATEWAYS)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from support.processes import end, free_port
+from support.processes import end, free_port, runs
 from support.system import Command, Processes, environment, send
 from support.waiting import eventually, until
 
@@ -41,6 +41,23 @@ def test_a_gateway_that_drains_answers_but_is_not_ready(processes: Processes) ->
     assert send("POST", f"{url}/ojs/v1/jobs", JOB).status == 201
     # A second signal ends the draining, and the stop is a clean one.
     assert end(gateway.process, signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize(("seconds", "signals"), [("300", 2), ("1", 1)], ids=["a second signal", "the end of its time"])
+def test_gateways_of_one_port_drain_and_all_end_cleanly_after(processes: Processes, seconds: str, signals: int) -> None:
+    gateway = processes.start("gateway", "--processes", "2", "--drain-delay", seconds)
+    url = str(gateway.ready()["url"])
+    pids = {line["pid"] for line in gateway.events("ready")}
+    assert len(pids) == 3
+    gateway.process.send_signal(signal.SIGTERM)
+    until(lambda: len(gateway.events("draining")) == 3)
+    if signals == 2:
+        assert send("GET", f"{url}/readyz").status == 503
+        assert send("POST", f"{url}/ojs/v1/jobs", JOB).status == 201
+        gateway.process.send_signal(signal.SIGTERM)
+    assert gateway.process.wait(180) == 0
+    assert len(gateway.events("stopped")) == 3
+    assert [pid for pid in pids if runs(pid)] == []
 
 
 def test_a_gateway_has_a_health_port_if_it_is_given_one(processes: Processes) -> None:

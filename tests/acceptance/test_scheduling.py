@@ -10,34 +10,28 @@ from typing import Any
 import pytest
 
 from support.nats import NatsServer
-from support.system import Command, Processes, send
+from support.system import Answer, Api, Command, Processes, send
 from support.waiting import until
 
 WEIGHTS = {"fs-critical": 5, "fs-default": 3, "fs-low": 1}
 LEVELS = range(-100, 101)
 
 
-class Gateways:
+class Gateways(Api):
     """Gateways that take turns."""
 
     def __init__(self, commands: list[Command]) -> None:
         self.urls = [str(command.ready()["url"]) for command in commands]
         self._turn = 0
 
-    def call(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
-        """Through the next gateway."""
+    def request(self, method: str, path: str, body: object = None) -> Answer:
+        """One request to the next gateway."""
         self._turn += 1
-        answer = send(method, f"{self.urls[self._turn % len(self.urls)]}/ojs/v1{path}", body)
-        assert answer.status == status, answer
-        return answer.body
+        return send(method, f"{self.urls[self._turn % len(self.urls)]}{path}", body)
 
-    def push(self, queue: str, number: int, **options: Any) -> list[str]:
+    def push_many(self, queue: str, number: int, **options: Any) -> list[str]:
         job = {"type": "test.scheduling", "args": [1], "options": {"queue": queue, **options}}
         return [one["id"] for one in self.call("POST", "/jobs/batch", {"jobs": [job] * number}, 201)["jobs"]]
-
-    def fetch(self, *queues: str, count: int = 1) -> list[Any]:
-        jobs: list[Any] = self.call("POST", "/workers/fetch", {"queues": queues, "count": count, "wait_ms": 0})["jobs"]
-        return jobs
 
     def pool(self, **members: Any) -> None:
         """Set a pool and wait until all know it."""
@@ -70,7 +64,7 @@ def gateways(services: Processes) -> Gateways:
 
 def test_a_strict_pool_gives_each_queue_its_guaranteed_part_through_each_gateway(gateways: Gateways) -> None:
     for queue in WEIGHTS:
-        gateways.push(queue, 200)
+        gateways.push_many(queue, 200)
     gateways.pool(
         strategy="strict",
         queues=list(WEIGHTS),
@@ -81,8 +75,8 @@ def test_a_strict_pool_gives_each_queue_its_guaranteed_part_through_each_gateway
 
 
 def test_statistics_say_what_was_handed_out_and_what_starves(gateways: Gateways) -> None:
-    gateways.push("fs-low", 3)
-    gateways.push("fs-critical", 3)
+    gateways.push_many("fs-low", 3)
+    gateways.push_many("fs-critical", 3)
     assert [job["queue"] for job in gateways.fetch("fs-critical", "fs-low", count=4)] == ["fs-critical"] * 3 + ["fs-low"]
     stats = gateways.call("GET", "/admin/scheduling/stats")
     assert (stats["window"], stats["strategy"], stats["dispatch_count_1m"]) == ("PT1M", "strict", 4)
@@ -123,7 +117,7 @@ def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways)
     chance.shuffle(levels)
     pushed: dict[int, list[str]] = {level: [] for level in LEVELS}
     for level in levels:
-        pushed[level] += gateways.push("fs-levels", 1, priority=level)
+        pushed[level] += gateways.push_many("fs-levels", 1, priority=level)
     wanted = [(level, job_id) for level in reversed(LEVELS) for job_id in pushed[level]]
     found: list[tuple[int, str]] = []
     while jobs := gateways.fetch("fs-levels", count=chance.choice((1, 2, 3, 30))):
@@ -132,16 +126,16 @@ def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways)
 
 
 def test_priorities_rank_within_a_queue_and_queues_by_their_place(gateways: Gateways) -> None:
-    low = gateways.push("fs-first", 2, priority=-100)
-    high = gateways.push("fs-second", 1, priority=100)
-    middle = gateways.push("fs-first", 1, priority=3)
+    low = gateways.push_many("fs-first", 2, priority=-100)
+    high = gateways.push_many("fs-second", 1, priority=100)
+    middle = gateways.push_many("fs-first", 1, priority=3)
     assert [job["id"] for job in gateways.fetch("fs-first", "fs-second", count=9)] == [*middle, *low, *high]
 
 
 def test_a_new_priority_counts_from_the_moment_it_is_answered(gateways: Gateways) -> None:
-    [first, second, third] = gateways.push("fs-changed", 3)
-    [later] = gateways.push("fs-changed", 1, delay_until="+PT1H")
-    [waits] = gateways.push("fs-changed", 1, pending=True)
+    [first, second, third] = gateways.push_many("fs-changed", 3)
+    [later] = gateways.push_many("fs-changed", 1, delay_until="+PT1H")
+    [waits] = gateways.push_many("fs-changed", 1, pending=True)
     for job_id, priority in ((third, 5), (second, 5), (first, -1), (later, 100), (waits, 4)):
         answer = gateways.call("PATCH", f"/jobs/{job_id}", {"priority": priority})
         assert (answer["priority"], answer["previous_priority"]) == (priority, 0)
@@ -149,7 +143,7 @@ def test_a_new_priority_counts_from_the_moment_it_is_answered(gateways: Gateways
     assert [job["id"] for job in gateways.fetch("fs-changed", count=2)] == [third, second], "in order of the changes"
     gateways.call("POST", f"/jobs/{waits}/activate")
     assert [job["id"] for _ in range(2) for job in gateways.fetch("fs-changed")] == [waits, first]
-    assert gateways.call("GET", f"/jobs/{later}")["job"]["priority"] == 100
+    assert gateways.job(later)["priority"] == 100
 
 
 @pytest.mark.usefixtures("gateways")
@@ -157,7 +151,7 @@ def test_weights_hold_over_two_gateways_and_when_one_is_killed(services: Process
     mortal = services.start("gateway")
     gateways = Gateways([services.commands[0], mortal])
     for queue in WEIGHTS:
-        gateways.push(queue, 400)
+        gateways.push_many(queue, 400)
     gateways.pool(strategy="weighted", queues={queue: {"weight": weight} for queue, weight in WEIGHTS.items()})
 
     def shares(fetches: int, count: int) -> dict[str, float]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from support.system import Answer, System
+from support.system import System
 
 QUEUE = "se.a"
 
 
-def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
-    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
-    assert answer.status == status, answer
-    return answer.body
-
-
-def push(system: System, args: object = (), meta: object = None, **options: Any) -> Any:
+def push(system: System, args: Iterable[object] = (), meta: object = None, **options: Any) -> Any:
     asked = {"queue": QUEUE, "retry": {"initial_interval": "PT1H"}, **options}
-    body = {"type": asked.pop("type", "mail.send"), "args": args, "meta": meta or {}, "options": asked}
-    return call(system, "POST", "/jobs", body, 201)["job"]
+    return system.push(asked.pop("type", "mail.send"), *args, meta=meta, **asked)
 
 
 def many(system: System, number: int, **options: Any) -> list[Any]:
@@ -29,17 +23,12 @@ def many(system: System, number: int, **options: Any) -> list[Any]:
     return sorted((push(system, **options) for _ in range(number)), key=lambda job: (job["created_at"], job["id"]))
 
 
-def fetch(system: System, worker: str) -> str:
-    [job] = call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": worker})["jobs"]
-    return str(job["id"])
-
-
 def fail(system: System, job_id: str, error_type: str) -> None:
-    call(system, "POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": error_type}})
+    system.call("POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": error_type}})
 
 
 def found(system: System, base: str = "/jobs", **query: Any) -> list[str]:
-    view = call(system, "GET", f"{base}?{urlencode(query)}")
+    view = system.call("GET", f"{base}?{urlencode(query)}")
     jobs = view["items" if base.startswith("/admin") else "jobs"]
     assert view["pagination"]["total"] >= len(jobs)
     return [job["id"] for job in jobs]
@@ -48,7 +37,7 @@ def found(system: System, base: str = "/jobs", **query: Any) -> list[str]:
 def test_jobs_are_found_by_tag_error_worker_and_time_at_once(system: System) -> None:
     jobs = many(system, 4, tags=["night", "all"])
     lone = push(system, tags=["lone"], queue="se.b")["id"]
-    first, second, third = (fetch(system, worker) for worker in ("w1", "w2", "w1"))
+    first, second, third = (system.fetch(QUEUE, worker_id=worker)[0]["id"] for worker in ("w1", "w2", "w1"))
     fail(system, first, "Timeout")
     fail(system, second, "Broken")
     assert found(system, tag="night") == [job["id"] for job in reversed(jobs)]
@@ -60,13 +49,13 @@ def test_jobs_are_found_by_tag_error_worker_and_time_at_once(system: System) -> 
     between = [job["id"] for job in reversed(jobs) if since <= job["created_at"] <= until]
     assert found(system, since=since, until=until, tag="all") == between
     assert found(system, since="2999-01-01T00:00:00Z") == []
-    held = call(system, "GET", "/workers")["workers"]
+    held = system.call("GET", "/workers")["workers"]
     assert held == [], "a worker that never sent a heartbeat isn't listed"
 
 
 def test_cursors_of_a_search_stay_right_while_jobs_come(system: System) -> None:
     ids = [job["id"] for job in many(system, 5, tags=["t"])]
-    view = call(system, "GET", "/jobs?tag=t&limit=2")
+    view = system.call("GET", "/jobs?tag=t&limit=2")
     assert [job["id"] for job in view["jobs"]] == ids[:-3:-1]
     push(system, tags=["t"])
     assert found(system, tag="t", cursor=view["pagination"]["next_cursor"]) == ids[-3::-1]
@@ -83,7 +72,7 @@ def test_operators_sort_jobs_and_find_types_by_their_beginning(system: System) -
     assert set(everything) == {low, high, middle, late, soon, other}
     assert found(system, "/admin/jobs") == everything[::-1]
     assert set(found(system, "/admin/jobs", type="mail.*")) == set(everything) - {other}
-    view = call(system, "GET", "/admin/jobs?page=2&per_page=4")
+    view = system.call("GET", "/admin/jobs?page=2&per_page=4")
     assert ([job["id"] for job in view["items"]], view["pagination"]["page"]) == (everything[1::-1], 2)
 
 
@@ -95,16 +84,16 @@ def test_jobs_are_found_by_metadata_and_by_words_of_their_arguments_until_they_l
     assert found(system, "/admin/jobs", **{"meta.tenant": "acme", "text": "Ada"}) == [ada]
     assert set(found(system, text="example.org")) == {ada, bob}
     assert found(system, text="ada bob") == []
-    call(system, "DELETE", f"/jobs/{ada}")
+    system.call("DELETE", f"/jobs/{ada}")
     assert found(system, text="ada", state="available") == []
-    call(system, "POST", "/jobs/bulk/delete", {"job_ids": [ada]})
+    system.call("POST", "/jobs/bulk/delete", {"job_ids": [ada]})
     assert found(system, text="ada") == []
     assert found(system, **{"meta.tenant": "acme"}) == [bob]
 
 
 def test_words_of_arguments_are_found_only_where_a_projector_is_told_to_index_them(own_system: System) -> None:
     push(own_system, [{"to": "ada"}])
-    assert call(own_system, "GET", "/jobs?text=ada", status=422)["error"]["code"] == "unsupported"
+    assert own_system.call("GET", "/jobs?text=ada", status=422)["error"]["code"] == "unsupported"
     assert len(found(own_system)) == 1
 
 
@@ -117,7 +106,7 @@ def test_cursors_of_other_orders_show_each_job_once(system: System, sort: str, o
     path = f"/jobs?sort={sort}&order={order}&limit=3"
     cursor = ""
     while True:
-        view = call(system, "GET", path + cursor)
+        view = system.call("GET", path + cursor)
         shown += [job["id"] for job in view["jobs"]]
         if not view["pagination"]["has_more"]:
             break
@@ -140,13 +129,13 @@ def test_cursors_of_other_orders_show_each_job_once(system: System, sort: str, o
     ],
 )
 def test_a_bad_search_is_refused_by_name(system: System, query: str, field: str) -> None:
-    assert call(system, "GET", f"/admin/jobs?{query}", status=400)["error"]["details"]["field"] == field
+    assert system.call("GET", f"/admin/jobs?{query}", status=400)["error"]["details"]["field"] == field
 
 
 def test_a_worker_shows_the_jobs_that_it_holds(system: System) -> None:
     job_id = push(system)["id"]
-    call(system, "POST", "/workers/heartbeat", {"worker_id": "w"})
-    assert call(system, "GET", "/admin/workers/w")["jobs"] == []
-    fetch(system, "w")
-    [held] = call(system, "GET", "/admin/workers/w")["jobs"]
+    system.call("POST", "/workers/heartbeat", {"worker_id": "w"})
+    assert system.call("GET", "/admin/workers/w")["jobs"] == []
+    system.fetch(QUEUE, worker_id="w")[0]["id"]
+    [held] = system.call("GET", "/admin/workers/w")["jobs"]
     assert (held["id"], held["queue"], held["attempt"]) == (job_id, QUEUE, 1)

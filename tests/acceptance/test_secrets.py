@@ -70,6 +70,7 @@ async def metrics_of(talkative: Guarded) -> str:
         return await answer.text()
 
 
+@pytest.mark.slow
 async def test_whichever_way_a_key_is_sent_its_secret_is_told_nowhere(talkative: Guarded, folder: Path) -> None:
     told = Told()
     await talkative.made("ops", "admin")  # the first has to be one that may do everything

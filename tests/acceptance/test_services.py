@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
 
 from ojs_command.services import BACKGROUND
@@ -33,10 +35,8 @@ def readiness(url: str) -> Any:
     return send("GET", f"{url}/readyz").body
 
 
-def test_two_processes_are_a_whole_system(processes: Processes) -> None:
-    gateway, services = processes.start("gateway"), processes.start("services")
-    api, line = f"{gateway.ready()['url']}{V1}", started(services)
-    assert line["services"] == [entry.name for entry in BACKGROUND]
+def go_through(api: str) -> None:
+    """Have a delayed job and a workflow come to their ends, and be listed."""
     soon = format_ms(int(time.time() * 1_000) + 300)
     later = {"type": "later", "args": [], "options": {"queue": "q", "scheduled_at": soon}}
     assert send("POST", f"{api}/jobs", later).status == 201
@@ -54,6 +54,13 @@ def test_two_processes_are_a_whole_system(processes: Processes) -> None:
     assert sorted(done) == ["first", "later", "second"]
     until(lambda: send("GET", f"{api}/workflows/{flow}").body["workflow"]["state"] == "completed")
     until(lambda: send("GET", f"{api}/jobs?queue=q&state=completed").body["pagination"]["total"] == 3)
+
+
+def test_two_processes_are_a_whole_system(processes: Processes) -> None:
+    gateway, services = processes.start("gateway"), processes.start("services")
+    api, line = f"{gateway.ready()['url']}{V1}", started(services)
+    assert line["services"] == [entry.name for entry in BACKGROUND]
+    go_through(api)
     said = readiness(line["url"])
     assert (said["status"], said["services"]) == ("ok", {entry.name: "ok" for entry in BACKGROUND})
     until(lambda: all(readiness(gateway.ready()["url"])["services"]["processes"].values()))
@@ -84,6 +91,30 @@ def test_one_that_fails_is_started_again_and_does_not_hold_up_the_others(process
     until(lambda: send("GET", f"{line['url']}/readyz").status == 200)
     assert [line["child"] for line in services.events("started again")] == ["projector"]
     assert services.stop() == 0
+
+
+def test_what_nats_loses_under_them_is_made_again_and_none_of_them_ends(processes: Processes, nats_server: NatsServer) -> None:
+    """Consumers of all services are deleted, as by somebody who tidies up in NATS."""
+    gateway, services = processes.start("gateway"), processes.start("services")
+    api, line = f"{gateway.ready()['url']}{V1}", started(services)
+    assert asyncio.run(delete_consumers(nats_server.url)) >= len(BACKGROUND)
+    go_through(api)
+    assert readiness(line["url"])["services"] == {entry.name: "ok" for entry in BACKGROUND}
+    assert services.events("died") == services.events("started again") == []
+    assert services.stop() == 0
+
+
+async def delete_consumers(url: str) -> int:
+    """Delete every consumer of every stream; returns their number."""
+    client = await nats.connect(url)
+    try:
+        api, number = client.jsm(), 0
+        for stream in await api.streams_info():
+            for consumer in await api.consumers_info(str(stream.config.name)):
+                number += await api.delete_consumer(str(stream.config.name), consumer.name)
+        return number
+    finally:
+        await client.close()
 
 
 def test_they_wait_for_nats_and_a_signal_meanwhile_ends_all(processes: Processes, nats_server: NatsServer) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from support.system import Answer, System
+from support.system import System
 
 QUEUE = "st.a"
 UI = {"User-Agent": "Mozilla/5.0"}
@@ -20,22 +20,16 @@ OJS = "application/openjobspec+json"
 CLI = {"User-Agent": "Go-http-client/1.1", "Accept": OJS, "Content-Type": OJS}
 
 
-def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
-    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
-    assert answer.status == status, answer
-    return answer.body
-
-
 def done(system: System, number: int, queue: str = QUEUE, *, fail: bool = False) -> None:
     """Jobs that were pushed, fetched and ended."""
     for _ in range(number):
         options = {"queue": queue, "retry": {"max_attempts": 1}}
-        job_id = call(system, "POST", "/jobs", {"type": "a.b", "args": [1], "options": options}, 201)["job"]["id"]
-        call(system, "POST", "/workers/fetch", {"queues": [queue]})
+        job_id = system.push("a.b", 1, **options)["id"]
+        system.fetch(queue)
         if fail:
-            call(system, "POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": "E"}})
+            system.call("POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": "E"}})
         else:
-            call(system, "POST", "/workers/ack", {"job_id": job_id})
+            system.call("POST", "/workers/ack", {"job_id": job_id})
 
 
 def summed(points: list[dict[str, Any]], *names: str) -> list[int]:
@@ -47,7 +41,7 @@ def test_history_is_exact_at_once_by_queue_and_in_all(system: System) -> None:
     done(system, 1, fail=True)
     done(system, 2, "st.b")
     names = ("enqueued", "started", "processed", "failed", "failed_attempts", "retried", "cancelled", "expired")
-    view = call(system, "GET", "/admin/stats/history")
+    view = system.call("GET", "/admin/stats/history")
     assert view["period"] == "5m"
     assert summed(view["data"], *names) == [6, 6, 5, 1, 1, 0, 0, 0]
     assert len(view["data"]) in {12, 13}, "an hour, points without activity included"
@@ -55,7 +49,7 @@ def test_history_is_exact_at_once_by_queue_and_in_all(system: System) -> None:
     assert {later - earlier for earlier, later in itertools.pairwise(times)} == {300}
     for period in ("1m", "1h", "1d"):
         for path in (f"/admin/stats/history?queue={QUEUE}&", f"/queues/{QUEUE}/stats/history?"):
-            view = call(system, "GET", f"{path}period={period}&from=2d")
+            view = system.call("GET", f"{path}period={period}&from=2d")
             assert (view["queue"], summed(view["data"], *names)) == (QUEUE, [4, 4, 3, 1, 1, 0, 0, 0])
     busy = [point for point in view["data"] if point["started"]]
     assert busy[0]["wait_ms"]["p99"] == busy[0]["latency_p99_ms"] <= 5_000
@@ -64,10 +58,10 @@ def test_history_is_exact_at_once_by_queue_and_in_all(system: System) -> None:
 
 def test_history_of_what_was_before_is_empty(system: System) -> None:
     done(system, 1)
-    view = call(system, "GET", "/admin/stats/history?period=1m&since=30m&until=10m")
+    view = system.call("GET", "/admin/stats/history?period=1m&since=30m&until=10m")
     assert summed(view["data"], "enqueued") == [0]
     assert len(view["data"]) == 21
-    assert len(call(system, "GET", "/admin/stats/history?period=1m&since=2000-01-01T00:00:00Z")["data"]) in {1440, 1441}
+    assert len(system.call("GET", "/admin/stats/history?period=1m&since=2000-01-01T00:00:00Z")["data"]) in {1440, 1441}
 
 
 @pytest.mark.parametrize(
@@ -75,22 +69,22 @@ def test_history_of_what_was_before_is_empty(system: System) -> None:
     [("period=7m", "period"), ("since=yesterday", "since"), ("to=x", "to"), ("since=2999-01-01T00:00:00Z", "since")],
 )
 def test_a_history_that_can_not_be_is_refused(system: System, query: str, field: str) -> None:
-    error = call(system, "GET", f"/admin/stats/history?{query}", status=400)["error"]
+    error = system.call("GET", f"/admin/stats/history?{query}", status=400)["error"]
     assert error["details"]["field"] == field
 
 
 def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> None:
     done(system, 4)
     done(system, 1, fail=True)
-    call(system, "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": QUEUE}}, 201)
-    [listed] = call(system, "GET", "/admin/queues")["items"]
+    system.push("a.b", queue=QUEUE)
+    [listed] = system.call("GET", "/admin/queues")["items"]
     assert (listed["backlog"][0], listed["backlog"][-1], len(listed["backlog"])) == (0, 1, 21)
     for view in (
         listed,
-        call(system, "GET", f"/admin/queues/{QUEUE}"),
-        call(system, "GET", f"/queues/{QUEUE}/stats")["stats"],
-        call(system, "GET", "/admin/stats"),
-        call(system, "GET", f"/admin/stats?queue={QUEUE}"),
+        system.call("GET", f"/admin/queues/{QUEUE}"),
+        system.call("GET", f"/queues/{QUEUE}/stats")["stats"],
+        system.call("GET", "/admin/stats"),
+        system.call("GET", f"/admin/stats?queue={QUEUE}"),
     ):
         assert view["throughput"]["enqueued_per_minute"] == pytest.approx(6 / 5, abs=0.01)
         assert view["throughput"]["processed_per_minute"] == pytest.approx(4 / 5, abs=0.01)
@@ -99,19 +93,19 @@ def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> N
         assert set(view["run_ms"]) == {"p50", "p90", "p95", "p99", "max"}
         age = time.time() - datetime.fromisoformat(view["oldest_available_at"]).timestamp()
         assert -1 < age < 60
-    stats = call(system, "GET", f"/queues/{QUEUE}/stats")["stats"]
+    stats = system.call("GET", f"/queues/{QUEUE}/stats")["stats"]
     assert {name: window["processed"] for name, window in stats["windows"].items()} == {"5m": 4, "1h": 4, "1d": 4}
-    assert call(system, "GET", "/admin/stats")["windows"]["1d"]["failed"] == 1
+    assert system.call("GET", "/admin/stats")["windows"]["1d"]["failed"] == 1
     assert (stats["completed_last_hour"], stats["failed_last_hour"]) == (4, 1)
-    call(system, "POST", "/workers/fetch", {"queues": [QUEUE]})
-    assert "oldest_available_at" not in call(system, "GET", f"/admin/queues/{QUEUE}")
+    system.fetch(QUEUE)
+    assert "oldest_available_at" not in system.call("GET", f"/admin/queues/{QUEUE}")
 
 
 async def test_the_official_command_line_gets_objects(system: System, http: aiohttp.ClientSession) -> None:
     done(system, 5)
-    call(system, "POST", "/queues/st.b/pause")
-    call(system, "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "st.b"}}, 201)
-    call(system, "POST", "/workers/heartbeat", {"worker_id": "w"})
+    system.call("POST", "/queues/st.b/pause")
+    system.push("a.b", queue="st.b")
+    system.call("POST", "/workers/heartbeat", {"worker_id": "w"})
     async with http.get("/ojs/v1/admin/stats", headers=CLI) as answer:
         view = json.loads(await answer.read())
     assert view["queues"] == {"total": 2, "active": 1, "paused": 1}
@@ -122,7 +116,7 @@ async def test_the_official_command_line_gets_objects(system: System, http: aioh
         points = json.loads(await answer.read())["data_points"]
     assert summed(points, "enqueued", "completed", "failed") == [6, 5, 0]
     assert all(isinstance(point["avg_latency_ms"], float) for point in points)
-    view = call(system, "GET", "/admin/stats")
+    view = system.call("GET", "/admin/stats")
     assert (view["queues"], view["workers"]) == (2, 1), "others get numbers"
 
 
@@ -142,7 +136,7 @@ async def read_event(stream: aiohttp.StreamReader) -> tuple[str, Any]:
 async def test_the_stream_tells_every_watcher_again_and_again(system: System, http: aiohttp.ClientSession) -> None:
     done(system, 3)
     done(system, 1, fail=True)
-    call(system, "POST", "/workers/heartbeat", {"worker_id": "w", "active_jobs": []})
+    system.call("POST", "/workers/heartbeat", {"worker_id": "w", "active_jobs": []})
     path = "/ojs/v1/admin/stats/stream"
     async with http.get(path) as one, http.get(path, headers=UI) as other:
         assert one.headers["Content-Type"] == other.headers["Content-Type"] == "text/event-stream"

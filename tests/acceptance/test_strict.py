@@ -25,7 +25,7 @@ def refused(system: System, path: str, body: object, status: int) -> dict[str, A
 
 
 def test_a_type_needs_to_be_in_the_list_or_to_have_a_schema(strict: System) -> None:
-    strict.call("POST", "/jobs", {"type": "mail.send", "args": []}, 201)
+    strict.push("mail.send")
     sms = {"type": "sms.send", "args": []}
     error = refused(strict, "/jobs", sms, 422)
     assert (error["code"], error["details"]["type"], error["retryable"]) == ("job_type_not_registered", "sms.send", False)
@@ -63,7 +63,7 @@ def test_the_override_of_a_dead_letter_is_held_to_it(strict: System) -> None:
     retry = {"max_attempts": 1, "on_exhaustion": "dead_letter"}
     pushed = strict.call("POST", "/jobs", {"type": "mail.dead", "args": [], "options": {"queue": "dead", "retry": retry}}, 201)
     job_id = pushed["job"]["id"]
-    fetched = strict.call("POST", "/workers/fetch", {"queues": ["dead"], "worker_id": "w", "wait_ms": 5_000})["jobs"]
+    fetched = strict.fetch("dead", worker_id="w", wait_ms=5_000)
     assert [job["id"] for job in fetched] == [job_id]
     strict.call("POST", "/workers/nack", {"job_id": job_id, "worker_id": "w", "error": {"code": "x", "message": "y"}})
     error = refused(strict, f"/dead-letter/{job_id}/retry", {"override": {"meta": {"a b": 1}}}, 400)

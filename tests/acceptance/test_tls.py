@@ -15,6 +15,7 @@ from support.certificates import Authority, Pair
 from support.cli import Cli
 from support.forked import OJS_NATS
 from support.python_worker import WorkerProcess, imported, installed
+from support.sessions import get, push, run
 from support.system import Command, Processes, System, send
 from support.waiting import eventually
 
@@ -75,15 +76,9 @@ async def shown(system: System, text: str) -> bool:
 async def test_a_client_with_a_ca_of_its_own_pushes_fetches_and_acks(secured: System, http: aiohttp.ClientSession) -> None:
     assert secured.url.startswith("https://127.0.0.1:")
     await eventually(lambda: shown(secured, f"curl {secured.url}"))
-    async with http.post("/ojs/v1/jobs", json=JOB) as answer:
-        assert answer.status == 201
-        job_id = (await answer.json())["job"]["id"]
-    async with http.post("/ojs/v1/workers/fetch", json={"queues": ["tls"], "worker_id": "w", "wait_ms": 5_000}) as answer:
-        assert [job["id"] for job in (await answer.json())["jobs"]] == [job_id]
-    async with http.post("/ojs/v1/workers/ack", json={"job_id": job_id, "worker_id": "w"}) as answer:
-        assert answer.status == 200
-    async with http.get(f"/ojs/v1/jobs/{job_id}") as answer:
-        assert (await answer.json())["job"]["state"] == "completed"
+    job_id = await push(http, "tls")
+    assert await run(http, "tls") == job_id
+    assert (await get(http, f"/jobs/{job_id}"))["job"]["state"] == "completed"
 
 
 async def test_http_without_tls_is_refused_and_counted(secured: System, http: aiohttp.ClientSession) -> None:

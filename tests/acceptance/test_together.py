@@ -22,10 +22,16 @@ def together(tmp_path: Path) -> Iterator[System]:
         yield system
 
 
+@pytest.fixture
+def with_its_own_nats(tmp_path: Path) -> Iterator[System]:
+    with System.started(tmp_path, "--together", with_users=False) as system:
+        yield system
+
+
 def test_all_services_work_in_one_process(together: System) -> None:
     assert {pid for name, pid in together.children.items() if name != "nats-server"} == {together.pid}
     soon = format_ms(int(time.time() * 1_000) + 300)
-    together.call("POST", "/jobs", {"type": "later", "args": [], "options": {"queue": "q", "scheduled_at": soon}}, 201)
+    together.push("later", queue="q", scheduled_at=soon)
     steps = [
         {"type": "first", "args": [], "options": {"queue": "q"}},
         {"type": "second", "args": [], "options": {"queue": "q"}},
@@ -34,8 +40,7 @@ def test_all_services_work_in_one_process(together: System) -> None:
     done: list[str] = []
 
     def worked() -> bool:
-        body = {"queues": ["q"], "worker_id": "w", "wait_ms": 200}
-        for job in together.call("POST", "/workers/fetch", body)["jobs"]:
+        for job in together.fetch("q", worker_id="w", wait_ms=200):
             together.call("POST", "/workers/ack", {"job_id": job["id"], "worker_id": "w"})
             done.append(job["type"])
         return len(done) == 3
@@ -53,17 +58,17 @@ def test_each_has_health_endpoints(together: System) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_everything(together: System, number: signal.Signals) -> None:
-    pids = list(together.children.values())
-    assert end(together.process, number) == 0
+def test_a_signal_stops_everything(with_its_own_nats: System, number: signal.Signals) -> None:
+    pids = list(with_its_own_nats.children.values())
+    assert end(with_its_own_nats.process, number) == 0
     assert [pid for pid in pids if runs(pid)] == []
-    assert "Traceback" not in together.output
+    assert "Traceback" not in with_its_own_nats.output
 
 
-def test_a_nats_server_that_is_killed_is_started_again(together: System) -> None:
-    job = together.call("POST", "/jobs", {"type": "kept", "args": []}, 201)["job"]["id"]
-    together.wait_restarted("nats-server", together.kill_child("nats-server"))
-    until(lambda: together.request("GET", f"/ojs/v1/jobs/{job}").status == 200)
+def test_a_nats_server_that_is_killed_is_started_again(with_its_own_nats: System) -> None:
+    job = with_its_own_nats.push("kept")["id"]
+    with_its_own_nats.wait_restarted("nats-server", with_its_own_nats.kill_child("nats-server"))
+    until(lambda: with_its_own_nats.request("GET", f"/ojs/v1/jobs/{job}").status == 200)
 
 
 def test_a_taken_port_is_told_in_one_sentence(tmp_path: Path) -> None:

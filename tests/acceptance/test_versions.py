@@ -32,7 +32,7 @@ def test_a_version_comes_back_as_it_was_sent(system: System) -> None:
     ):
         job = push(system, "v.back", job_type, **sent)
         assert (job["type"], job["version"]) == ("a.b", version)
-        assert system.call("GET", f"/jobs/{job['id']}")["job"]["version"] == version
+        assert system.job(job["id"])["version"] == version
     assert "version" not in push(system, "v.back", "a.b")
 
 
@@ -45,7 +45,7 @@ def test_workers_of_two_releases_share_a_queue(system: System, how: str) -> None
     plain, mail = push(system, queue), push(system, queue, "email.send")
     assert fetch(system, queue, f"old.{how}") == [first["id"], plain["id"]]
     assert fetch(system, queue, f"old.{how}") == []
-    assert system.call("GET", f"/jobs/{second['id']}")["job"]["state"] == "available"
+    assert system.job(second["id"])["state"] == "available"
     assert sorted(fetch(system, queue, f"new.{how}")) == sorted([second["id"], mail["id"]])
     shown = system.call("GET", f"/admin/workers/old.{how}")
     assert shown["handlers"] == OLD
@@ -88,10 +88,10 @@ def test_a_retried_job_and_one_whose_worker_died_wait_for_their_version_again(sy
     job = push(system, "v.again", version="2.0", retry={"max_attempts": 5, "initial_interval": "PT0.1S", "jitter": False})
     assert fetch(system, "v.again", "new", handlers=NEW) == [job["id"]]
     system.call("POST", "/workers/nack", {"job_id": job["id"], "worker_id": "new", "error": {"message": "no"}})
-    until(lambda: system.call("GET", f"/jobs/{job['id']}")["job"]["state"] == "available")
+    until(lambda: system.job(job["id"])["state"] == "available")
     assert fetch(system, "v.again", "old", handlers=OLD) == []
     assert fetch(system, "v.again", "new", handlers=NEW, visibility_timeout_ms=1_000) == [job["id"]]
-    until(lambda: system.call("GET", f"/jobs/{job['id']}")["job"]["state"] == "available")
+    until(lambda: system.job(job["id"])["state"] == "available")
     assert fetch(system, "v.again", "old", handlers=OLD) == []
     assert fetch(system, "v.again", "new", handlers=NEW) == [job["id"]]
 
@@ -102,9 +102,8 @@ def test_members_of_batches_and_workflows_keep_their_versions(system: System) ->
     steps = [{**job, "options": {"queue": "v.flow"}} for job in jobs]
     system.call("POST", "/workflows", {"type": "chain", "name": "c", "steps": steps}, 201)
     assert fetch(system, "v.flow", "old", handlers=[{"type": "a.b", "versions": "1.0"}]) == []
-    body = {"queues": ["v.flow"], "wait_ms": 5_000, "handlers": [{"type": "a.b", "versions": ">=2.0"}]}
     for version in ("2.0", 3):
-        [job] = system.call("POST", "/workers/fetch", body)["jobs"]
+        [job] = system.fetch("v.flow", wait_ms=5_000, handlers=[{"type": "a.b", "versions": ">=2.0"}])
         assert job["version"] == version
         system.call("POST", "/workers/ack", {"job_id": job["id"]})
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.nats import NatsServer
-from support.system import TOGETHER, Answer, Processes, System, send
+from support.system import TOGETHER, Answer, Gateway, Processes, System, send
 from support.waiting import until
 from support.webhook_target import Got, WebhookTarget
 
@@ -28,17 +28,11 @@ def subscribe(url: str, target: WebhookTarget, *events: str) -> Any:
     return answer.body["subscription"]
 
 
-def push(url: str) -> str:
-    answer = send("POST", f"{url}/ojs/v1/jobs", {"type": "a.b", "args": []})
-    assert answer.status == 201, answer
-    return str(answer.body["job"]["id"])
-
-
 def test_a_subscription_over_http_gets_signed_events_until_it_is_deleted(tmp_path: Path, target: WebhookTarget) -> None:
     with System.started(tmp_path, TOGETHER, *LOCAL) as system:
         made = subscribe(system.url, target, "job.enqueued")
         one = f"{system.url}{SUBSCRIPTIONS}/{made['id']}"
-        first = push(system.url)
+        first = system.push("a.b")["id"]
 
         def first_came() -> bool:
             return first in target.subjects
@@ -67,7 +61,7 @@ def test_a_dead_delivery_can_be_tried_again(tmp_path: Path, target: WebhookTarge
     target.answer = lambda _got: (400, {})
     with System.started(tmp_path, TOGETHER, *LOCAL) as system:
         made = subscribe(system.url, target, "job.enqueued")
-        push(system.url)
+        system.push("a.b")
 
         def dead() -> Any:
             return send("GET", f"{system.url}{SUBSCRIPTIONS}/{made['id']}/deliveries?status=dead").body["deliveries"]
@@ -81,6 +75,7 @@ def test_a_dead_delivery_can_be_tried_again(tmp_path: Path, target: WebhookTarge
         assert len({got.headers["X-OJS-Delivery-ID"] for got in target.got}) == 1
 
 
+@pytest.mark.slow
 def test_killing_the_process_in_the_middle_of_deliveries_loses_nothing(
     tmp_path: Path, nats_server: NatsServer, target: WebhookTarget
 ) -> None:
@@ -100,7 +95,7 @@ def test_killing_the_process_in_the_middle_of_deliveries_loses_nothing(
         url = str(gateway.ready()["url"])
         victim.ready()
         subscribe(url, target, "job.enqueued")
-        jobs = {push(url) for _ in range(40)}
+        jobs = {Gateway(url).push("a.b")["id"] for _ in range(40)}
 
         def in_the_middle() -> bool:
             return len(target.got) >= 8

@@ -16,8 +16,7 @@ def job(name: str, **options: Any) -> dict[str, Any]:
 
 def work(system: System, *, fail: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """Fetch what there is and finish it; a job's result is its type."""
-    body = {"queues": ["wf"], "count": 50, "worker_id": "w", "wait_ms": 200}
-    jobs: list[dict[str, Any]] = system.request("POST", f"{BASE}/workers/fetch", body).body["jobs"]
+    jobs: list[dict[str, Any]] = system.fetch("wf", count=50, worker_id="w", wait_ms=200)
     for one in jobs:
         if one["type"] in fail:
             error = {"code": "no", "message": f"{one['type']} failed", "retryable": False}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import shutil
-import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -19,9 +17,9 @@ import pytest
 
 from ojs_command.services import SERVICES
 from ojs_core.base.ids import new_job_id
-from support.forked import OJS_NATS
 from support.nats import NatsServer
-from support.system import Processes, environment
+from support.operator_commands import run
+from support.system import Processes
 from support.waiting import eventually
 from support.webhook_target import WebhookTarget
 
@@ -106,14 +104,6 @@ def services(folder: Path, nats_url: str) -> tuple[Processes, str]:
     return processes, str(ready["gateway"]["url"])
 
 
-def run(*words: str) -> dict[str, Any]:
-    """Run the command; returns the last line that it prints."""
-    done = subprocess.run([*OJS_NATS, *words, "--json"], env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 async def test_what_was_backed_up_under_load_is_all_there_and_what_was_done_stays_done(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with WebhookTarget.started() as target:
@@ -131,14 +121,14 @@ async def test_what_was_backed_up_under_load_is_all_there_and_what_was_done_stay
                 await eventually(lambda: len(before.acked) > 200)
                 there, done = set(before.pushed), set(before.acked)
                 heard = {got.event["id"] for got in list(target.got)}
-                taken = await asyncio.to_thread(run, "backup", str(kept), "--nats", first.url)
+                taken = (await asyncio.to_thread(run, "backup", str(kept), "--nats", first.url)).said
                 for command in processes.commands:
                     command.kill()
             first.kill()
         shutil.rmtree(tmp_path / "first")
         with NatsServer(tmp_path / "second") as second:
             began = time.monotonic()
-            restored = await asyncio.to_thread(run, "restore", str(kept), "--nats", second.url)
+            restored = (await asyncio.to_thread(run, "restore", str(kept), "--nats", second.url)).said
             processes, url = await asyncio.to_thread(services, tmp_path / "after", second.url)
             try:
                 after = Clients(url)

@@ -30,8 +30,7 @@ def stepper(system: System, number: int, stop: int, effects: Path) -> subprocess
 
 @pytest.mark.parametrize("also", [None, "gateway", "nats-server"])
 def test_no_step_is_done_again_after_a_worker_was_killed(system: System, tmp_path: Path, also: str | None) -> None:
-    body = {"type": "stepwise", "args": [], "options": {"queue": "steps", "retry": {"max_attempts": 9}}}
-    job_id = system.call("POST", "/jobs", body, 201)["job"]["id"]
+    job_id = system.push("stepwise", queue="steps", retry={"max_attempts": 9})["id"]
     effects = tmp_path / "effects"
     for number, stop in enumerate((3, 7)):
         worker = stepper(system, number, stop, effects)
@@ -47,5 +46,5 @@ def test_no_step_is_done_again_after_a_worker_was_killed(system: System, tmp_pat
     with worker:
         assert worker.wait(60) == 0
     assert effects.read_text(encoding="utf-8").split() == [str(step) for step in range(1, STEPS + 1)]
-    job = system.call("GET", f"/jobs/{job_id}")["job"]
+    job = system.job(job_id)
     assert (job["state"], job["attempt"], job["result"]) == ("completed", 3, {"from": 7})

@@ -14,7 +14,7 @@ import pytest
 
 from ojs_core.domain.cron.ticks import GRACE_MS
 from support.nats import NatsServer
-from support.system import Command, Processes, send
+from support.system import Command, Gateway, Processes, send
 from support.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
@@ -49,7 +49,7 @@ def created(done: list[dict[str, Any]]) -> bool:
 
 def fetched(url: str, name: str) -> list[str]:
     found: list[str] = []
-    while jobs := send("POST", f"{url}/ojs/v1/workers/fetch", {"queues": [name], "count": 100, "wait_ms": 0}).body["jobs"]:
+    while jobs := Gateway(url).fetch(name, count=100, wait_ms=0):
         found += [job["id"] for job in jobs]
     return found
 

@@ -14,7 +14,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from support.nats import NatsServer
-from support.system import Processes, System, send
+from support.system import Gateway, Processes, System, send
 from support.truth import all_jobs
 from support.waiting import eventually, until
 
@@ -80,8 +80,9 @@ def test_a_limit_holds_and_leaks_nothing_through_kills(system: System, victim: s
     policy = {"key": "k", "concurrency": LIMIT}
     ids = set()
     for _ in range(JOBS):
-        body = {"type": "test.limit", "args": [], "options": {"queue": "limited", "rate_limit": policy}}
-        answer = system.request("POST", "/ojs/v1/jobs", body)
+        answer = system.request(
+            "POST", "/ojs/v1/jobs", {"type": "test.limit", "args": [], "options": {"queue": "limited", "rate_limit": policy}}
+        )
         assert answer.status == 201, answer
         ids.add(answer.body["job"]["id"])
     runs, over = Runs(), threading.Event()
@@ -111,13 +112,6 @@ def test_a_limit_holds_and_leaks_nothing_through_kills(system: System, victim: s
     assert (view["concurrency"]["active"], view["waiting_count"]) == (0, 0)
 
 
-def push(url: str, queue: str, **options: Any) -> str:
-    """Push a job; its id."""
-    answer = send("POST", f"{url}/ojs/v1/jobs", {"type": "test.limit", "args": [], "options": {"queue": queue, **options}})
-    assert answer.status == 201, answer
-    return str(answer.body["job"]["id"])
-
-
 def next_of(url: str, queue: str) -> str | None:
     """Fetch one job and finish it."""
     body = {"queues": [queue], "wait_ms": 0, "visibility_timeout_ms": 60_000}
@@ -133,15 +127,14 @@ def next_of(url: str, queue: str) -> str | None:
 @pytest.mark.parametrize("victim", ["gateway", "scheduler"])
 def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kills(system: System, victim: str) -> None:
     key = {"key": "slow", "concurrency": 1}
-    holder = push(system.url, "mixed", rate_limit=key)
-    body = {"queues": ["mixed"], "wait_ms": 0, "visibility_timeout_ms": 100_000}
-    assert [job["id"] for job in system.request("POST", "/ojs/v1/workers/fetch", body).body["jobs"]] == [holder]
+    holder = system.push("test.limit", queue="mixed", rate_limit=key)["id"]
+    assert [job["id"] for job in system.fetch("mixed", wait_ms=0, visibility_timeout_ms=100_000)] == [holder]
     limited, plain = [], []
     for number in range(16):
         if number % 2:
-            plain.append(push(system.url, "mixed"))
+            plain.append(system.push("test.limit", queue="mixed")["id"])
         else:
-            limited.append(push(system.url, "mixed", rate_limit=key))
+            limited.append(system.push("test.limit", queue="mixed", rate_limit=key)["id"])
 
     def one() -> str | None:
         return next_of(system.url, "mixed")
@@ -177,7 +170,10 @@ async def test_a_rate_holds_over_two_gateways_that_are_killed(processes: Process
     processes.start("scheduler").ready()
     processes.start("reaper").ready()
     rate = {"key": "api", "rate": {"limit": limit, "period": "PT1S"}}
-    ids = {push(urls[n % 2], "rated", rate_limit=rate, visibility_timeout_ms=2_000) for n in range(jobs)}
+    ids = {
+        Gateway(urls[n % 2]).push("test.limit", queue="rated", rate_limit=rate, visibility_timeout_ms=2_000)["id"]
+        for n in range(jobs)
+    }
     over = threading.Event()
 
     def work(place: int) -> None:

@@ -6,14 +6,16 @@ import pytest
 
 from reliability.run import run
 from reliability.site import CannotBeDone
+from support.examples import amount
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
+VERSIONS = ["01d7d06", "0.2.0", *(["6cc4a75"] if amount() == "all" else [])]
 REPLACEMENTS = 36
 """Two of each of six services, three times."""
 
 
-@pytest.mark.parametrize("version", ["01d7d06", "6cc4a75"])
+@pytest.mark.parametrize("version", VERSIONS)
 async def test_services_of_two_versions_do_every_job_once(version: str, seed: int) -> None:
     try:
         [result] = await run(f"upgrade-{version}", seed, 10.0, rate=15.0, say=print)

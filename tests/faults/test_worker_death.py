@@ -77,8 +77,7 @@ def worker(system: System, case: Case, folder: Path) -> Iterator[Worker]:
 def test_jobs_of_a_dead_worker_run_elsewhere(system: System, tmp_path: Path) -> None:
     for case in (SHORT, LONG):
         for number in range(JOBS):
-            body = {"type": "held", "args": [number], "options": {"queue": case.queue}}
-            assert system.request("POST", "/ojs/v1/jobs", body).status == 201
+            system.push("held", number, queue=case.queue)
     with worker(system, SHORT, tmp_path) as short, worker(system, LONG, tmp_path) as long:
         held = {SHORT: until(lambda: short.lines("held"))[0], LONG: until(lambda: long.lines("held"))[0]}
         until(lambda: len(short.lines("extended")) > HELD_S / support.worker.BEAT_S)
@@ -113,8 +112,7 @@ def take_over(system: System, case: Case, died_at: float) -> list[dict[str, Any]
     taken: list[dict[str, Any]] = []
 
     def all_came() -> bool:
-        body = {"queues": [case.queue], "count": JOBS, "worker_id": "heir", "visibility_timeout_ms": 60_000}
-        came = system.request("POST", "/ojs/v1/workers/fetch", body).body["jobs"]
+        came = system.fetch(case.queue, count=JOBS, worker_id="heir", visibility_timeout_ms=60_000)
         assert not came or time.time() - died_at >= case.early, f"{case.queue}: taken from a worker that may have lived"
         taken.extend(came)
         return len(taken) == JOBS
@@ -140,5 +138,5 @@ def finish(system: System, job_id: str) -> None:
 
 
 def shown(system: System, job_id: str) -> dict[str, Any]:
-    job: dict[str, Any] = system.request("GET", f"/ojs/v1/jobs/{job_id}").body["job"]
+    job: dict[str, Any] = system.job(job_id)
     return job

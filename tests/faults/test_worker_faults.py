@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from ojs_nats import App, NewJob, Options, Retry
+from support.examples import examples
 from support.network import BAD, GOOD, Link, Network
 from support.python_worker import WorkerProcess, exits, installed
 from support.system import System
@@ -25,9 +26,9 @@ from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-JOBS: Final = 5_000
 WAVE: Final = 250
-"""Pushed at once, and then none for a while: a worker that is frozen as it waits has a fetch that is answered."""
+"""Jobs that are pushed at once, and then none for a while: a worker that is frozen as it waits has a fetch that is answered."""
+JOBS: Final = WAVE * examples(20, least=10)
 WAVES_EVERY_S: Final = 3.0
 PATIENCE_S: Final = 150.0
 """From the last fault until every job is done: a dead worker is known after 30 s. Leases are of 30 minutes."""

@@ -1,40 +1,10 @@
-"""Calls that make events, and a reader of server-sent events, for tests over HTTP."""
+"""A reader of server-sent events, for tests over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import aiohttp
-
-Session = aiohttp.ClientSession
-
-
-async def post(http: Session, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    async with http.post(f"/ojs/v1{path}", json=body) as answer:
-        assert answer.status < 300, await answer.text()
-        view: dict[str, Any] = await answer.json(content_type=None)
-        return view
-
-
-async def get(http: Session, path: str) -> dict[str, Any]:
-    async with http.get(f"/ojs/v1{path}") as answer:
-        assert answer.status == 200, await answer.text()
-        view: dict[str, Any] = await answer.json(content_type=None)
-        return view
-
-
-async def push(http: Session, queue: str, **options: Any) -> str:
-    view = await post(http, "/jobs", {"type": "test.event", "args": [1], "options": {"queue": queue, **options}})
-    return str(view["job"]["id"])
-
-
-async def run(http: Session, queue: str) -> str:
-    """Fetch one job and acknowledge it."""
-    found = await post(http, "/workers/fetch", {"queues": [queue], "worker_id": "w-events", "wait_ms": 5000})
-    job_id = str(found["jobs"][0]["id"])
-    await post(http, "/workers/ack", {"job_id": job_id, "result": {"ok": True}})
-    return job_id
 
 
 class Stream:

@@ -1,4 +1,4 @@
-"""How many examples the property tests try: `OJS_EXAMPLES` is `few`, `many` or `all`."""
+"""How much random tests and fault runs try: `OJS_EXAMPLES` is `few`, `many` or `all`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def amount() -> str:
     return said
 
 
-def examples(whole: int) -> int:
-    """Return how many examples of `whole` to try now, at least five."""
-    return max(round(whole * _SHARES[amount()]), 5)
+def examples(whole: int, *, least: int = 5) -> int:
+    """Return how many examples of `whole` to try now."""
+    return max(round(whole * _SHARES[amount()]), least)

@@ -60,7 +60,7 @@ class Guarded:
     def started(cls, folder: Path) -> Iterator[Self]:
         """One whose first key was made straight on NATS."""
         with System.started(folder, "--together") as system:
-            said = Cli(folder)("keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url)
+            said = Cli(folder)("keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url_by_role)
             assert (said.code, len(said.out.split())) == (0, 1), said
             until(lambda: send("GET", f"{system.url}{API}/queues").status == 401)
             yield cls(system, said.out.strip())

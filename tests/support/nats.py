@@ -71,6 +71,11 @@ class NatsServer:
         return users.all_rights(address) if self._with_users else f"nats://{address}"
 
     @property
+    def url_by_role(self) -> str:
+        """Its address for services and commands, each of which is the user of its role where there are users."""
+        return users.by_role(self.url) if self._with_users else self.url
+
+    @property
     def pid(self) -> int:
         assert self._process is not None, "nats-server doesn't run"
         return self._process.pid
@@ -150,15 +155,19 @@ class NatsServer:
 
 
 @contextmanager
-def configured(folder: Path, text: str) -> Iterator[str]:
-    """A server by a configuration as `ojs-nats nats-conf` prints it, on another port; yields its URL, and may not be up yet."""
+def configured(folder: Path, text: str, address: str = "") -> Iterator[str]:
+    """A server by a configuration as `ojs-nats nats-conf` prints it; yields its URL, and may not be up yet.
+
+    It is on another port, unless the address is named that its configuration has.
+    """
     folder.mkdir()
-    file, port = folder / "nats.conf", free_port()
+    file = folder / "nats.conf"
     file.write_text(text.replace("127.0.0.1:8222", "127.0.0.1:-1"), encoding="utf-8")
+    host, port = ("127.0.0.1", free_port()) if not address else (address, 4222)
     command = [program(), "-c", str(file), "-p", str(port), "-l", str(folder / "log")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield f"nats://127.0.0.1:{port}"
+        yield f"nats://{host}:{port}"
     finally:
         end(process)
 

@@ -29,6 +29,27 @@ class Unprintable(Exception):
         raise Panic("no text")
 
 
+class Classless(Exception):
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("no class")
+
+
+class _NoName(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name in {"__name__", "__qualname__", "__module__"}:
+            raise RuntimeError("no name")
+        return super().__getattribute__(name)
+
+
+class Nameless(Exception, metaclass=_NoName):
+    pass
+
+
+class Mean(float):
+    """As numpy's float64 is a float."""
+
+
 class Forgetful(RetryLater):
     def __init__(self) -> None:  # it doesn't call the class above
         Exception.__init__(self, "forgetful")
@@ -56,12 +77,13 @@ def _endless() -> int:
     return _endless() + 1
 
 
-RETURNED: Final[dict[str, Callable[[], Any]]] = {
-    "nothing": lambda: None,
-    "a value": lambda: {"sent": [1, "two", None]},
-    "numbers as keys": lambda: {1: "a", 2: "b"},
+RETURNED: Final[dict[str, tuple[Callable[[], Any], Any]]] = {
+    "nothing": (lambda: None, None),
+    "a value": (lambda: {"sent": [1, "two", None]}, {"sent": [1, "two", None]}),
+    "numbers as keys": (lambda: {1: "a", 2: "b"}, {"1": "a", "2": "b"}),
+    "a number of a subclass": (lambda: [Mean(0.5)], [0.5]),
 }
-"""Results that are kept."""
+"""Results that are kept, and what they are as JSON."""
 
 UNWRITABLE: Final[dict[str, Callable[[], Any]]] = {
     "an object": object,
@@ -81,7 +103,9 @@ RAISED: Final[dict[str, tuple[Callable[[], BaseException], str]]] = {
     "a BaseException": (lambda: Panic("index out of bounds"), "Panic"),
     "a number as text": (lambda: Numbered(404), "Numbered"),
     "an error without a text": (Unprintable, "Unprintable"),
-    "StopIteration": (StopIteration, "RuntimeError"),
+    "an error without a class": (lambda: Classless("no"), "Classless"),
+    "an error without a name": (lambda: Nameless("no"), "Nameless"),
+    "StopIteration": (lambda: next(iter(list[BaseException]())), "RuntimeError"),
     "GeneratorExit": (GeneratorExit, "GeneratorExit"),
     "exit": (lambda: SystemExit(3), "RuntimeError"),
     "cancelled": (asyncio.CancelledError, "CancelledError"),
@@ -93,6 +117,7 @@ RAISED: Final[dict[str, tuple[Callable[[], BaseException], str]]] = {
     "Discard": (lambda: Discard("never"), "Discard"),
     "DeadLetter": (lambda: DeadLetter("look at it"), "DeadLetter"),
     "RetryLater": (lambda: RetryLater("1s"), "RetryLater"),
+    "a pause of a century": (lambda: Snooze("36500d"), "ValueError"),
 }
 """What handlers raise, and the type that the server is given for it."""
 
@@ -109,8 +134,10 @@ def end(name: str) -> Any:
     """Return or raise what is called `name`, in any thread or process."""
     if name == "recursion":
         return _endless()
-    if (made := RETURNED.get(name) or UNWRITABLE.get(name)) is not None:
-        return made()
+    if name in RETURNED:
+        return RETURNED[name][0]()
+    if name in UNWRITABLE:
+        return UNWRITABLE[name]()
     if (put_off := PUT_OFF.get(name)) is not None:
         raise put_off()
     if name in LATE:

@@ -42,12 +42,12 @@ def imported(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def pushed(system: System, job_type: str, *args: object, queue: str = "hostile", **options: object) -> str:
     """Push a job that has one attempt, and return its id."""
     given = {"queue": queue, "retry": {"max_attempts": 1}, **options}
-    return str(system.call("POST", "/jobs", {"type": job_type, "args": list(args), "options": given}, 201)["job"]["id"])
+    return str(system.push(job_type, *list(args), **given)["id"])
 
 
 def record(system: System, job_id: str) -> dict[str, Any]:
     """Return the job as the server has it."""
-    found: dict[str, Any] = system.call("GET", f"/jobs/{job_id}")["job"]
+    found: dict[str, Any] = system.job(job_id)
     return found
 
 

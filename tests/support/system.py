@@ -151,6 +151,10 @@ class Command:
         return self.output[-_END:]
 
 
+Job = dict[str, Any]
+"""A job as an answer shows it."""
+
+
 class Api:
     """Calls of a system's gateway."""
 
@@ -180,6 +184,22 @@ class Api:
         assert answer.status == status, answer
         return answer.body
 
+    def push(self, job_type: str, *args: object, meta: object = None, **options: object) -> Job:
+        """Push a job, which has to be taken as a new one, and return it."""
+        body = {"type": job_type, "args": args, "options": options} | ({} if meta is None else {"meta": meta})
+        job: Job = self.call("POST", "/jobs", body, 201)["job"]
+        return job
+
+    def fetch(self, *queues: str, **more: object) -> list[Job]:
+        """Fetch from these queues, and return what came; `more` are further members of the request."""
+        jobs: list[Job] = self.call("POST", "/workers/fetch", {"queues": queues, **more})["jobs"]
+        return jobs
+
+    def job(self, job_id: str) -> Job:
+        """Return the job as the server has it."""
+        job: Job = self.call("GET", f"/jobs/{job_id}")["job"]
+        return job
+
     def put_record(self, key: str, body: bytes) -> None:
         """Write a record into the bucket by hand."""
 
@@ -198,17 +218,38 @@ class Api:
         assert answer.status < 300, answer
 
 
+class Gateway(Api):
+    """A gateway of which no more is known than its address."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+
 class System(Command, Api):
     """`ojs-nats dev --test-mode` on free ports; `program` is another way to start `dev`."""
 
     def __init__(
-        self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
+        self,
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = (*OJS_NATS, "dev"),
+        with_users: bool | None = None,
     ) -> None:
+        """`with_users` has a nats-server beside it, with the roles' users, as it is by default where tests run with users.
+
+        Whoever tests what `dev` does with its own nats-server goes without.
+        """
         self.data = folder / "data"
-        self._server = NatsServer(folder / "nats") if users.wanted() and "--nats" not in arguments else None
+        beside = users.wanted() if with_users is None else with_users
+        self._server = NatsServer(folder / "nats") if beside and "--nats" not in arguments else None
         if self._server is not None:
             self._server.start()
-            arguments = ("--nats", users.by_role(self._server.url), *users.STORAGE, *arguments)
+            arguments = ("--nats", self._server.url_by_role, *users.STORAGE, *arguments)
             given = environment() if env is None else env
             env = {**given, "OJS_NATS_API_URL": users.by_role(self._server.url, ANSWERING)}
         ports = ("--port", "0", "--nats-port", "0")
@@ -218,10 +259,15 @@ class System(Command, Api):
     @classmethod
     @contextmanager
     def started(
-        cls, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
+        cls,
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = (*OJS_NATS, "dev"),
+        with_users: bool | None = None,
     ) -> Iterator[System]:
         """A running system; the processes that it left behind, if any, are killed at the end."""
-        system = cls(folder, *arguments, env=env, program=program)
+        system = cls(folder, *arguments, env=env, program=program, with_users=with_users)
         try:
             system.wait_ready()
             yield system
@@ -250,6 +296,11 @@ class System(Command, Api):
     @property
     def nats_url(self) -> str:
         return str(self.state["nats_url"]) if self._server is None else self._server.url
+
+    @property
+    def nats_url_by_role(self) -> str:
+        """What commands are given, which have the users of their roles where tests run with users."""
+        return self.nats_url if self._server is None else self._server.url_by_role
 
     @property
     def children(self) -> dict[str, int]:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ojs_command.client.nats_address import operators_address
-from ojs_command.client.problems import CommandFailed
+from ojs_command.client.on_nats import told_plainly
 from ojs_core.audit.entry import UNKNOWN, Detail, Entry
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_request_id
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.problems import StartupProblem
 from ojs_core.base.times import format_ms
 from ojs_core.jetstream.grants import KEYS, OPERATOR
 from ojs_core.jetstream.subjects import config_of
@@ -41,20 +40,14 @@ class KeysOnNats:
     @asynccontextmanager
     async def at(cls, url: str, namespace: str | None) -> AsyncIterator[KeysOnNats]:
         """Those of a namespace of the NATS at a URL. Raises CommandFailed."""
-        try:
+        with told_plainly():
             from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
 
             store = await Store.open(operators_address(url), config_of(namespace), role=KEYS)
-        except ModuleNotFoundError as error:
-            raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
-        except (StartupProblem, ValueError) as problem:
-            raise CommandFailed(str(problem)) from None
-        try:
-            yield cls(store)
-        except OjsError as error:
-            raise CommandFailed(f"{error.message}. {error.hint}") from None
-        finally:
-            await store.close()
+            try:
+                yield cls(store)
+            finally:
+                await store.close()
 
     async def list(self, *, every: bool = False) -> Sequence[Key]:
         now = self._store.clock.now()

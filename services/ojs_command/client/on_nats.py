@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ojs_command.client.nats_address import operators_address
@@ -38,34 +38,42 @@ def namespace_of(given: argparse.Namespace) -> str | None:
     return given.namespace or os.environ.get(NAMESPACE_ENV) or None
 
 
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """Raise CommandFailed for what work on NATS raises, and for a part of the server that isn't installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
+    except OjsError as error:
+        raise CommandFailed(f"{error.message}. {error.hint}") from None
+    except (StartupProblem, ValueError) as problem:
+        raise CommandFailed(str(problem)) from None
+
+
 @asynccontextmanager
 async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connection]:
     """A connection as a role's user. Raises UsageProblem, CommandFailed, also for what fails in the block."""
     url = given.on_nats or os.environ.get(NATS_ENV)
     if not url:
         raise UsageProblem(f"where is NATS? Name it with --nats nats://host:4222, or in {NATS_ENV}.")
-    try:
+    with told_plainly():
         from ojs_core.jetstream.connection import CannotConnect, Connection  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.jetstream.streams import check_server, no_way_to_nats  # noqa: PLC0415
         from ojs_core.store.backup.archive import BackupProblem  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
-    nats = Connection(f"ojs-nats-{role}")
-    try:
+
+        nats = Connection(f"ojs-nats-{role}")
         try:
-            await nats.connect(operators_address(url, role))
-        except CannotConnect as error:
-            raise no_way_to_nats(url, error) from None
-        check_server(nats)
-        yield nats
-    except OjsError as error:
-        raise CommandFailed(f"{error.message}. {error.hint}") from None
-    except BackupProblem as problem:
-        raise CommandFailed(f"{problem}.") from None
-    except (StartupProblem, ValueError) as problem:
-        raise CommandFailed(str(problem)) from None
-    finally:
-        await nats.close()
+            try:
+                await nats.connect(operators_address(url, role))
+            except CannotConnect as error:
+                raise no_way_to_nats(url, error) from None
+            check_server(nats)
+            yield nats
+        except BackupProblem as problem:
+            raise CommandFailed(f"{problem}.") from None
+        finally:
+            await nats.close()
 
 
 class Progress:

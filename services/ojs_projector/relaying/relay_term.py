@@ -324,17 +324,18 @@ class RelayTerm:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         appended_at = 0.0
-        while self.over is None:
-            await self._more.wait()
-            self._more.clear()
-            while self._groups and self.over is None:
-                await asyncio.sleep(max(0.0, appended_at + self._limits.pace_s - loop.time()))
-                appended_at = loop.time()
-                try:
+        try:
+            while self.over is None:
+                await self._more.wait()
+                self._more.clear()
+                while self._groups and self.over is None:
+                    await asyncio.sleep(max(0.0, appended_at + self._limits.pace_s - loop.time()))
+                    appended_at = loop.time()
                     await self._append()
-                except Exception:
-                    log.exception("relaying failed")
-                    self._end("it failed")
+        except Exception:
+            log.exception("relaying failed")
+        finally:
+            self._end("it failed")  # whatever ended it, another tenure begins
 
     async def _append(self) -> None:
         async with self._appending:

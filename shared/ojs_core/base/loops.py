@@ -31,7 +31,8 @@ async def run_forever(
 ) -> None:
     """Take `turn` after `turn` until this is cancelled, `every_s` seconds ahead of each.
 
-    No exception ends it. `tell`: warn that a turn has met OjsError, rather than note it for debugging.
+    No exception ends it, nor that something is cancelled which a turn waits for. `tell`: warn that a turn has met OjsError,
+    rather than note it for debugging.
     """
     pause = 0.0
     failed_s = _FIRST_PAUSE_S
@@ -42,12 +43,19 @@ async def run_forever(
         except OjsError as error:
             (log.warning if tell else log.debug)("background work waits", work=name, reason=error.message)
             pause = _WAIT_S
-        except Exception:
+        except (Exception, asyncio.CancelledError):
+            if _is_cancelled():
+                raise
             log.exception("background work failed and goes on", work=name)
             pause = failed_s
             failed_s = min(failed_s * 2, _LAST_PAUSE_S)
         else:
             pause, failed_s = 0.0, _FIRST_PAUSE_S
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def start_loop(

@@ -337,6 +337,7 @@ def _backup(config: StoreConfig) -> list[str]:
 def _restore(config: StoreConfig) -> list[str]:
     return [
         *(f"$JS.API.STREAM.{call}.{stream}" for stream in _streams(config) for call in ("INFO", "CREATE", "UPDATE", "DELETE")),
+        f"$JS.API.STREAM.PURGE.{config.records_stream}",
         f"$JS.API.STREAM.MSG.GET.{config.records_stream}",
         config.records,
         *config.hints,

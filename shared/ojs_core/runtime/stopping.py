@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Coroutine
+from itertools import count
 from threading import Thread
 from typing import Any, Final, TypeVar
 
@@ -39,23 +40,22 @@ class Stopping:
         """`seconds` is what a stop may take. It begins `drain_seconds` after the signal that asks for it."""
         self._seconds = seconds
         self._drain_seconds = drain_seconds
-        self.draining = False
-        """Whether the stop is announced: balancers are to send nobody any more, while everything still works."""
+        self._announced = asyncio.Event()
         self._event = asyncio.Event()
         self._deadline = 0.0
         self._ends_process = False
 
     def on_signals(self) -> None:
         """Listen to SIGTERM and SIGINT. The first asks for a stop, or announces it where there is a time to drain; the next
-        asks for it then, and one after that ends the process at once.
+        asks for it then, and one after that ends the process at once. The first never does, though a stop was requested before.
 
         From then on a stop ends the process in any case, by force if something in it doesn't let itself be ended.
         """
         self._ends_process = True
-        loop = asyncio.get_running_loop()
+        loop, signals = asyncio.get_running_loop(), count(1)
 
         def received(number: int) -> None:
-            if self._event.is_set():
+            if next(signals) > 1 and self._event.is_set():
                 os._exit(128 + number)
             if self._drain_seconds > 0 and not self.draining:
                 self._drain()
@@ -67,18 +67,27 @@ class Stopping:
 
     def _drain(self) -> None:
         log.info("draining", seconds=self._drain_seconds)
-        self.draining = True
+        self._announced.set()
         asyncio.get_running_loop().call_later(self._drain_seconds, self.request)
 
     def request(self) -> None:
         """Ask the process to stop, now."""
-        self.draining = True
+        self._announced.set()
         if not self._event.is_set():
             self._deadline = asyncio.get_running_loop().time() + self._seconds
             self._event.set()
             if self._ends_process:
                 force = Thread(target=_end_by_force, args=(self._seconds + _BY_FORCE_SECONDS,), name="by-force", daemon=True)
                 force.start()
+
+    @property
+    def draining(self) -> bool:
+        """Whether the stop is announced: balancers are to send nobody any more, while everything still works."""
+        return self._announced.is_set()
+
+    async def announced(self) -> None:
+        """Wait until the stop is announced, or asked for where there is no time to drain."""
+        await self._announced.wait()
 
     @property
     def requested(self) -> bool:

@@ -20,6 +20,8 @@ class Attempt:
 
     def __init__(self, context: JobContext, line: Line, timings: Timings = TIMINGS) -> None:
         self.context = context
+        self.job = context.job
+        """As it was fetched: middleware may give the context another one."""
         self.line = line
         self._timings = timings
         self.soft: Callable[[], None] | None = None

@@ -50,7 +50,9 @@ def main(descriptor: int) -> None:
     """Serve the worker at the other end of the socket."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP):  # they are meant for the worker, which ends this process
         signal.signal(number, signal.SIG_IGN)
-    child = _Child(socket.socket(fileno=descriptor))
+    line = socket.socket(fileno=descriptor)
+    line.set_inheritable(False)  # programs that handlers start would hold it open
+    child = _Child(line)
     signal.signal(_SOFT, lambda _number, _frame: child.time_is_nearly_over())
     child.serve()
 

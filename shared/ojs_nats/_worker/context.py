@@ -32,8 +32,8 @@ class Line(Protocol):
 
 
 class LoopLine:
-    """The way through the transport of the loop that made it. A report of progress that isn't taken is worth no
-    waiting.
+    """The way through the transport of the loop that made it, from there, from threads, and from loops that threads
+    run. A report of progress that isn't taken is worth no waiting.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -41,11 +41,23 @@ class LoopLine:
         self._loop = asyncio.get_running_loop()
 
     async def send(self, request: Request) -> object:
+        if asyncio.get_running_loop() is not self._loop:  # a thread's own one, as of `asyncio.run`
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.send(request), self._loop))
         patience_s = _PROGRESS_S if request.operation is REPORT_PROGRESS else None
         return await self._transport.send(request, patience_s=patience_s)
 
     def send_sync(self, request: Request) -> object:
+        """Raises RuntimeError in the loop itself, which would wait for itself."""
+        if _running_loop() is self._loop:
+            raise RuntimeError("progress_sync and save_sync are for plain functions: a coroutine awaits progress and save")
         return asyncio.run_coroutine_threadsafe(self.send(request), self._loop).result()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class JobContext:

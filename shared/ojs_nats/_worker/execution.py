@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -114,16 +115,20 @@ class Execution:
         self, definition: JobDefinition[Any, Any], given: list[Any], named: dict[str, Any], attempt: Attempt
     ) -> Any:
         if definition.in_loop:
-            running = definition.handler(*given, **named)
-            return await (running if definition.soft_timeout_s is None else attempt.softly(running))
+            return await self._in_loop(definition, attempt, definition.handler(*given, **named))
         call = functools.partial(contextvars.copy_context().run, outcome.called, definition.handler, given, named)
         attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
         try:
-            return await asyncio.shield(attempt.thread)
+            found = await asyncio.shield(attempt.thread)
         except asyncio.CancelledError:
             if named:  # what it uses isn't cleaned up as long as it does
                 await asyncio.wait({attempt.thread})
             raise
+        # A decorator may have made a plain function of an async one.
+        return await self._in_loop(definition, attempt, found) if inspect.iscoroutine(found) else found
+
+    async def _in_loop(self, definition: JobDefinition[Any, Any], attempt: Attempt, running: Coroutine[Any, Any, Any]) -> Any:
+        return await (running if definition.soft_timeout_s is None else attempt.softly(running))
 
 
 def _timers(definition: JobDefinition[Any, Any], job: Job, attempt: Attempt) -> list[asyncio.TimerHandle]:
@@ -144,6 +149,7 @@ def _age_s(job: Job) -> float:
 
 
 def _failed(attempt: Attempt, error: BaseException) -> Report:
-    if not attempt.lost and not isinstance(error, outcome.Snooze):
-        attempt.context.log.warning("the job failed", error=type(error).__name__)
-    return outcome.raised(error)
+    report = outcome.raised(error)
+    if not (attempt.lost or report.members.get("requeue")):
+        attempt.context.log.warning("the job failed", error=outcome.kind(error))
+    return report

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._durations import LONGEST_MS, Duration, milliseconds
 from ojs_nats._plain import encoded
 
 T = TypeVar("T")
@@ -18,6 +18,9 @@ _MAX_FRAMES: Final = 50
 _MAX_FRAME: Final = 4_096
 _MAX_TEXT: Final = 16_384
 _MAX_NAME: Final = 250
+_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+_REFUSED_PAUSE_MS: Final = 15_000
+"""For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
 
 
 class Discard(Exception):
@@ -34,22 +37,22 @@ class DeadLetter(Exception):
 
 class RetryLater(Exception):
     """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place
-    of the pause that the job's policy has.
+    of the pause that the job's policy has. Raises ValueError for more than ten years.
     """
 
     def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
         super().__init__(reason)
-        self.delay_ms = milliseconds(delay)
+        self.delay_ms = _delay_ms(delay)
 
 
 class Snooze(Exception):
     """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a
-    failure.
+    failure. Raises ValueError for more than ten years.
     """
 
     def __init__(self, delay: Duration, reason: str = "put off") -> None:
         super().__init__(reason)
-        self.delay_ms = milliseconds(delay)
+        self.delay_ms = _delay_ms(delay)
 
 
 class SoftTimeout(Exception):
@@ -143,7 +146,14 @@ def raised(error: BaseException) -> Report:
     try:
         return _raised(error)
     except BaseException:  # noqa: BLE001  # the error's own code may do anything
-        return Report("nack", {"error": {"code": "handler_error", "type": _kind(error), "message": _kind(error)}})
+        return Report("nack", {"error": {"code": "handler_error", "type": kind(error), "message": kind(error)}})
+
+
+def _delay_ms(delay: Duration) -> int:
+    found = milliseconds(delay)
+    if found > LONGEST_MS:
+        raise ValueError(f"a delay is up to ten years, not {delay!r}")
+    return max(found, 1)
 
 
 def without_details(report: Report, reason: str) -> Report:
@@ -152,7 +162,7 @@ def without_details(report: Report, reason: str) -> Report:
     kept = {name: _cut(str(error[name]), _MAX_NAME) for name in ("code", "type", "action") if name in error}
     members: dict[str, Any] = {"error": {**kept, "message": _cut(f"the server refused the whole report: {reason}", _MAX_TEXT)}}
     if report.members.get("requeue"):
-        members["requeue"] = True
+        members |= {"requeue": True, "retry_after_ms": _REFUSED_PAUSE_MS}
     return Report(report.operation, members)
 
 
@@ -173,14 +183,14 @@ def _raised(error: BaseException) -> Report:
         return Report("nack", error.members)
     failure: dict[str, Any]
     if isinstance(error, Unfit):
-        failure = {"code": "invalid_arguments", "type": _kind(error.__cause__ or error), "message": _text(error)}
+        failure = {"code": "invalid_arguments", "type": kind(error.__cause__ or error), "message": _text(error)}
         return Report("nack", {"error": {**failure, "retryable": False}})
     if isinstance(error, Interrupted):
         return Report("nack", {"error": {"code": "handler_error", "type": "KeyboardInterrupt", "message": _text(error)}})
     failure = {
         "code": "handler_error",
-        "type": _kind(error),
-        "message": _text(error) or _kind(error),
+        "type": kind(error),
+        "message": _text(error) or kind(error),
         "details": {"error_class": _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)},
         "backtrace": _backtrace(error),
     }
@@ -191,8 +201,9 @@ def _raised(error: BaseException) -> Report:
     return Report("nack", {"error": failure})
 
 
-def _kind(error: BaseException) -> str:
-    return _cut(type(error).__name__, _MAX_NAME)
+def kind(error: BaseException) -> str:
+    """Return the name of its class. Raises nothing, whatever that class makes of its name."""
+    return _cut(_name(type(error)), _MAX_NAME)
 
 
 def _text(error: object) -> str:
@@ -200,7 +211,7 @@ def _text(error: object) -> str:
     try:
         return _cut(str(error), _MAX_TEXT)
     except BaseException as met:  # noqa: BLE001  # that code may do anything
-        return f"its text can't be made, which raises {_kind(met)}"
+        return f"its text can't be made, which raises {kind(met)}"
 
 
 def _backtrace(error: BaseException) -> list[str]:

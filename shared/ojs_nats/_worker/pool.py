@@ -111,6 +111,7 @@ class _Process:
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._closing = asyncio.create_task(self._close_behind())
 
     @classmethod
     async def started(cls) -> _Process:
@@ -120,7 +121,7 @@ class _Process:
                 sys.executable,
                 "-c",
                 _BEGIN,
-                json.dumps(sys.path),
+                json.dumps([place for place in sys.path if isinstance(place, str)]),  # Python looks at no other
                 str(theirs.fileno()),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -171,7 +172,14 @@ class _Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
+        self._closing.cancel()
         self._writer.close()
+
+    async def _close_behind(self) -> None:
+        """Close the connection when the process has ended: one that it forked may have it open."""
+        await self._process.wait()
+        await asyncio.sleep(_LAST_S)  # it may have said something last
+        self._writer.transport.abort()
 
 
 def _log(to: Any, line: Logged) -> None:
@@ -182,7 +190,7 @@ def _log(to: Any, line: Logged) -> None:
 
 
 async def _answered(told: Told, attempt: Attempt) -> Answered:
-    job = attempt.context.job
+    job = attempt.job
     try:
         await attempt.line.send(Request(_OPERATIONS[told.operation], {"job_id": job.id}, told.body, job.queue))
     except Refused as error:

@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Final, TypedDict, Unpack
+from typing import Final, TypedDict, Unpack, cast
 
 from ojs_nats._app import App
+from ojs_nats._connect import url_of
 from ojs_nats._durations import Duration
 from ojs_nats._errors import Missing, OjsError, Refused, Unavailable
 from ojs_nats._logging import get_logger
-from ojs_nats._lookups import new_loop
+from ojs_nats._lookups import Loop
 from ojs_nats._worker.lifecycle import Trigger
 from ojs_nats._worker.worker import Worker
 
@@ -31,6 +32,30 @@ _SIGNALS: Final = (
     (signal.SIGTSTP, Trigger.SIGTSTP),
     (signal.SIGCONT, Trigger.SIGCONT),
 )
+
+
+class WorkersLoop(Loop):
+    """The loop of a worker's process, in which tasks of handlers run: one that calls `exit()`, or stops the loop, would
+    end the worker, and the worker that is given its job next. Whoever awaits such a task meets what it raised.
+    """
+
+    goes_on = False
+    """Whether there is a worker in it that decides about its end."""
+
+    def stop(self) -> None:
+        if self.goes_on:
+            log.warning("a handler stops the worker's loop, which goes on")
+        else:
+            super().stop()
+
+    def run_forever(self) -> None:
+        while True:
+            try:
+                return super().run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                if not self.goes_on:
+                    raise
+                log.warning("a task of a handler raised what would end the worker", error=type(error).__name__)
 
 
 class WorkerOptions(TypedDict, total=False):
@@ -74,8 +99,12 @@ def load(names: Sequence[str]) -> App:
 
 def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
     """Run it until it is to stop. Raises CannotStart, and what the modules raise."""
+    try:
+        url_of(None)  # what apps without an address take, when their modules are imported
+    except ValueError as error:
+        raise CannotStart(f"OJS_URL: {error}") from None
     app = load(names)
-    with asyncio.Runner(loop_factory=new_loop) as runner:
+    with asyncio.Runner(loop_factory=WorkersLoop) as runner:
         runner.run(_serve(app, options))
 
 
@@ -89,9 +118,10 @@ async def _serve(app: App, options: WorkerOptions) -> None:
         raise CannotStart(str(error)) from None
     except OSError as error:
         raise CannotStart(f"the health endpoint {options.get('health')} can't be opened: {error.strerror}") from None
-    loop = asyncio.get_running_loop()
+    loop = cast("WorkersLoop", asyncio.get_running_loop())
     for number, trigger in _SIGNALS:
         loop.add_signal_handler(number, worker.notify, trigger)
+    loop.goes_on = True
     try:
         await worker.run()
     except Unavailable as error:
@@ -99,6 +129,7 @@ async def _serve(app: App, options: WorkerOptions) -> None:
     except Refused as error:
         raise CannotStart(f"the server refuses the worker: {error}") from None
     finally:
+        loop.goes_on = False
         for number, _ in _SIGNALS:
             loop.remove_signal_handler(number)
     _leave(0.0 if worker.active else _LEAVE_S)

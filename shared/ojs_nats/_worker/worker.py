@@ -18,7 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
-from ojs_nats._names import MOST_QUEUES, check_worked_types, worked_queues
+from ojs_nats._names import MOST_QUEUES, check_worked_types, within, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -103,6 +103,8 @@ class Worker:
         self.state = WorkerState.RUNNING
         self.queues = worked_queues(queues or list(named))
         check_worked_types(app.definitions)
+        within(milliseconds(wait) / 1_000, 0.0, 30.0, "wait: the seconds of an idle worker's fetch")
+        within(milliseconds(every) / 1_000, 0.001, 3_600.0, "every: the seconds between heartbeats")
         self._app = app
         self._concurrency = concurrency
         self._grace_s = milliseconds(grace) / 1_000
@@ -120,6 +122,7 @@ class Worker:
         self._state: Any = None
         self._running: asyncio.Task[None] | None = None
         self._serving = False
+        self._served = False
         self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
@@ -150,6 +153,8 @@ class Worker:
         """Pass a signal on to it; in its loop. SIGINT ends the grace period; a second one ends the worker at once."""
         self._enter(after(self.state, trigger))
         if trigger is Trigger.SIGINT:
+            if self._served and self._end.hurried and self._running is not None:
+                self._running.cancel()  # what cleans up behind its jobs has no deadline
             self._end.hurry(asyncio.get_running_loop().time())
             self._changed.set()
 
@@ -212,6 +217,7 @@ class Worker:
             raise
         finally:
             await self._finish()
+            self._served = True
         log.info("the worker has stopped", worker_id=self.id)
 
     def _told_at(self, host: str, port: int) -> Health:
@@ -269,8 +275,8 @@ class Worker:
     def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step, behind what it is said to hold.
         complete = self._marks.complete()
-        named = {attempt.context.job.id: attempt for attempt in list(self._held) if not attempt.over}
-        again_s = min(self._every_s, *(_heartbeat_s(attempt.context.job) for attempt in named.values()), _LONGEST_S)
+        named = {attempt.job.id: attempt for attempt in list(self._held) if not attempt.over}
+        again_s = min(self._every_s, *(_heartbeat_s(attempt.job) for attempt in named.values()), _LONGEST_S)
         return Signs(str(self.state), self._identity(), named, complete, again_s)
 
     def _identity(self) -> dict[str, Any]:
@@ -389,7 +395,7 @@ class Worker:
         now = asyncio.get_running_loop().time
         began = now()
         try:
-            report = await self._execution.outcome(attempt.context.job, attempt)
+            report = await self._execution.outcome(attempt.job, attempt)
         finally:
             self._places.took(now() - began)
             unfinished = attempt.unfinished
@@ -402,7 +408,7 @@ class Worker:
     async def _report(self, attempt: Attempt, report: outcome.Report) -> None:
         try:
             if not attempt.lost:
-                await self._reports.send(attempt.context.job, report)
+                await self._reports.send(attempt.job, report)
         finally:
             attempt.over = True
             unfinished = attempt.unfinished

@@ -34,12 +34,11 @@ class Scenery(NamedTuple):
             return answer.body
 
         def push(kind: str, queue: str, *args: object, **options: object) -> str:
-            body = {"type": kind, "args": args, "meta": {"tenant": "acme"}, "options": {"queue": queue, **options}}
-            return str(ask("POST", "/jobs", body)["job"]["id"])
+            return str(system.push(kind, *args, meta={"tenant": "acme"}, queue=queue, **options)["id"])
 
         def fetch(queue: str) -> dict[str, Any]:
-            [job] = ask("POST", "/workers/fetch", {"queues": [queue], "worker_id": _WORKER, "wait_ms": 10_000})["jobs"]
-            return dict(job)
+            [job] = system.fetch(queue, worker_id=_WORKER, wait_ms=10_000)
+            return job
 
         ask("POST", "/workers/heartbeat", {"worker_id": _WORKER, "active_jobs": [], "queues": ["mail"], "hostname": "box"})
         completed = push("mail.send", "mail", "ada@example.org", {"total": LARGEST - 1})

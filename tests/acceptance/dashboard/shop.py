@@ -98,13 +98,12 @@ def _steps() -> list[dict[str, object]]:
 
 
 def push(system: System, kind: str, queue: str, arguments: dict[str, Any], **options: object) -> str:
-    body = {"type": kind, "args": [arguments], "meta": {"tenant": "eu"}, "options": {"queue": queue, **options}}
-    return str(system.call("POST", "/jobs", body, 201)["job"]["id"])
+    return str(system.push(kind, arguments, meta={"tenant": "eu"}, queue=queue, **options)["id"])
 
 
 def fetched(system: System, queue: str, worker: str) -> str | None:
     """The job that a worker gets of a queue, if there is one."""
-    jobs = system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": worker, "wait_ms": 1_000})["jobs"]
+    jobs = system.fetch(queue, worker_id=worker, wait_ms=1_000)
     return str(jobs[0]["id"]) if jobs else None
 
 

@@ -53,7 +53,7 @@ def in_state(site: System, state: str, queue: str) -> str:
     later = {"scheduled_at": LATER} if state == "scheduled" else {}
     job_id = pushed(site, "a.b", queue=queue, retry={"max_attempts": 2 if state == "retryable" else 1}, **later)
     if state in {"completed", "discarded", "retryable"}:
-        [job] = site.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": "w"})["jobs"]
+        [job] = site.fetch(queue, worker_id="w")
         outcome = {"error": {"code": "no", "message": "no"}} if state != "completed" else {}
         site.call("POST", "/workers/ack" if state == "completed" else "/workers/nack", {"job_id": job["id"], **outcome})
     if state == "cancelled":

@@ -36,8 +36,7 @@ class Evil:
         body = {"type": "evil.job", "args": [HOSTILE, LARGEST, -LARGEST, "x" * 1_000], "meta": meta}
         pushed = site.call("POST", "/jobs", {**body, "options": {"queue": "evil", "tags": [MARKUP], "priority": 9}}, 201)
         self.job = pushed["job"]["id"]
-        fetch = {"queues": ["evil"], "worker_id": "evil-worker", "wait_ms": 10_000}
-        site.call("POST", "/workers/fetch", fetch)
+        site.fetch("evil", worker_id="evil-worker", wait_ms=10_000)
         held = {"job_id": self.job, "worker_id": "evil-worker", "attempt": 1}
         site.call("PUT", f"/jobs/{self.job}/progress", {**held, "progress": 0.5, "message": HOSTILE, "data": {HOSTILE: 1}})
         error = {"code": HOSTILE, "type": HOSTILE, "message": HOSTILE * 50, "backtrace": [HOSTILE] * 100}

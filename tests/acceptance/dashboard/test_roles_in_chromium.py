@@ -260,9 +260,7 @@ async def test_a_dashboard_that_only_reads_offers_nothing_that_changes(
     screen: OpenScreen, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with System.started(tmp_path_factory.mktemp("reading"), TOGETHER, "--dashboard-read-only") as system:
-        job = await asyncio.to_thread(
-            lambda: system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "mail"}}, 201)["job"]["id"]
-        )
+        job = await asyncio.to_thread(lambda: system.push("a.b", queue="mail")["id"])
         tab = await screen(system.url)
         for path in ("/jobs", f"/jobs/{job}", "/queues/mail", "/webhooks", "/system", "/limits", "/crons"):
             await tab.go(path)

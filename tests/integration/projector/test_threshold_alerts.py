@@ -105,6 +105,7 @@ async def test_a_key_at_its_limit_is_told_of_once_until_nobody_waits(store: Stor
 
 
 @pytest.mark.usefixtures("projector", "keeper")
+@pytest.mark.slow
 async def test_a_stop_that_came_too_soon_after_the_last_is_told_when_it_lasts(store: Store) -> None:
     policy = {"concurrency": 1}
     for _ in range(2):

@@ -97,6 +97,7 @@ _SWALLOWS = """
 @pytest.mark.parametrize(
     "held", [f"{_SWALLOWS}", "asyncio.get_running_loop().run_in_executor(None, __import__('time').sleep, 300)"]
 )
+@pytest.mark.slow
 def test_what_can_t_be_stopped_keeps_no_process(shared_nats_server: NatsServer, held: str) -> None:
     process = start(shared_nats_server, stop=held)
     until_ready(process)

@@ -29,7 +29,7 @@ def pauses() -> Pauses:
 
 @contextmanager
 def running(
-    outcomes: Sequence[Exception | None], pauses: Pauses, *, every_s: float = 0.0, tell: bool = True
+    outcomes: Sequence[BaseException | None], pauses: Pauses, *, every_s: float = 0.0, tell: bool = True
 ) -> Iterator[Callable[[], bool]]:
     """A loop whose turns end in these ways; says when it has taken all of them."""
     left = list(outcomes)
@@ -54,6 +54,12 @@ async def test_no_exception_ends_a_loop_and_each_is_told_of(pauses: Pauses) -> N
     assert [(line["log_level"], line["work"]) for line in logs] == [("warning", "test"), ("error", "test")]
     assert (logs[0]["reason"], logs[1]["exc_info"]) == ("no leader", True)
     assert len(pauses) >= 4
+
+
+async def test_a_loop_goes_on_where_something_was_cancelled_that_its_turn_waited_for(pauses: Pauses) -> None:
+    with capture_logs() as logs, running([asyncio.CancelledError(), None], pauses) as taken:
+        await eventually(taken)
+    assert [(line["log_level"], line["work"], line["exc_info"]) for line in logs] == [("error", "test", True)]
 
 
 async def test_a_loop_that_may_wait_in_silence_tells_of_unexpected_failures_only(pauses: Pauses) -> None:

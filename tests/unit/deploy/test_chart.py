@@ -64,6 +64,7 @@ def test_helm_finds_nothing_wrong(values: Path) -> None:
 
 @every_values
 @pytest.mark.parametrize("version", KUBERNETES)
+@pytest.mark.slow
 def test_kubernetes_takes_it(values: Path, version: str) -> None:
     checked = [described for described in rendered(values) if described["kind"] not in OF_OTHERS]
     assert len(checked) > 8

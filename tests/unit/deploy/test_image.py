@@ -153,6 +153,7 @@ def test_a_container_on_the_cluster_has_the_seeds_of_its_users(name: str, roles:
 
 
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.slow
 def test_a_compose_file_fits_the_schema_of_compose(file: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(IMAGE / file)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)

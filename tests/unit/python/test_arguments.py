@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -148,6 +149,11 @@ def test_what_json_can_t_hold_is_refused_at_the_push(value: Any) -> None:
         Parameters(on).listed((date(2026, 11, 23), value), {})
 
 
+class Greeter:
+    async def __call__(self, name: str) -> str:
+        return name
+
+
 def generator() -> Iterator[int]:
     yield 1
 
@@ -160,6 +166,12 @@ async def async_generator() -> AsyncIterator[int]:
 def test_a_handler_is_no_generator(handler: Any) -> None:
     with pytest.raises(TypeError, match="can't be a generator"):
         Parameters(handler)
+
+
+@pytest.mark.parametrize("handler", [Greeter(), functools.partial(greet, "Ada"), Greeter])
+def test_a_handler_is_a_function(handler: Any) -> None:
+    with pytest.raises(TypeError, match="a job's handler is a function, so write one that calls this"):
+        App("http://127.0.0.1:1").job("greet")(handler)
 
 
 def test_hints_that_no_json_fits_are_refused_where_they_are_written() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -100,6 +103,65 @@ async def test_one_that_is_made_while_its_job_is_stopped_is_cleaned_up(threads: 
     with pytest.raises(asyncio.CancelledError):
         await running
     assert said == ["cleaned up"]
+
+
+@dataclass
+class Settings:
+    """Has no hash."""
+
+    name: str = "settings"
+
+    def __call__(self, ctx: JobContext) -> str:
+        return f"{self.name} of {ctx.job.id}"
+
+
+class Pool:
+    async def __call__(self) -> str:
+        return "a pool"
+
+
+class Cursor:
+    async def __call__(self, ctx: JobContext) -> AsyncIterator[str]:
+        yield f"a cursor of {ctx.job.id}"
+        said.append("closed")
+
+
+class Session:
+    def __init__(self, ctx: JobContext) -> None:
+        self.job_id = ctx.job.id
+
+
+async def greeting(word: str, ctx: JobContext) -> str:
+    return f"{word}, {ctx.job.id}"
+
+
+settings = Settings()
+
+
+async def test_objects_and_classes_are_called_as_functions_are(threads: Executor) -> None:
+    async def handler(
+        *,
+        one: str = Depends(settings),
+        again: str = Depends(settings),
+        pool: str = Depends(Pool()),
+        cursor: str = Depends(Cursor()),
+        session: Session = Depends(Session),
+        greeted: str = Depends(functools.partial(greeting, "hello")),
+    ) -> None: ...
+
+    provided = Provided(context(), threads)
+    async with provided.cleaning:
+        values: dict[str, Any] = await provided.values(Parameters(handler).injected)
+    job_id = context().job.id
+    assert values.pop("session").job_id == job_id
+    assert values == {
+        "one": f"settings of {job_id}",
+        "again": f"settings of {job_id}",
+        "pool": "a pool",
+        "cursor": f"a cursor of {job_id}",
+        "greeted": f"hello, {job_id}",
+    }
+    assert said == ["closed"]
 
 
 def test_they_are_no_arguments() -> None:

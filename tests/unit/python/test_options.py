@@ -141,12 +141,29 @@ async def test_a_worker_is_held_to_what_a_server_takes() -> None:
         Worker(app, queues=["My Queue"])
     with pytest.raises(ValueError, match="queues are a list of names, not 'default'"):
         Worker(app, queues="default")
+    with pytest.raises(ValueError, match=r"wait: .* from 0.0 to 30.0, not 86400.0"):
+        Worker(app, wait="1d")
+    with pytest.raises(ValueError, match=r"every: .* from 0.001 to"):
+        Worker(app, every=0)
     assert len(Worker(app, queues=[f"q{number}" for number in range(120)]).queues) == 120
     many = App("http://127.0.0.1:1")
     for number in range(1_001):
         many.job(f"t{number}")(nothing)
     with pytest.raises(ValueError, match="up to 1,000 job types, not 1,001"):
         Worker(many)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http://[::1", "http://host:99999", "http://a b", "http://host?x=1", "https://host/#a", "http://host:0"]
+)
+def test_an_address_that_names_no_server_is_refused_where_it_is_written(url: str) -> None:
+    with pytest.raises(ValueError, match="a server's address is like http://host:8080"):
+        App(url)
+
+
+@pytest.mark.parametrize("url", ["http://host", "https://host:8443/ojs-server/", "http://[::1]:8080", "http://user:word@host"])
+def test_an_address_may_have_a_path_and_a_user(url: str) -> None:
+    assert App(url).url == url
 
 
 def nothing() -> None: ...

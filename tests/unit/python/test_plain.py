@@ -22,6 +22,20 @@ class Colour(enum.StrEnum):
     RED = "red"
 
 
+class Mean(float):
+    """As numpy's float64."""
+
+
+class Count(int):
+    """As an int of somebody's own."""
+
+
+class Markup(str):
+    """As markupsafe's."""
+
+    __slots__ = ()
+
+
 @dataclass
 class Point:
     x: float
@@ -48,6 +62,8 @@ def nested(levels: int, within: Any = None) -> Any:
         ({Colour.RED: Colour.RED}, {"red": "red"}),
         ({UUID(int=1): 1}, {"00000000-0000-0000-0000-000000000001": 1}),
         ({1.5: 1}, {"1.5": 1}),
+        ([Mean(0.5), Count(5), Markup("<b>")], [0.5, 5, "<b>"]),
+        ({Markup("a"): Mean(1), Count(2): 3, Mean(2.5): 4}, {"a": 1.0, "2": 3, "2.5": 4}),
         (msgspec.Raw(b'{"a":1}'), {"a": 1}),
         ({"a": msgspec.Raw(b"[1]"), "b": {1: 2}}, {"a": [1], "b": {"1": 2}}),
         (nested(64), nested(64)),
@@ -62,6 +78,7 @@ def test_what_json_holds_is_sent(value: Any, read: Any) -> None:
     ("value", "said"),
     [
         (float("nan"), r"it is nan, which JSON can't hold"),
+        ([Mean("nan")], r"it\[0\] is nan, which JSON can't hold"),
         ({"a": [1, float("inf")]}, r"it\['a'\]\[1\] is inf"),
         ([Point(float("-inf"), {})], r"it\[0\]\['x'\] is -inf"),
         ({float("nan"): 1}, r"it has the key nan"),

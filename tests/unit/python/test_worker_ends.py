@@ -35,7 +35,7 @@ TIMINGS: Final = Timings(
     fetch_pause=0.001,
 )
 LATE_MS: Final = 400
-KINDS: Final = ("coroutine", "thread", "process", "dependency", "thread_dependency", "clean_up", "middleware")
+KINDS: Final = ("coroutine", "thread", "process", "dependency", "thread_dependency", "clean_up", "middleware", "replaced")
 
 ON_THE_WAY: Final[dict[str, Reply]] = {
     "429 of a proxy": html(429),
@@ -145,6 +145,10 @@ def app_of(url: str) -> App:
     async def clean_up(_name: str, *, found: str = Depends(at_the_clean_up)) -> Any:
         return found
 
+    @app.job("ends.replaced")
+    async def replaced(name: str) -> Any:
+        return await _ended(name)
+
     @app.job("ends.middleware")
     async def middleware(_name: str) -> Any:
         return "not reached"
@@ -153,7 +157,11 @@ def app_of(url: str) -> App:
 
     @app.execution.add
     async def around(ctx: JobContext, go_on: Callable[[], Awaitable[Any]]) -> Any:
-        return await _ended(ctx.job.args[0]) if ctx.job.type == "ends.middleware" else await go_on()
+        if ctx.job.type == "ends.middleware":
+            return await _ended(ctx.job.args[0])
+        if ctx.job.type == "ends.replaced":
+            ctx.job = msgspec.structs.replace(ctx.job, id="another", attempt=9)
+        return await go_on()
 
     return app
 
@@ -171,7 +179,7 @@ def _goes_well(end: str) -> bool:
 def expected(kind: str, end: str) -> dict[str, Any]:
     """Return what the server is to know of such an end, but of errors their type alone."""
     if _goes_well(end):
-        result = "done" if kind == "clean_up" else msgspec.to_builtins(python_ends.end(end), str_keys=True)
+        result = "done" if kind == "clean_up" else python_ends.RETURNED[end][1]
         return {"state": "completed", "result": result}
     if end in python_ends.UNWRITABLE:
         if kind == "clean_up":

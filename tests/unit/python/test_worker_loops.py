@@ -244,6 +244,24 @@ async def test_a_signal_is_heard_while_nobody_answers_the_registration(server: S
         assert running.exception() is None
 
 
+async def test_a_second_sigint_ends_what_cleans_up_behind_the_jobs(app: App) -> None:
+    cleaning = asyncio.Event()
+
+    @app.lifespan
+    async def hanging() -> AsyncIterator[None]:
+        yield
+        cleaning.set()
+        await asyncio.sleep(300)
+
+    async with working(app) as (worker, running):
+        worker.notify(Trigger.SIGINT)
+        await cleaning.wait()
+        worker.notify(Trigger.SIGINT)
+        await asyncio.wait({running}, timeout=60)
+        assert running.done()
+        assert running.exception() is None
+
+
 async def test_a_worker_that_is_stopped_before_it_runs_ends_at_once(app: App) -> None:
     worker = Worker(app, timings=TIMINGS)
     await worker.stop()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import pytest
 
@@ -60,3 +62,11 @@ async def test_waiting_ends_with_the_request() -> None:
     stopping.request()
     await asyncio.wait_for(waiting, 1)
     assert stopping.requested
+
+
+async def test_a_time_to_drain_is_announced_and_ends_with_a_request() -> None:
+    stopping = Stopping(2.0, 300.0)
+    stopping.on_signals()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(stopping.announced(), 60)
+    assert (stopping.draining, stopping.requested) == (True, False)

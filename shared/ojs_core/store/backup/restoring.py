@@ -1,11 +1,14 @@
 """Restoring a backup: into an empty installation, whose streams say until the end that they aren't whole (docs/adr/085).
 
-So no service works with half of it, and an interrupted restore begins anew. Hints are made of each record as it is written.
+So no service works with half of it, and an interrupted restore begins anew. The stream of records, by whose mark services go,
+is there from the beginning to the end, also when one begins anew: a service that waits would make it in between. Each restore
+has a mark of its own and ends when it finds another's. Hints are made of each record as it is written.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from bisect import bisect_right
 from collections import deque
 from typing import Any, Final
@@ -149,17 +152,19 @@ class Restore:
         self._timings = timings
         self._source = StoreConfig(namespace=archive.manifest.namespace)
         self._pipeline = _Pipeline(nats)
+        self._mark = {RESTORING: secrets.token_hex(8)}
 
     async def run(self) -> Restored:
         """Do it. Raises BackupProblem, OjsError backend_unavailable: nothing of it is in use then."""
         began = asyncio.get_running_loop().time()
         manifest = self._archive.manifest
-        await self._remove_unfinished()
+        await self._unfinished()
         self._tell("verify", 0, 0)
         await asyncio.to_thread(self._archive.verify)
         latest = await asyncio.to_thread(self._latest)
-        await self._make_streams()
+        left = await self._take_place()
         await self._check_alone()
+        await self._make_others(left)
         events, audit = _Places(), _Places()
         await self._copy("events", events)
         await self._copy("audit", audit)
@@ -194,48 +199,81 @@ class Restore:
 
     # Where it goes
 
-    async def _remove_unfinished(self) -> None:
-        """Remove what an interrupted restore has left. Raises BackupProblem if there is anything else."""
-        found = [name for name in self._streams if await self._is_unfinished(name)]
-        for name in reversed(found):  # the stream of records, whose mark services go by, last
-            await self._ask(f"STREAM.DELETE.{name}", None, f"stream {name} can't be removed")
+    async def _unfinished(self) -> dict[str, dict[str, Any]]:
+        """Return the configurations of the streams that an interrupted restore has left, by their names.
 
-    async def _is_unfinished(self, name: str) -> bool:
-        """Whether a stream is there. Raises BackupProblem if it is a whole one."""
-        answer = await call(self._nats, f"STREAM.INFO.{name}")
-        if error_code(answer) == _STREAM_NOT_FOUND:
-            return False
-        if "error" in answer:
-            raise BackupProblem(f"stream {name} can't be looked at: {answer['error'].get('description')}")
-        if not is_restoring(answer["config"]):
+        The mark of the records counts for all: it comes before the others, and goes after them. Raises BackupProblem if
+        streams are there that aren't of a restore.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for name in self._streams:
+            answer = await call(self._nats, f"STREAM.INFO.{name}")
+            if error_code(answer) == _STREAM_NOT_FOUND:
+                continue
+            if "error" in answer:
+                raise BackupProblem(f"stream {name} can't be looked at: {answer['error'].get('description')}")
+            found[name] = answer["config"]
+        if found and not is_restoring(found.get(self._config.records_stream, {})):
             raise BackupProblem(
-                f"namespace {self._config.namespace} is in use: there is a stream {name}, and nothing is restored over "
-                "another installation. Name another --namespace or --nats, or stop all services, back up what is there, and "
-                f"remove its streams (nats stream rm {name} …)"
+                f"namespace {self._config.namespace} is in use: there is a stream {next(iter(found))}, and nothing is restored "
+                "over another installation. Name another --namespace or --nats, or stop all services, back up what is there, "
+                f"and remove its streams (nats stream rm {next(iter(found))} …)"
             )
-        return True
+        return found
 
     @property
     def _streams(self) -> list[str]:
         return [str(stream["name"]) for stream in self._config.streams()]
 
-    async def _make_streams(self) -> None:
-        """Make them, each with a mark that says that it isn't whole. Sequences go on where those of the backup ended."""
+    async def _take_place(self) -> list[str]:
+        """Have the stream of records, empty and with the mark of this restore; returns what an interrupted one has left."""
+        left, wanted = await self._unfinished(), self._wanted()[0]
+        found = left.pop(self._config.records_stream, None)
+        if found is None:
+            await self._create(wanted)
+        else:
+            marked = found | {member: wanted[member] for member in ("metadata", "num_replicas")}
+            await self._ask(f"STREAM.UPDATE.{wanted['name']}", marked, f"stream {wanted['name']} can't be taken over")
+            await self._empty(wanted)
+        return list(left)
+
+    async def _make_others(self, left: list[str]) -> None:
+        """Make the other streams anew, and empty that of the records once more: who restored before has ended by now."""
+        records, *others = self._wanted()
+        await self._empty(records)
+        for wanted in others:
+            if wanted["name"] in left:
+                await self._remove(wanted["name"])
+            await self._create(wanted)
+
+    def _wanted(self) -> list[dict[str, Any]]:
+        """The streams, that of the records first, each with a mark that says that it isn't whole.
+
+        Sequences go on where those of the backup ended.
+        """
         parts = self._archive.manifest.parts
         first = {
             self._config.records_stream: parts["records"].settled + 1,
             self._config.events_stream: max(1, parts["events"].first),
             self._config.audit_stream: max(1, parts["audit"].first),
         }
-        for wanted in self._config.streams():
-            name = str(wanted["name"])
-            marked = wanted | {"metadata": {RESTORING: "unfinished"}, "first_seq": first.get(name, 0)}
-            answer = await create(self._nats, marked)
-            if "error" in answer:
-                raise BackupProblem(
-                    f"nats-server refused stream {name} ({answer['error'].get('description')}): check its JetStream limits, "
-                    f"and that it has {self._config.replicas} server(s) for the replicas asked for"
-                )
+        return [one | {"metadata": self._mark, "first_seq": first.get(one["name"], 0)} for one in self._config.streams()]
+
+    async def _create(self, wanted: dict[str, Any]) -> None:
+        answer = await create(self._nats, wanted)
+        if "error" in answer:
+            raise BackupProblem(
+                f"nats-server refused stream {wanted['name']} ({answer['error'].get('description')}): check its JetStream "
+                f"limits, and that it has {self._config.replicas} server(s) for the replicas asked for"
+            )
+
+    async def _empty(self, wanted: dict[str, Any]) -> None:
+        """Empty a stream, and have it begin where it has to, or behind what it had."""
+        for purge in ({"seq": wanted["first_seq"]}, {}):
+            await self._ask(f"STREAM.PURGE.{wanted['name']}", purge, f"stream {wanted['name']} can't be emptied")
+
+    async def _remove(self, name: str) -> None:
+        await self._ask(f"STREAM.DELETE.{name}", None, f"stream {name} can't be removed")
 
     async def _check_alone(self) -> None:
         """Give services that run time to show themselves. Raises BackupProblem if one does; then nothing is there again."""
@@ -244,14 +282,26 @@ class Restore:
         await self._refuse_company()
 
     async def _refuse_company(self) -> None:
+        """Raise BackupProblem if another restore has begun meanwhile, or if services run: then nothing is there again."""
+        await self._refuse_another()
         beats = await subjects_of(self._nats, self._config.records_stream, self._config.record("service", REST))
         if not beats:
             return
-        await self._remove_unfinished()
+        for name in reversed(await self._unfinished()):  # the stream of records, whose mark services go by, last
+            await self._remove(name)
         roles = ", ".join(sorted({subject.split(".")[3] for subject in beats}))
         raise BackupProblem(
             f"services of namespace {self._config.namespace} run ({roles}): stop all of them, and run the same restore again"
         )
+
+    async def _refuse_another(self) -> None:
+        """Raise BackupProblem if another restore has taken over."""
+        answer = await call(self._nats, f"STREAM.INFO.{self._config.records_stream}")
+        if "error" in answer or not self._mark.items() <= (answer["config"].get("metadata") or {}).items():
+            raise BackupProblem(
+                f"another restore into namespace {self._config.namespace} has begun meanwhile, so this one ends: "
+                "let that one come to its end"
+            )
 
     async def _finish(self) -> None:
         """Take the marks away; that of the stream of records, by which services go first, is the last."""
@@ -281,7 +331,7 @@ class Restore:
         total = self._archive.manifest.parts[part].messages
         for number, kept in enumerate(self._archive.messages(part)):
             if not number % _STEP:
-                self._tell(part, number, total)
+                await self._go_on(part, number, total)
             subject = renamed[0] + kept.subject.removeprefix(renamed[1])
             await self._pipeline.put(Revived(subject, kept.data, _own(kept)), kept.sequence, places)
         await self._pipeline.drain()
@@ -291,13 +341,17 @@ class Restore:
         total = self._archive.manifest.parts["records"].messages
         for number, kept in enumerate(self._archive.messages("records")):
             if not number % _STEP:
-                self._tell("records", number, total)
+                await self._go_on("records", number, total)
             if latest.get(kept.subject, kept.sequence) != kept.sequence:
                 continue
             for message in revival.of(kept):
                 await self._pipeline.put(message, kept.sequence, relayed if message.record else None)
         await self._pipeline.drain()
         self._tell("records", total, total)
+
+    async def _go_on(self, part: Part, number: int, total: int) -> None:
+        self._tell(part, number, total)
+        await self._refuse_another()
 
     async def _hand_over_relay(self, done: int) -> None:
         """Have the next relay go on behind the records whose events are in the event stream."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
@@ -37,15 +35,14 @@ from ojs_core.domain.unique import keyed
 from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Connection
+from ojs_core.jetstream.streams import RESTORING
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Archive, BackupProblem
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
-from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from support.cluster import NatsCluster
 from support.nats import NatsServer
-from support.processes import family
 from support.waiting import eventually
 
 AT_ONCE = RestoreTimings(beats_s=0.0)
@@ -287,26 +284,66 @@ async def _beat(nats: Connection, config: StoreConfig) -> None:
     await nats.request(config.record("service", "gateway.one"), b"{}")
 
 
+@pytest.mark.parametrize("phase", ["look for services", "events", "audit", "records"])
 async def test_a_restore_that_was_interrupted_is_begun_anew(
-    source: Store, backups: Backups, open_store: OpenStore, queue: str
+    source: Store, backups: Backups, open_store: OpenStore, queue: str, phase: str
 ) -> None:
     jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(20)}
+    await source.nats.request(source.config.event("job.enqueued", queue, "j1"), b"{}", "Ojs-Entry: 1\r\n")
+    await source.nats.request(source.config.audit_entry("key.made", "k"), b"{}")
     await backups.take(source)
 
     class Interrupted(Exception):
         pass
 
-    def interrupt(phase: str, done: int, _total: int) -> None:
-        if phase == "records" and done:
+    def interrupt(told: str, done: int, total: int) -> None:
+        if told == phase and done == total:
             raise Interrupted
 
     with pytest.raises(Interrupted):
         await backups.restore("halfway", interrupt)
     with pytest.raises(Unreachable, match="is being restored, or a restore of it was interrupted"):
         await open_store(backups.url, namespace="halfway")
+    await _check_whole(backups, queue, jobs)
+
+
+async def _check_whole(backups: Backups, queue: str, jobs: set[str]) -> None:
+    """Restore what was interrupted: all is there once."""
     there = await backups.open(await backups.restore("halfway"))
     assert {job.id for job in await fetch(there, queue, count=100)} == jobs
     assert await fetch(there, queue) == []
+    stored = await subjects(there, there.config.events_stream, there.config.events)
+    assert set(stored.values()) <= {1}
+
+
+async def test_a_restore_that_ended_with_some_of_its_marks_taken_away_is_begun_anew(
+    source: Store, backups: Backups, nats_server: NatsServer, queue: str
+) -> None:
+    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(3)}
+    await backups.take(source)
+    stream = StoreConfig(namespace=(await backups.restore("halfway")).namespace).records_stream
+    async with connected(nats_server.url) as nats:
+        config = (await call(nats, f"STREAM.INFO.{stream}"))["config"]
+        marked = config | {"metadata": config["metadata"] | {RESTORING: "of a process that is gone"}}
+        assert "error" not in await call(nats, f"STREAM.UPDATE.{stream}", marked)
+    await _check_whole(backups, queue, jobs)
+
+
+async def test_of_two_restores_at_once_the_earlier_ends(source: Store, backups: Backups, queue: str) -> None:
+    job = await source.jobs.push(draft(queue=queue))
+    await backups.take(source)
+    looking = asyncio.Event()
+
+    def tell(phase: str, _done: int, _total: int) -> None:
+        if phase == "look for services":
+            looking.set()
+
+    earlier = asyncio.create_task(backups.restore("both", tell, RestoreTimings(beats_s=3.0)))
+    await looking.wait()
+    there = await backups.open(await backups.restore("both"))
+    with pytest.raises(BackupProblem, match="another restore into namespace both has begun meanwhile, so this one ends"):
+        await earlier
+    assert [found.id for found in await fetch(there, queue, count=5)] == [job.id]
 
 
 async def test_a_backup_of_a_restored_system_is_as_good(
@@ -345,42 +382,3 @@ async def test_one_server_is_restored_into_a_cluster_and_back(
     await second.take(there)
     back = await open_store(backups.url, namespace=(await second.restore("from-three", url=backups.url)).namespace)
     assert {job.id for job in await fetch(back, queue, count=100)} == jobs - {first.id}
-
-
-@pytest.mark.slow
-async def test_of_many_jobs_all_that_wait_can_run_at_once(
-    source: Store, backups: Backups, nats_server: NatsServer, queue: str
-) -> None:
-    """`OJS_DRILL_JOBS` is their number, of which a fifth waits; `-s` shows how long it took."""
-    number = int(os.environ.get("OJS_DRILL_JOBS", "5000"))
-    waiting = number // 5
-    for start in range(0, number, 1_000):
-        portion = range(start, min(start + 1_000, number))
-        answers = [_stored(source, queue, waits=place < waiting) for place in portion]
-        await asyncio.gather(*answers)
-    taken = await backups.take(source)
-    began, used = time.monotonic(), _used_s(nats_server)
-    restored = await backups.restore()
-    there = await backups.open(restored)
-    first = await fetch(there, queue)
-    seconds, used = time.monotonic() - began, _used_s(nats_server) - used
-    print(  # noqa: T201
-        f"{taken.records:,} records backed up in {taken.seconds:.1f} s ({taken.bytes / 1e6:.1f} MB), restored in "
-        f"{restored.seconds:.1f} s; the first job was fetched after {seconds:.1f} s and {used:.1f} s of CPU, nats-server's "
-        f"included; {restored.waiting:,} can be"
-    )
-    assert len(first) == 1
-    assert (restored.jobs, restored.waiting) == (number, waiting)
-    assert await tokens(there, queue) == waiting - 1
-
-
-def _used_s(server: NatsServer) -> float:
-    """Seconds of CPU that this process and nats-server have used."""
-    return time.process_time() + family(server.pid)[server.pid]
-
-
-async def _stored(store: Store, queue: str, *, waits: bool) -> None:
-    """Write a job's record as it is after its push, or after its end, without what goes beside it."""
-    pushed = transitions.push(draft(queue=queue, args=Raw(b'["%s"]' % (b"x" * 300))), store.clock.moment()).job
-    job = pushed if waits else acked(transitions.claim(pushed, "w", None, store.clock.moment()).job, store.clock.moment()).job
-    await store.nats.request(store.config.job(job.id), encode_job(job), "" if waits else "Nats-TTL: 86400s\r\n", 60.0)
