@@ -76,6 +76,7 @@ def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> N
     done(system, 1, fail=True)
     system.push("a.b", queue=QUEUE)
     [listed] = system.call("GET", "/admin/queues")["items"]
+    assert (listed["backlog"][0], listed["backlog"][-1], len(listed["backlog"])) == (0, 1, 21)
     for view in (
         listed,
         system.call("GET", f"/admin/queues/{QUEUE}"),
