@@ -30,8 +30,8 @@ class Unprintable(Exception):
 
 
 class Classless(Exception):
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # it may be hidden, whatever a checker says of it
+    @property  # type: ignore[misc]  # it may be hidden, whatever a checker says of it
+    def __class__(self) -> Any:
         raise RuntimeError("no class")
 
 
