@@ -55,8 +55,8 @@ def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nat
 
 @pytest.fixture
 def own_services(tmp_path: Path) -> Iterator[Services]:
-    """A whole server of the test's own, with a process for each service, which it may kill."""
-    with Services.started(tmp_path / "own") as services:
+    """A gateway of the test's own, which it may kill, with the services that its jobs and events need."""
+    with Services.started(tmp_path / "own", "gateway", "reaper", "projector") as services:
         yield services
 
 

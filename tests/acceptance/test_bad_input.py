@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import http.client
 import json
 import socket
+from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -64,91 +64,16 @@ def option(name: str, value: Any) -> dict[str, Any]:
     return GOOD | {"options": {name: value}}
 
 
-def deep(levels: int) -> Any:
-    value: Any = 1
-    for _ in range(levels):
-        value = [value]
-    return value
+def test_a_bad_member_of_a_push_is_named(system: System) -> None:
+    for body, field in ((GOOD | {"type": 5}, "type"), (option("priority", 101), "options.priority")):
+        error = assert_refused(push(system, body), 400, "invalid_request")
+        assert error["message"].startswith(field)
+        assert error["details"]["field"] == field
 
 
-FIELDS = [
-    (GOOD | {"type": 5}, "type"),
-    (GOOD | {"type": "Upper.Case"}, "type"),
-    (GOOD | {"type": ""}, "type"),
-    ({"args": []}, "type"),
-    ({"type": "a.b"}, "args"),
-    (GOOD | {"args": {"an": "object"}}, "args"),
-    (GOOD | {"args": None}, "args"),
-    (GOOD | {"id": "not-an-id"}, "id"),
-    (GOOD | {"id": UNKNOWN_ID.upper().replace("7", "7") + "X"}, "id"),
-    (GOOD | {"meta": []}, "meta"),
-    (option("queue", "UPPER"), "queue"),
-    (option("queue", "a b"), "queue"),
-    (option("queue", "*"), "queue"),
-    (option("queue", "a.>"), "queue"),
-    (option("queue", 7), "queue"),
-    (option("priority", 101), "priority"),
-    (option("priority", 1.5), "priority"),
-    (option("priority", True), "priority"),
-    (option("timeout_ms", -1), "timeout"),
-    (GOOD | {"timeout": -1.7e308}, "timeout"),
-    (option("timeout_ms", "soon"), "timeout"),
-    (option("visibility_timeout_ms", -5), "visibility_timeout"),
-    (option("delay_until", "tomorrow"), "delay_until"),
-    (option("delay_until", "2026-11-20T10:00:00"), "delay_until"),
-    (option("scheduled_at", 12), "scheduled_at"),
-    (option("expires_at", "2026-13-45T00:00:00Z"), "expires_at"),
-    (option("tags", "one"), "tags"),
-    (option("tags", [1]), "tags"),
-    (option("pending", "yes"), "pending"),
-    (GOOD | {"options": []}, "options"),
-    (GOOD | {"specversion": "9.0"}, "specversion"),
-]
-
-
-@pytest.mark.parametrize(("body", "field"), FIELDS, ids=lambda value: value if isinstance(value, str) else None)
-def test_a_bad_member_of_a_push_is_named(system: System, body: dict[str, Any], field: str) -> None:
-    error = assert_refused(push(system, body), 400, "invalid_request")
-    assert field in error["message"]
-    assert field in error["details"]["field"]
-
-
-RETRY = [
-    ({"max_attempts": -1}, "max_attempts"),
-    ({"max_attempts": "three"}, "max_attempts"),
-    ({"backoff_coefficient": 0.5}, "backoff_coefficient"),
-    ({"initial_interval": "soon"}, "initial_interval"),
-    ({"initial_interval": "PT10S", "max_interval": "PT1S"}, "max_interval"),
-    ({"jitter": "some"}, "jitter"),
-    ({"non_retryable_errors": "all"}, "non_retryable_errors"),
-    ({"on_exhaustion": "explode"}, "on_exhaustion"),
-    ({"backoff_strategy": "random"}, "backoff_strategy"),
-]
-
-
-@pytest.mark.parametrize(("retry", "field"), RETRY, ids=[field for _, field in RETRY])
-def test_a_bad_retry_policy_is_422_and_names_the_field(system: System, retry: dict[str, Any], field: str) -> None:
-    error = assert_refused(push(system, option("retry", retry)), 422, "invalid_request")
-    assert error["type"] == "validation_error"
-    assert field in error["message"]
-
-
-BODIES = [
-    (b"   ", 400, "invalid_payload"),
-    (b"{", 400, "invalid_payload"),
-    (b"[]", 400, "invalid_payload"),
-    (b"null", 400, "invalid_payload"),
-    (b'"text"', 400, "invalid_payload"),
-    (b'{"type": "a.b", "args": [NaN]}', 400, "invalid_payload"),
-    (b'{"type": "a.b", "args": ["\xff"]}', 400, "invalid_payload"),
-    (b'{"type": "a.b", "args": ["\\ud800"]}', 400, "invalid_payload"),
-]
-
-
-@pytest.mark.parametrize(("body", "status", "code"), BODIES)
-@pytest.mark.parametrize("path", ["/ojs/v1/jobs", "/ojs/v1/workers/fetch", "/ojs/v1/workers/ack", "/ojs/v1/workers/nack"])
-def test_a_body_that_is_no_json_object_is_refused(system: System, path: str, body: bytes, status: int, code: str) -> None:
-    assert_refused(ask(system, "POST", path, body), status, code)
+def test_a_body_that_is_no_json_object_is_refused(system: System) -> None:
+    for path in ("jobs", "workers/fetch", "workers/ack", "workers/nack"):
+        assert_refused(ask(system, "POST", f"/ojs/v1/{path}", b'{"args": ["\xff"]}'), 400, "invalid_payload")
 
 
 def test_an_empty_body_is_no_job_and_to_worker_calls_one_without_members(system: System) -> None:
@@ -158,12 +83,6 @@ def test_an_empty_body_is_no_job_and_to_worker_calls_one_without_members(system:
         assert error["details"]["field"] == member
 
 
-def test_too_deep_arguments_are_refused(system: System) -> None:
-    got = push(system, GOOD | {"args": deep(500)})
-    assert got.status == 400
-    assert "args" in got.body["error"]["message"]
-
-
 def test_sizes_beyond_the_limits_are_413_and_say_both_sizes(system: System) -> None:
     whole = assert_refused(push(system, GOOD | {"args": ["x" * 3_000_000]}), 413, "envelope_too_large")
     assert whole["details"]["actual_bytes"] > whole["details"]["max_bytes"]
@@ -171,38 +90,16 @@ def test_sizes_beyond_the_limits_are_413_and_say_both_sizes(system: System) -> N
     assert meta["details"]["max_bytes"] == 65_536
 
 
-def test_a_decompression_bomb_is_413(system: System) -> None:
-    bomb = gzip.compress(b" " * 50_000_000)
-    got = ask(system, "POST", "/ojs/v1/jobs", bomb, Content_Encoding="gzip")
-    assert_refused(got, 413, "envelope_too_large")
-
-
 def test_an_envelope_of_one_mebibyte_is_taken(system: System) -> None:
     got = push(system, GOOD | {"args": ["x" * (1_048_576 - 100)]})
     assert got.status == 201
 
 
-def test_media_types_encodings_and_versions(system: System) -> None:
-    body = json.dumps(GOOD).encode()
-    assert_refused(ask(system, "POST", "/ojs/v1/jobs", body, Content_Type="text/plain"), 400, "invalid_request")
-    assert_refused(ask(system, "POST", "/ojs/v1/jobs", body, Content_Encoding="br"), 415, "unsupported_compression")
-    assert_refused(ask(system, "POST", "/ojs/v1/jobs", body, OJS_Version="2.0"), 422, "unsupported")
-    assert ask(system, "POST", "/ojs/v1/jobs", body, Content_Type="application/json; charset=utf-8").status == 201
-
-
 def test_unknown_paths_methods_and_ids(system: System) -> None:
     assert_refused(ask(system, "GET", "/ojs/v1/nothing"), 404, "not_found")
-    assert_refused(ask(system, "GET", "/"), 404, "not_found")
-    assert ask(system, "ASSERT", "/").status in {404, 405}
-    wrong = ask(system, "DELETE", "/ojs/v1/workers/fetch")
-    assert_refused(wrong, 405, "method_not_allowed")
-    assert "POST" in wrong.headers["Allow"]
-    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/activate"), ("GET", "/result")):
-        error = assert_refused(ask(system, method, f"/ojs/v1/jobs/{UNKNOWN_ID}{path}"), 404, "not_found")
-        assert error["details"] == {"resource_type": "job", "resource_id": UNKNOWN_ID}
-    for path in ("ack", "nack"):
-        body = json.dumps({"job_id": UNKNOWN_ID, "error": {"message": "x"}}).encode()
-        assert_refused(ask(system, "POST", f"/ojs/v1/workers/{path}", body), 404, "not_found")
+    assert_refused(ask(system, "DELETE", "/ojs/v1/workers/fetch"), 405, "method_not_allowed")
+    error = assert_refused(ask(system, "DELETE", f"/ojs/v1/jobs/{UNKNOWN_ID}"), 404, "not_found")
+    assert error["details"] == {"resource_type": "job", "resource_id": UNKNOWN_ID}
 
 
 WORKFLOW = {"type": "a.b", "args": []}
@@ -235,12 +132,10 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "code", "canonical", "number"), EXACT)
-def test_a_refusal_has_the_most_exact_code_of_the_catalog_beside_the_general_one(
-    system: System, method: str, path: str, body: Any, code: str, canonical: str, number: str
-) -> None:
-    error = ask(system, method, f"/ojs/v1{path}", None if body is None else json.dumps(body).encode()).body["error"]
-    assert (error["code"], error["canonical_code"], error["ojs_code"]) == (code, canonical, number)
+def test_a_refusal_has_the_most_exact_code_of_the_catalog_beside_the_general_one(system: System) -> None:
+    for method, path, body, *codes in EXACT:
+        error = ask(system, method, f"/ojs/v1{path}", None if body is None else json.dumps(body).encode()).body["error"]
+        assert [error["code"], error["canonical_code"], error["ojs_code"]] == codes, (path, body)
 
 
 def test_what_has_ended_is_refused_by_how_it_has_ended(system: System) -> None:
@@ -263,9 +158,6 @@ def test_illegal_transitions_are_409_with_both_states(system: System) -> None:
     for path in ("ack", "nack"):
         error = assert_refused(ask(system, "POST", f"/ojs/v1/workers/{path}", body), 409, "conflict")
         assert (error["details"]["current_state"], error["details"]["expected_state"]) == ("available", "active")
-    assert_refused(ask(system, "POST", f"/ojs/v1/jobs/{job_id}/activate"), 409, "conflict")
-    assert ask(system, "DELETE", f"/ojs/v1/jobs/{job_id}").status == 200
-    assert_refused(ask(system, "DELETE", f"/ojs/v1/jobs/{job_id}"), 409, "conflict")
     assert_refused(push(system, GOOD | {"id": job_id}), 409, "duplicate")
 
 
@@ -409,23 +301,10 @@ def test_a_misspelt_member_is_told_and_one_that_takes_the_limit_away_refused(sys
     assert_refused(push(system, GOOD | {"rate_limit": {"key": "a", "concurency": 1}}), 400, "invalid_request")
 
 
-def test_a_lost_answer_to_an_ack_can_be_asked_for_again(system: System) -> None:
-    pushed = push(system, GOOD | {"queue": "again"}).body["job"]
-    fetch = {"queues": ["again"], "worker_id": "w"}
-    assert ask(system, "POST", "/ojs/v1/workers/fetch", json.dumps(fetch).encode()).body["jobs"]
-    ack = {"job_id": pushed["id"], "worker_id": "w", "attempt": 1, "result": {"n": 1}}
-    first = ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode())
-    again = ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode())
-    assert (first.status, again.status, again.body) == (200, 200, first.body)
-    del ack["attempt"]
-    assert_refused(ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode()), 409, "conflict")
-
-
-@pytest.mark.parametrize("cursor", ["zzz", "5~1.a", "1"])
-@pytest.mark.parametrize("path", ["/jobs", "/dead-letter", "/admin/dead-letter", "/workflows"])
-def test_a_cursor_of_another_making_is_refused(system: System, path: str, cursor: str) -> None:
-    error = assert_refused(ask(system, "GET", f"/ojs/v1{path}?cursor={cursor}"), 400, "invalid_request")
-    assert error["details"]["field"] == "cursor"
+def test_a_cursor_of_another_making_is_refused(system: System) -> None:
+    for path, cursor in product(("/jobs", "/dead-letter", "/admin/dead-letter", "/workflows"), ("zzz", "5~1.a", "1")):
+        error = assert_refused(ask(system, "GET", f"/ojs/v1{path}?cursor={cursor}"), 400, "invalid_request")
+        assert error["details"]["field"] == "cursor"
 
 
 def test_each_job_of_a_request_is_told_of_its_misspelt_members(system: System) -> None:

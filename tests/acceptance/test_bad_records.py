@@ -11,14 +11,6 @@ from ojs_core.base.ids import new_job_id
 from support.system import System
 from support.waiting import until
 
-FAR = [
-    "+P3000000D",
-    "+P9999999999999999999999999999D",
-    "9999-12-31T23:59:59-12:00",
-    "9999-12-31T23:59:60Z",
-]
-HUGE = 10**400
-
 
 def push(system: System, **members: Any) -> Any:
     return system.request("POST", "/ojs/v1/jobs", {"type": "t", "args": []} | members)
@@ -31,13 +23,12 @@ def old_job(job_id: str, **members: Any) -> bytes:
     return json.dumps(job | {"transitions": [entry]} | members).encode()
 
 
-@pytest.mark.parametrize("far", FAR)
-@pytest.mark.parametrize("name", ["scheduled_at", "delay_until", "expires_at"])
-def test_a_moment_that_can_not_be_written_is_refused_everywhere(system: System, name: str, far: str) -> None:
+@pytest.mark.parametrize("name", ["scheduled_at", "expires_at"])
+def test_a_moment_that_can_not_be_written_is_refused_everywhere(system: System, name: str) -> None:
+    far = "9999-12-31T23:59:59-12:00"
     job = {"type": "t", "args": [], "options": {name: far}}
     asked: list[tuple[str, Any]] = [
         ("/ojs/v1/jobs", job),
-        ("/ojs/v1/jobs", {"type": "t", "args": [], name: far}),
         ("/ojs/v1/jobs/batch", {"jobs": [job]}),
         ("/ojs/v1/cron", {"name": "c", "cron": "@daily", "type": "t", "args": [], "options": {name: far}}),
         ("/ojs/v1/workflows", {"type": "chain", "steps": [job, job]}),
@@ -51,33 +42,6 @@ def test_a_moment_that_can_not_be_written_is_refused_everywhere(system: System, 
     assert bulk.status < 500, bulk
     for path in ("/ojs/v1/jobs", "/ojs/v1/admin/jobs", "/ojs/v1/jobs?state=scheduled"):
         assert system.request("GET", path).status == 200
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "name"),
-    [
-        ("POST", "/jobs", {"type": "a", "args": [], "timeout": HUGE}, "timeout"),
-        ("POST", "/workers/fetch", {"queues": ["q"], "visibility_timeout_ms": HUGE}, "visibility_timeout_ms"),
-        ("PUT", "/queues/q/config", {"visibility_timeout": HUGE}, "visibility_timeout"),
-        ("PUT", "/queues/q/config", {"retention": {"completed": HUGE}}, "retention.completed"),
-        ("POST", "/admin/system/maintenance", {"enabled": True, "duration": HUGE}, "duration"),
-        ("POST", "/jobs/bulk/cancel", {"filter": {"older_than": HUGE}, "confirm": True}, "older_than"),
-        ("POST", "/admin/jobs/bulk/retry", {"filter": {"since": "P99999999999999999D"}, "confirm": True}, "since"),
-        ("POST", "/admin/jobs/bulk/cancel", {"filter": {"since": "P99999999999999999D"}, "confirm": True}, "since"),
-        ("POST", "/admin/jobs/bulk/delete", {"filter": {"until": "P99999999999999999D"}, "confirm": True}, "until"),
-    ],
-)
-def test_a_number_of_any_length_is_refused_by_its_name(system: System, method: str, path: str, body: Any, name: str) -> None:
-    answer = system.request(method, f"/ojs/v1{path}", body)
-    assert answer.status == 400, answer
-    assert name in answer.body["error"]["message"]
-
-
-@pytest.mark.parametrize("name", ["visibility_timeout_ms", "pid"])
-def test_a_number_of_any_length_is_left_out_of_a_heartbeat(system: System, name: str) -> None:
-    answer = system.request("POST", "/ojs/v1/workers/heartbeat", {"worker_id": "w", name: HUGE})
-    assert answer.status == 200, answer
-    assert [warning["field"] for warning in answer.body["warnings"]] == [name]
 
 
 def test_jobs_beside_one_that_can_not_be_read_are_delivered_listed_and_told_of(system: System) -> None:

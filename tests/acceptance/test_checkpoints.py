@@ -61,11 +61,3 @@ def test_a_checkpoint_of_a_megabyte_is_kept_and_a_larger_one_refused(system: Sys
     system.call("PUT", f"/jobs/{job_id}/checkpoint", {"state": "x" * 1_048_574})
     system.call("PUT", f"/jobs/{job_id}/checkpoint", {"state": "y" * 1_048_575}, 413)
     assert system.call("GET", f"/jobs/{job_id}/checkpoint")["state"] == "x" * 1_048_574
-
-
-def test_a_job_that_is_over_takes_no_checkpoint(system: System) -> None:
-    job_id = running(system, "cp.d")
-    system.call("POST", "/workers/ack", {"job_id": job_id, "worker_id": "w"})
-    system.call("PUT", f"/jobs/{job_id}/checkpoint", {"state": 1}, 409)
-    system.call("GET", f"/jobs/{job_id}/checkpoint", status=404)
-    system.call("PUT", "/jobs/019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f/checkpoint", {"state": 1}, 404)

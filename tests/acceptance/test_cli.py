@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import signal
 import subprocess
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,24 @@ from typing import Any
 import pytest
 
 from support.cli import Cli
+from support.proxy import Proxy
 from support.system import System
 from support.waiting import until
 
 NOWHERE = "http://127.0.0.1:1"
+TOP = ("top", "--json", "--interval", "100ms")
 NO_JOB = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 
 @pytest.fixture
 def cli(system: System, tmp_path: Path) -> Cli:
     return Cli(tmp_path, system.url)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Cli:
+    """What is asked of no server."""
+    return Cli(tmp_path, NOWHERE)
 
 
 def failed(system: System, message: str = "boom", **error: Any) -> str:
@@ -131,8 +140,8 @@ def test_an_argument_that_no_job_can_have_is_told_of_in_a_line(cli: Cli, argumen
         ("cancel", "x", "--reason", "\udcff"),
     ],
 )
-def test_bytes_that_are_no_text_are_told_of_in_a_line(cli: Cli, words: tuple[str, ...]) -> None:
-    said = cli(*words)
+def test_bytes_that_are_no_text_are_told_of_in_a_line(alone: Cli, words: tuple[str, ...]) -> None:
+    said = alone(*words)
     assert (said.code, said.err) == (2, "ojs-nats: '\\udcff' is no text in UTF-8.\n")
 
 
@@ -381,21 +390,19 @@ def test_numbers(cli: Cli) -> None:
     assert "1 available" in cli.asked("top", "--once")
 
 
-def test_top_is_told_again_and_again_without_a_terminal(cli: Cli) -> None:
-    with cli.started("top", "--json", "--interval", "100ms") as top:
-        assert top.stdout is not None
-        assert all(line.startswith('{"at":') for line in (top.stdout.readline(), top.stdout.readline()))
-        top.send_signal(signal.SIGINT)
-        assert top.wait(30) == 130
-
-
-def test_top_without_a_terminal_ends_with_its_server(own_system: System, tmp_path: Path) -> None:
-    with Cli(tmp_path, own_system.url).started("top", "--json", "--interval", "100ms") as top:
-        assert top.stdout is not None
-        assert top.stdout.readline()
-        own_system.stop()
-        _, err = top.communicate(timeout=60)
-        assert top.returncode == 3
+def test_top_is_told_again_and_again_without_a_terminal_until_it_is_ended_or_its_server_is_gone(
+    system: System, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        with Proxy.before(system.url) as proxy:
+            ended, left = (stack.enter_context(Cli(tmp_path, url).started(*TOP)) for url in (system.url, proxy.url))
+            for top in (ended, left):
+                assert top.stdout is not None
+                assert all(line.startswith('{"at":') for line in (top.stdout.readline(), top.stdout.readline()))
+        ended.send_signal(signal.SIGINT)
+        assert ended.wait(60) == 130
+        _, err = left.communicate(timeout=60)
+        assert left.returncode == 3
         assert err.startswith("ojs-nats: ")
         assert len(err.splitlines()) == 1
 
@@ -404,8 +411,8 @@ def test_top_without_a_terminal_ends_with_its_server(own_system: System, tmp_pat
 
 
 @pytest.mark.parametrize("words", ["list", "queues", "push t", "top --once", "tail", "workers get w"])
-def test_a_server_that_is_not_there_is_told_of_at_once(cli: Cli, words: str) -> None:
-    said = cli(*words.split(), "--server", NOWHERE)
+def test_a_server_that_is_not_there_is_told_of_at_once(alone: Cli, words: str) -> None:
+    said = alone(*words.split(), "--server", NOWHERE)
     assert (said.code, said.out) == (3, "")
     assert said.err == (
         f"ojs-nats: No OJS server answers at {NOWHERE} (from --server): start one with 'ojs-nats dev', or name another with "
@@ -461,13 +468,13 @@ def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
         ("cron", "add"), ("workflows", "get"), ("context", "set"),
     ],
 )  # fmt: skip
-def test_help_teaches_by_examples(cli: Cli, words: tuple[str, ...]) -> None:
-    out = cli.asked(*words, "--help")
+def test_help_teaches_by_examples(alone: Cli, words: tuple[str, ...]) -> None:
+    out = alone.asked(*words, "--help")
     assert f"\n  ojs-nats {words[0]}" in out[out.index("examples:") :] or words == ("completion",)
 
 
-def test_a_completed_command_line_in_bash(cli: Cli) -> None:
-    script = cli.asked("completion", "bash")
+def test_a_completed_command_line_in_bash(alone: Cli) -> None:
+    script = alone.asked("completion", "bash")
     source = f"""{script}
 COMP_WORDS=(ojs-nats que); COMP_CWORD=1; COMP_LINE='ojs-nats que'; COMP_POINT=12
 complete -p ojs-nats >&2 || exit 9
@@ -479,9 +486,9 @@ $(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats --sta list; e
 COMP_WORDS=(ojs-nats list --state dis); COMP_CWORD=3
 $(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats dis --state; echo "${{COMPREPLY[@]}}"
 """
-    said = cli("-c", source, program=["bash"])
+    said = alone("-c", source, program=["bash"])
     assert said.code == 0, said
     found = [sorted(line.split()) for line in said.out.splitlines()]
     assert found == [["queues"], ["pause", "purge"], ["--state"], ["discarded"]]
     for shell in ("zsh", "fish"):
-        assert "dead-letter" in cli.asked("completion", shell)
+        assert "dead-letter" in alone.asked("completion", shell)

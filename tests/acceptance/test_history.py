@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from support.system import System
 
 NOBODY = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -81,16 +79,16 @@ def test_a_gateway_tells_of_itself_and_of_a_projector(system: System) -> None:
     assert status["services"]["processes"]["gateway"] >= 1
 
 
-@pytest.mark.parametrize("path", ["/jobs/{}/history", "/jobs/{}/lineage", "/debug/jobs/{}/traces", "/debug/jobs/{}/traces/1"])
-def test_a_job_that_is_not_there_is_not_found(system: System, path: str) -> None:
-    for job_id in (NOBODY, "no-id"):
-        error = system.call("GET", path.format(job_id), status=404)["error"]
-        assert (error["code"], error["details"]["resource_type"]) == ("not_found", "job")
+def test_a_job_that_is_not_there_is_not_found(system: System) -> None:
+    for path in ("/jobs/{}/history", "/jobs/{}/lineage", "/debug/jobs/{}/traces", "/debug/jobs/{}/traces/1"):
+        for job_id in (NOBODY, "no-id"):
+            error = system.call("GET", path.format(job_id), status=404)["error"]
+            assert (error["code"], error["details"]["resource_type"]) == ("not_found", "job")
 
 
-@pytest.mark.parametrize(
-    ("path", "field", "remedy"),
-    [
+def test_what_cannot_be_answered_is_refused_by_its_name(system: System) -> None:
+    job_id = system.call("POST", "/jobs", {"type": "a.b", "args": []}, 201)["job"]["id"]
+    for path, field, remedy in (
         ("/jobs/{}/history?limit=x", "limit", "must be a whole number"),
         ("/jobs/{}/history?offset=9999", "offset", "the limit is 5,000"),
         ("/jobs/{}/history?cursor=4.5.6", "cursor", "must be the next_cursor of a page of this job's history"),
@@ -98,15 +96,8 @@ def test_a_job_that_is_not_there_is_not_found(system: System, path: str) -> None
         ("/debug/failures?cursor=1", "cursor", "use page or offset"),
         ("/debug/failures?offset=9999", "offset", "the limit is 5,000"),
         ("/debug/failures?queue=No", "queue", "queue"),
-    ],
-)
-def test_what_cannot_be_answered_is_refused_by_its_name(system: System, path: str, field: str, remedy: str) -> None:
-    job_id = system.push("a.b")["id"]
-    error = system.call("GET", path.format(job_id), status=400)["error"]
-    assert (error["code"], error["details"]["field"]) == ("invalid_request", field)
-    assert remedy in error["message"]
-
-
-def test_history_is_not_deleted_by_itself(system: System) -> None:
-    job_id = system.push("a.b")["id"]
-    assert system.request("DELETE", f"/ojs/v1/jobs/{job_id}/history").status == 405
+    ):
+        error = system.call("GET", path.format(job_id), status=400)["error"]
+        assert (error["code"], error["details"]["field"]) == ("invalid_request", field)
+        assert remedy in error["message"]
+    assert system.request("DELETE", f"/ojs/v1/jobs/{job_id}/history").status == 405, "it isn't deleted by itself"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import time
 from urllib.parse import urlsplit
 
 import aiohttp
 
-from support.nats import NatsServer
 from support.sessions import fetch, push
-from support.system import Processes, System
+from support.system import System
 from support.waiting import eventually
 
 
@@ -55,19 +53,3 @@ async def test_a_worker_that_leaves_while_it_waits_takes_nothing_with_it(system:
         return fetched == pushed
 
     await eventually(everything)
-
-
-async def test_a_gateway_that_stops_answers_those_who_wait(nats_server: NatsServer, processes: Processes) -> None:
-    assert nats_server.url == processes.nats_url
-    gateway = processes.start("gateway")
-    url = await asyncio.to_thread(lambda: str(gateway.ready()["url"]))
-    async with aiohttp.ClientSession(url) as http:
-        waiting = [asyncio.create_task(fetch(http, "poll", wait_ms=30_000)) for _ in range(5)]
-        await push(http, "poll")
-        first, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        assert len(first) == 1
-        started = time.monotonic()
-        gateway.process.send_signal(signal.SIGTERM)
-        assert [await wait for wait in others] == [[]] * 4
-        assert time.monotonic() - started < 20, "sooner than their wait ends"
-    assert await asyncio.to_thread(gateway.process.wait, 60) == 0

@@ -24,7 +24,7 @@ def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service
 
 
 def push(system: Services, **options: Any) -> str:
-    return str(system.push(TYPE, 1, queue=QUEUE, **options)["id"])
+    return str(system.push(TYPE, 1, **{"queue": QUEUE, **options})["id"])
 
 
 def fetch(system: Services) -> str:

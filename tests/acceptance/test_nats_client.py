@@ -22,16 +22,25 @@ from support.system import Processes, System, environment, send
 from support.waiting import eventually, until
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[NatsServer]:
-    """With the users of the page on the binding, and a gateway."""
-    with guarded_nats(tmp_path / "nats") as server:
-        processes = Processes(tmp_path / "processes", url_of(server, "ojs"))
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServer, str]]:
+    """A nats-server with the users of the page on the binding, and the address of a gateway."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with guarded_nats(folder / "nats") as server:
+        processes = Processes(folder / "processes", url_of(server, "ojs"))
         try:
-            processes.start("gateway", "--nats-api-url", url_of(server, "gateway")).ready()
-            yield server
+            gateway = processes.start("gateway", "--nats-api-url", url_of(server, "gateway"))
+            yield server, gateway.ready()["url"]
         finally:
             processes.stop()
+
+
+@pytest.fixture
+def guarded(answered: tuple[NatsServer, str]) -> NatsServer:
+    """The same, emptied."""
+    server, url = answered
+    assert send("POST", f"{url}/ojs/v1/admin/reset").status < 300
+    return server
 
 
 def job_for(queue: str) -> NewJob[int]:

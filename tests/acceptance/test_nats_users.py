@@ -130,6 +130,9 @@ def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
     call = guarded.call
     call("POST", "/webhooks/subscriptions", {"url": target.url, "events": ["job.completed"]})
     call("PUT", "/queues/email/config", {"max_size": 100})
+    call("PUT", "/queues/broken/config", {"dead_letter": {"retention": {"max_count": 1}}})
+    for _ in range(2):
+        _fails_for_good(guarded, "broken")
     mail = {"type": "email.send", "args": [7], "options": {"queue": "email"}}
     call(
         "POST",
@@ -147,7 +150,9 @@ def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
 
     def all_have_ended() -> bool:
         done = call("GET", f"/workflows/{flow['workflow']['id']}")["workflow"]["state"] == "completed"
-        return done and state_of(guarded, delayed) == "completed" and call("GET", "/cron/mails/history")["executions"] != []
+        pruned = call("GET", "/dead-letter/stats?queue=broken")["total"] == 1
+        ended = done and pruned and state_of(guarded, delayed) == "completed"
+        return ended and call("GET", "/cron/mails/history")["executions"] != []
 
     until(all_have_ended, 120.0)
     call("DELETE", "/cron/mails")
@@ -156,6 +161,15 @@ def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
     assert call("GET", "/jobs?limit=5")["jobs"] != []
     assert call("GET", "/events?types=job.completed&limit=5")["events"] != []
     call("GET", "/queues/email/stats")
+
+
+def _fails_for_good(guarded: Guarded, queue: str) -> None:
+    options = {"queue": queue, "retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}
+    made = guarded.call("POST", "/jobs", {"type": "t", "args": [], "options": options})["job"]["id"]
+    asked = {"queues": [queue], "worker_id": "w", "wait_ms": 10_000}
+    assert [job["id"] for job in guarded.call("POST", "/workers/fetch", asked)["jobs"]] == [made]
+    failed = {"job_id": made, "worker_id": "w", "error": {"code": "no", "message": "no"}}
+    guarded.call("POST", "/workers/nack", failed)
 
 
 def covers(pattern: str, subject: str) -> bool:

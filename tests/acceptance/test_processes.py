@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,50 +17,48 @@ from support.waiting import until
 SERVICES = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_a_service_says_when_it_is_ready_and_stops_cleanly(processes: Processes, service: str) -> None:
-    command = processes.start(service)
-    ready = command.ready()
-    assert ready["service"] == service
-    assert send("GET", f"{ready['url']}/readyz").status == 200
-    assert send("GET", f"{ready['url']}/healthz").status == 200
-    assert command.stop() == 0
-    assert command.events("stopped")
+def answers(commands: Sequence[Command], path: str) -> set[int]:
+    """Return the statuses with which they answer."""
+    return {send("GET", f"{command.ready()['url']}{path}").status for command in commands}
+
+
+def test_services_wait_for_nats_with_one_warning_say_when_they_are_ready_and_stop_cleanly(
+    processes: Processes, nats_server: NatsServer
+) -> None:
+    nats_server.stop()
+    commands = [processes.start(service) for service in SERVICES]
+    until(lambda: all(command.events("waiting for NATS") for command in commands))
+    nats_server.start()
+    assert [command.ready()["service"] for command in commands] == list(SERVICES)
+    assert answers(commands, "/readyz") == answers(commands, "/healthz") == {200}
+    for command in commands:
+        [waiting] = command.events("waiting for NATS")
+        assert str(nats_server.port) in waiting["reason"]
+        assert command.stop() == 0
+        assert command.events("stopped")
+
+
+def test_readiness_follows_nats_while_processes_stay_healthy(processes: Processes, nats_server: NatsServer) -> None:
+    commands = [processes.start(service) for service in SERVICES]
+    assert answers(commands, "/healthz") == {200}
+    nats_server.kill()
+    until(lambda: answers(commands, "/readyz") == {503})
+    assert answers(commands, "/healthz") == {200}
+    nats_server.start()
+    until(lambda: answers(commands, "/readyz") == {200})
+    nats_server.kill()
+    assert [command.stop() for command in commands] == [0] * len(commands)
 
 
 def test_health_ports_are_this_machines_unless_told_otherwise(processes: Processes) -> None:
     several = processes.start("gateway", "--host", "0.0.0.0", "--insecure", "--processes", "2")
     elsewhere = processes.start("scheduler", "--health-host", "0.0.0.0")
+    off = processes.start("reaper", "--health-port", "off")
     several.ready()
     healthy = [line["health_url"] for line in several.events("ready") if "health_url" in line]
     assert [url.rpartition(":")[0] for url in healthy] == ["http://127.0.0.1"] * 2
     assert elsewhere.ready()["url"].startswith("http://0.0.0.0:")
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_readiness_follows_nats_while_the_process_stays_healthy(
-    processes: Processes, nats_server: NatsServer, service: str
-) -> None:
-    command = processes.start(service)
-    url = command.ready()["url"]
-    nats_server.kill()
-    until(lambda: send("GET", f"{url}/readyz").status == 503)
-    assert send("GET", f"{url}/healthz").status == 200
-    nats_server.start()
-    until(lambda: send("GET", f"{url}/readyz").status == 200)
-    nats_server.kill()
-    assert command.stop() == 0
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_services_wait_for_nats_with_one_warning(processes: Processes, nats_server: NatsServer, service: str) -> None:
-    nats_server.stop()
-    command = processes.start(service)
-    [waiting] = until(lambda: command.events("waiting for NATS"))
-    assert str(nats_server.port) in waiting["reason"]
-    nats_server.start()
-    command.ready()
-    assert len(command.events("waiting for NATS")) == 1
+    assert off.ready()["url"] is None
 
 
 def test_a_service_gives_up_with_one_sentence_when_nats_stays_away(processes: Processes, nats_server: NatsServer) -> None:
@@ -98,20 +97,6 @@ def test_a_taken_port_is_told_in_one_sentence(processes: Processes) -> None:
                 f"ojs-nats {service}: 127.0.0.1:{port} is taken: stop what listens there, "
                 "or choose another port (0 for any free one)"
             )
-
-
-def test_the_health_port_can_be_off(processes: Processes) -> None:
-    command = processes.start("scheduler", "--health-port", "off")
-    assert command.ready()["url"] is None
-    assert command.stop() == 0
-
-
-def test_an_enqueue_middleware_that_is_not_there_is_told_in_one_sentence(processes: Processes) -> None:
-    command = processes.start("gateway", "--enqueue-middleware", "nowhere.at_all:it")
-    assert command.process.wait(60) == 1
-    assert command.output.splitlines()[-1].startswith("ojs-nats gateway: ")
-    assert "nowhere.at_all:it" in command.output
-    assert "Traceback" not in command.output
 
 
 @pytest.mark.slow

@@ -7,8 +7,6 @@ import threading
 import urllib.request
 from typing import Any
 
-import pytest
-
 from support.system import System
 from support.waiting import until
 
@@ -64,11 +62,17 @@ def test_both_dialects_report_and_everybody_reads_it(system: System) -> None:
     assert (late["accepted"], late["progress"]) == (False, 1.0)
 
 
-@pytest.mark.parametrize("body", [{}, {"progress": "x"}, {"data": {"a": "x" * 5_000}}, {"progress": 1, "checkpoint": {"a": 1}}])
-def test_a_report_that_is_refused_changes_nothing(system: System, body: dict[str, Any]) -> None:
+def test_a_report_that_is_refused_changes_nothing(system: System) -> None:
     job_id = running(system, "pr.b")
     system.call("PUT", f"/jobs/{job_id}/progress", {"progress": 0.5})
-    assert system.request("PUT", f"/ojs/v1/jobs/{job_id}/progress", body).status in {400, 413, 422}
+    refused: list[dict[str, Any]] = [
+        {},
+        {"progress": "x"},
+        {"data": {"a": "x" * 5_000}},
+        {"progress": 1, "checkpoint": {"a": 1}},
+    ]
+    for body in refused:
+        assert system.request("PUT", f"/ojs/v1/jobs/{job_id}/progress", body).status in {400, 413, 422}
     assert system.call("GET", f"/jobs/{job_id}/progress")["progress"] == 0.5
 
 

@@ -257,6 +257,21 @@ async def test_a_process_whose_time_is_nearly_over_saves_and_ends(jobs: Any, sta
     assert await (await jobs.save_in_time.push()).result("110s") == "saved"
 
 
+async def test_a_soft_time_out_that_comes_before_the_handler_begins_is_told_to_it(
+    system: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process imports the module for longer than the time-out."""
+    installed("slow_start", tmp_path)
+    monkeypatch.setenv("OJS_URL", system.url)
+    module = imported("slow_start", monkeypatch)
+    worker = WorkerProcess.started(tmp_path, "slow_start", "--processes", "1", url=system.url)
+    try:
+        async with module.app:
+            assert await (await module.count.push()).result("110s") == "stopped, stopping=True"
+    finally:
+        worker.end()
+
+
 # Health
 
 

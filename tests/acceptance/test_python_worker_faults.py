@@ -115,7 +115,7 @@ async def test_a_short_lease_is_renewed_in_time(system: System, tmp_path: Path) 
     worker = WorkerProcess.started(tmp_path, "ledger", url=system.url)
     try:
         options = {"queue": "ledger", "visibility_timeout_ms": 1_500}
-        job_id = system.push("ledger.hold", 6.0, **options)["id"]
+        job_id = system.push("ledger.hold", 3.5, **options)["id"]
         until(lambda: system.job(job_id)["state"] == "completed", 30)
         assert system.job(job_id)["result"] == 1
     finally:

@@ -31,20 +31,17 @@ def types(frames: list[dict[str, str]]) -> list[str]:
 # Server-sent events
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_what_is_not_there_can_not_be_followed(http: Session) -> None:
+    for path in (
         f"/jobs/{UNKNOWN}/events",
         f"/events/stream?channel=job:{UNKNOWN}",
         "/jobs/none/events",
         "/queues/ev.unknown/events",
         "/events/stream?channel=queue:ev.unknown",
-    ],
-)
-async def test_what_is_not_there_can_not_be_followed(http: Session, path: str) -> None:
-    async with http.get(f"/ojs/v1{path}") as answer:
-        assert answer.status == 404
-        assert (await answer.json(content_type=None))["error"]["code"] == "not_found"
+    ):
+        async with http.get(f"/ojs/v1{path}") as answer:
+            assert answer.status == 404, path
+            assert (await answer.json(content_type=None))["error"]["code"] == "not_found"
 
 
 async def test_a_queue_that_was_only_configured_can_be_followed(http: Session) -> None:
@@ -130,46 +127,40 @@ async def test_a_change_of_state_is_told_again_until_the_event_behind_it_has_com
             assert await Stream(response).rest() == frames[again:]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("event_types=job.state_changed", ["job.state_changed"] * 2),
-        ("types=job.completed", ["job.completed"]),
-        ("type=job.completed&type=job.started", ["job.started", "job.completed"]),
-        ("job_types=other", []),
-        ("queues=other", []),
-    ],
-)
-async def test_every_filter_holds_for_a_job(http: Session, query: str, expected: list[str]) -> None:
+async def test_every_filter_holds_for_a_job(http: Session) -> None:
     job_id = await push(http, "ev.filter")
     await run(http, "ev.filter")
-    headers = {"Last-Event-ID": "0"}
-    for path in (f"/ojs/v1/jobs/{job_id}/events?{query}", f"/ojs/v1/events/stream?channel=job:{job_id}&{query}"):
-        async with http.get(path, headers=headers) as response:
-            assert types(await Stream(response).rest()) == expected
+    filters: dict[str, list[str]] = {
+        "event_types=job.state_changed": ["job.state_changed"] * 2,
+        "types=job.completed": ["job.completed"],
+        "type=job.completed&type=job.started": ["job.started", "job.completed"],
+        "job_types=other": [],
+        "queues=other": [],
+    }
+    for query, expected in filters.items():
+        for path in (f"/ojs/v1/jobs/{job_id}/events?{query}", f"/ojs/v1/events/stream?channel=job:{job_id}&{query}"):
+            async with http.get(path, headers={"Last-Event-ID": "0"}) as response:
+                assert types(await Stream(response).rest()) == expected, path
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_a_filter_of_a_stream_that_can_not_be_kept_is_refused(http: Session) -> None:
+    await push(http, "ev.bad")
+    for path in (
         "/events/stream?types=job.state_changed",
         "/events/stream?channel=everything",
         "/events/stream?channel=queue:ev.bad&queues=other",
         "/queues/ev.bad/events?sources=ojs://x",
         "/queues/ev.bad/events?types=job.%3E",
-    ],
-)
-async def test_a_filter_of_a_stream_that_can_not_be_kept_is_refused(http: Session, path: str) -> None:
-    await push(http, "ev.bad")
-    async with http.get(f"/ojs/v1{path}") as answer:
-        assert answer.status == 400
+    ):
+        async with http.get(f"/ojs/v1{path}") as answer:
+            assert answer.status == 400, path
 
 
-@pytest.mark.parametrize("path", ["/jobs/{id}/events", "/queues/ev.head/events", "/events/stream", "/admin/stats/stream"])
-async def test_head_of_a_stream_ends_at_once(http: Session, path: str) -> None:
+async def test_head_of_a_stream_ends_at_once(http: Session) -> None:
     job_id = await push(http, "ev.head")
-    async with asyncio.timeout(60), http.head(f"/ojs/v1{path.format(id=job_id)}") as answer:
-        assert (answer.status, answer.content_type) == (200, "text/event-stream")
+    for path in (f"/jobs/{job_id}/events", "/queues/ev.head/events", "/events/stream", "/admin/stats/stream"):
+        async with asyncio.timeout(60), http.head(f"/ojs/v1{path}") as answer:
+            assert (answer.status, answer.content_type) == (200, "text/event-stream"), path
 
 
 # Live events

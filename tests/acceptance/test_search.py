@@ -115,9 +115,8 @@ def test_cursors_of_other_orders_show_each_job_once(system: System, sort: str, o
     assert set(shown) == pushed
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
+def test_a_bad_search_is_refused_by_name(system: System) -> None:
+    for query, field in (
         ("sort=color", "sort"),
         ("order=up", "order"),
         ("since=yesterday", "since"),
@@ -126,10 +125,8 @@ def test_cursors_of_other_orders_show_each_job_once(system: System, sort: str, o
         ("&".join(f"meta.k{n}=x" for n in range(9)), "meta"),
         ("text=...", "text"),
         (f"text={'x' * 201}", "text"),
-    ],
-)
-def test_a_bad_search_is_refused_by_name(system: System, query: str, field: str) -> None:
-    assert system.call("GET", f"/admin/jobs?{query}", status=400)["error"]["details"]["field"] == field
+    ):
+        assert system.call("GET", f"/admin/jobs?{query}", status=400)["error"]["details"]["field"] == field
 
 
 def test_a_worker_shows_the_jobs_that_it_holds(system: System) -> None:

@@ -64,13 +64,11 @@ def test_history_of_what_was_before_is_empty(system: System) -> None:
     assert len(system.call("GET", "/admin/stats/history?period=1m&since=2000-01-01T00:00:00Z")["data"]) in {1440, 1441}
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [("period=7m", "period"), ("since=yesterday", "since"), ("to=x", "to"), ("since=2999-01-01T00:00:00Z", "since")],
-)
-def test_a_history_that_can_not_be_is_refused(system: System, query: str, field: str) -> None:
-    error = system.call("GET", f"/admin/stats/history?{query}", status=400)["error"]
-    assert error["details"]["field"] == field
+def test_a_history_that_can_not_be_is_refused(system: System) -> None:
+    refused = [("period=7m", "period"), ("since=yesterday", "since"), ("to=x", "to"), ("since=2999-01-01T00:00:00Z", "since")]
+    for query, field in refused:
+        error = system.call("GET", f"/admin/stats/history?{query}", status=400)["error"]
+        assert error["details"]["field"] == field
 
 
 def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> None:
@@ -78,6 +76,7 @@ def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> N
     done(system, 1, fail=True)
     system.push("a.b", queue=QUEUE)
     [listed] = system.call("GET", "/admin/queues")["items"]
+    assert (listed["backlog"][0], listed["backlog"][-1], len(listed["backlog"])) == (0, 1, 21)
     for view in (
         listed,
         system.call("GET", f"/admin/queues/{QUEUE}"),
@@ -159,11 +158,3 @@ async def test_the_stream_tells_every_watcher_again_and_again(system: System, ht
         assert await asyncio.wait_for(later(), 60) == 4
     async with http.get(path) as again:
         assert (await read_event(again.content))[0] == "stats"
-
-
-async def test_the_stream_ends_with_the_server(own_system: System) -> None:
-    async with aiohttp.ClientSession(own_system.url) as client, client.get("/ojs/v1/admin/stats/stream") as stream:
-        await read_event(stream.content)
-        stopping = asyncio.create_task(asyncio.to_thread(own_system.stop))
-        await asyncio.wait_for(stream.content.read(), 60)
-        assert await stopping == 0

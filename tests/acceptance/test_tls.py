@@ -19,11 +19,6 @@ from support.sessions import get, push, run
 from support.system import Command, Processes, System, send
 from support.waiting import eventually
 
-# asyncio before Python 3.12 leaves the transport of a handshake that fails to the garbage collector, which complains of it in
-# whatever test runs then.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
 HTTPS = "https://127.0.0.1:1"
 JOB = {"type": "over.tls", "args": [1], "options": {"queue": "tls"}}
 

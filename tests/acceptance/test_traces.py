@@ -30,7 +30,7 @@ def collector() -> Iterator[Collector]:
 def traced(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """A system that exports to the collector, told by OpenTelemetry's own variable."""
     env = environment(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_BSP_SCHEDULE_DELAY="50")
-    with Services.started(tmp_path_factory.mktemp("traced"), env) as system:
+    with Services.started(tmp_path_factory.mktemp("traced"), "gateway", "projector", env=env) as system:
         yield system
 
 

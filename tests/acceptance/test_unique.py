@@ -60,20 +60,6 @@ def test_the_dialects_of_the_clients_are_honoured(system: System) -> None:
     assert push(system, fields)[0] == 409
 
 
-@pytest.mark.parametrize(
-    ("policy", "field"),
-    [
-        ({"keys": ["argz"]}, "unique.keys[0]"),
-        ({"keys": ["meta"]}, "unique.meta_keys"),
-        ({"args_keys": ["no"]}, "unique.args_keys"),
-    ],
-)
-def test_a_bad_policy_is_refused_by_name(system: System, policy: object, field: str) -> None:
-    status, body = push(system, {"type": "unique.bad", "args": [{"id": 1}], "options": {"unique": policy}})
-    assert (status, body["error"]["code"]) == (400, "invalid_request")
-    assert body["error"]["details"]["field"].endswith(field)
-
-
 def test_a_dead_letter_is_not_retried_past_the_job_that_has_its_key(system: System) -> None:
     job = unique("dead")
     job["options"]["retry"] = {"max_attempts": 1, "on_exhaustion": "dead_letter"}

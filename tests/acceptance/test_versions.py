@@ -108,18 +108,16 @@ def test_members_of_batches_and_workflows_keep_their_versions(system: System) ->
         system.call("POST", "/workers/ack", {"job_id": job["id"]})
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "field"),
-    [
+def test_what_is_no_version_is_refused_by_its_name(system: System) -> None:
+    refused: list[tuple[str, Any, str]] = [
         ("/jobs", {"type": "a.b", "args": [], "version": "newest"}, "version"),
         ("/jobs", {"type": "a.b@newest", "args": []}, "type"),
         ("/workers/register", {"worker_id": "bad", "handlers": [{"type": "A"}]}, "handlers[0].type"),
         ("/workers/register", {"worker_id": "bad", "handlers": [{"type": "a", "versions": "^1"}]}, "handlers[0].versions"),
         ("/workers/fetch", {"queues": ["v"], "handlers": [{"type": "a", "versions": 1}]}, "handlers[0].versions"),
-    ],
-)
-def test_what_is_no_version_is_refused_by_its_name(system: System, path: str, body: Any, field: str) -> None:
-    refused = send("POST", f"{system.url}/ojs/v1{path}", body)
-    assert refused.status == 400
-    assert refused.body["error"]["details"]["field"] == field
+    ]
+    for path, body, field in refused:
+        answer = send("POST", f"{system.url}/ojs/v1{path}", body)
+        assert answer.status == 400
+        assert answer.body["error"]["details"]["field"] == field
     assert send("GET", f"{system.url}/ojs/v1/admin/workers/bad").status == 404

@@ -142,15 +142,6 @@ def test_cancelling_answers_in_numbers_and_only_once(system: System) -> None:
     assert (again.status, again.body["error"]["code"]) == (409, "conflict")
 
 
-def test_refusals_are_answered_as_ojs_words_them(system: System) -> None:
-    answer = system.request("POST", f"{BASE}/workflows", {"type": "chain", "steps": []})
-    assert (answer.status, answer.body["error"]["code"]) == (400, "invalid_workflow")
-    assert answer.body["error"]["details"]["validation_errors"][0]["path"] == "$.steps"
-    for path in ("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "nonsense"):
-        missing = system.request("GET", f"{BASE}/workflows/{path}")
-        assert (missing.status, missing.body["error"]["code"]) == (404, "not_found")
-
-
 def test_large_workflows_are_read_by_pages_and_watched_in_numbers(system: System) -> None:
     created = create(system, {"type": "group", "name": "large", "jobs": [job("n")] * 1_500})
     assert len(created["steps"]) == 1_000

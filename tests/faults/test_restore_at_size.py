@@ -72,7 +72,7 @@ def jobs() -> Iterator[Job]:
     waits = transitions.push(draft, moment).job
     done = transitions.ack(transitions.claim(waits, "w", None, moment).job, NOTHING, JobHolder(), moment).job
     for place in range(JOBS):
-        yield replace(done if place % 5 else waits, id=new_job_id(now + place))
+        yield replace(done if place % 5 else waits, id=new_job_id(now + place), created_at=now + place)
 
 
 def told(config: StoreConfig, job: Job, sequence: int) -> Iterator[Outgoing]:

@@ -306,6 +306,17 @@ class Keys:
         changed([], False)
 
 
+class Checkpoints:
+    """Nobody has saved any; `failure` is raised to who asks, while it is set."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def last(self, _job_id: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
 class FakeStore:
     """`failure` is raised by every operation while it is set."""
 
@@ -327,6 +338,7 @@ class FakeStore:
         self.jobs = Jobs(self)
         self.atomic = Atomic(self)
         self.blobs = Blobs(self)
+        self.checkpoints = Checkpoints()
         self.dispatcher = Dispatcher(self)
         self.workers = Workers(self)
         self.capacity = Capacity()

@@ -1,7 +1,7 @@
 """A process that has imported the product, and forks a child for each request: `python -P fork_server.py FD`.
 
-Each child runs `python -m ojs_command` with the arguments, environment, folder and files of its request, without the second
-or two of CPU that the imports take. `support.forked` has the other end of the socket FD.
+Each child runs `python -m ojs_command`, or the code that its request has, with the arguments, environment, folder and files
+of its request, without the second or two of CPU that the imports take. `support.forked` has the other end of the socket FD.
 """
 
 from __future__ import annotations
@@ -132,10 +132,13 @@ class QuickEnd:
         self._code: int | None = None
         atexit.register(self._now)  # before the product registers anything, so after all of it
 
-    def run(self) -> None:
-        """Run the command, and remember its exit code."""
+    def run(self, code: str | None) -> None:
+        """Run the command, or this code as `python -c` does, and remember its exit code."""
         try:
-            runpy.run_module("ojs_command", run_name="__main__", alter_sys=True)
+            if code is None:
+                runpy.run_module("ojs_command", run_name="__main__", alter_sys=True)
+            else:
+                exec(code, {"__name__": "__main__"})
         except SystemExit as end:
             self._code = end.code if isinstance(end.code, int) else None
             raise
@@ -161,7 +164,7 @@ def main() -> None:
     request = request_of_child(control)
     if request is not None:
         become(request, paths)
-        end.run()
+        end.run(request["code"])
 
 
 if __name__ == "__main__":

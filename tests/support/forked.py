@@ -82,12 +82,16 @@ class Forked:
         folder: Path,
         *,
         terminal: bool = False,
+        code: str | None = None,
     ) -> None:
-        """`files` as for `start`; with `terminal` they are that of a session of its own."""
+        """`files` as for `start`; with `terminal` they are that of a session of its own.
+
+        `code` is a program that runs in place of the command, as by `python -c`.
+        """
         self.args = (*OJS_NATS, *arguments)
         self.returncode: int | None = None
         self._lock = threading.Lock()
-        request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "terminal": terminal}
+        request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "terminal": terminal, "code": code}
         text = json.dumps(request).encode()
         assert len(text) < REQUEST_BYTES, "its arguments and environment are too long"
         self._told, telling = socket.socketpair()

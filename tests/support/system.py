@@ -401,29 +401,29 @@ class Processes:
 
 
 class Services(Api):
-    """Each service as one forked process beside a NATS server of their own, ready.
+    """Each service, or those with these names, as one forked process beside a NATS server of their own, ready.
 
     It takes a third of the CPU that `ojs-nats dev` takes, which starts its children. Nothing is started again by itself.
     """
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, names: Sequence[str]) -> None:
         self._processes = processes
         self._port = free_port()
         self.running: dict[str, Command] = {}
         """By the names of the services."""
-        for entry in SERVICES:
-            self._start(entry.name)
+        for name in names:
+            self._start(name)
         self.urls = {name: str(command.ready()["url"]) for name, command in self.running.items()}
 
     @classmethod
     @contextmanager
-    def started(cls, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Services]:
+    def started(cls, folder: Path, *names: str, env: Mapping[str, str] | None = None) -> Iterator[Services]:
         """All of them, stopped at the end."""
         with ExitStack() as stack:
             server = stack.enter_context(NatsServer(folder / "nats"))
             processes = Processes(folder / "services", server.url, env=env)
             stack.callback(processes.stop)
-            yield cls(processes)
+            yield cls(processes, names or [entry.name for entry in SERVICES])
 
     @property
     def url(self) -> str:

@@ -63,7 +63,7 @@ def at_work(system: System, folder: Path, jobs: str, *, program: Sequence[str] =
 
     def run(*command: str) -> str:
         ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
-        assert (ran.returncode, ran.stderr) == (0, "")
+        assert (ran.returncode, ran.stderr) == (0, ""), ran
         return ran.stdout
 
     worker = Command(folder, "worker", "app.jobs", "--log-format", "json", env=env, program=program)
@@ -86,4 +86,4 @@ def walked(
     """What the push prints, while a worker runs the jobs; `python` and `program` are another installation's."""
     (folder / "push.py").write_text(push, encoding="utf-8")
     with at_work(system, folder, jobs, program=program) as run:
-        return run(python, "-X", "dev", "push.py")  # which tells of everything that isn't closed
+        return run(python, "-W", "default", "push.py")  # which tells of everything that isn't closed

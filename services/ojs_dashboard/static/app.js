@@ -193,6 +193,13 @@ addEventListener('keydown', (event) => {
 
 document.documentElement.dataset['theme'] = chosen();
 listen();
+effect(() => {
+	try {
+		render(frame(), document.body);
+	} catch (error) {
+		untracked(() => failed(error));
+	}
+});
 await identify().catch(() => {
 	who.value = { open: true, name: '', role: 'custom', permissions: [] };
 });
@@ -203,11 +210,4 @@ effect(() => {
 	if (now === shown || who.value === false) return;
 	shown = now;
 	untracked(() => show(place.peek()));
-});
-effect(() => {
-	try {
-		render(frame(), document.body);
-	} catch (error) {
-		untracked(() => failed(error));
-	}
 });

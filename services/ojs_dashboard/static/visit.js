@@ -51,7 +51,7 @@ export class Visit {
 
 	/**
 	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often (never for 0), and after events of these types.
-	 * The last answer stays until there is another one, of another page of its list, too. There is at most one request a second.
+	 * The last answer stays until there is another one, of another page of its list, too. Events lead to one request a second at most.
 	 * @template {import('./api.js').Name} K
 	 * @param {() => import('./api.js').Call<K> | null} ask null if there is nothing to ask
 	 * @param {{every?: number, on?: import('./api.js').Operations['GET /events/stream']['query']}} options
@@ -62,32 +62,32 @@ export class Visit {
 		const read = signal(/** @type {Read<import('./api.js').Operations[K]['answer']>} */ (unread(current)));
 		const signal_ = this.ended.signal;
 		let timer = 0;
-		let asked = 0;
+		let due = 0; // when what was heard is asked about
 		let latest = 0;
 
 		const load = async () => {
 			clearTimeout(timer);
 			if (signal_.aborted || current === null) return;
-			const mine = ++latest;
-			asked = performance.now();
+			const [mine, began] = [++latest, performance.now()];
 			read.value = { ...read.peek(), busy: true };
 			let wait = every;
 			try {
 				const value = await request(current, { signal: signal_ });
 				if (mine === latest) read.value = { value, problem: null, busy: false, at: Date.now() };
+				if (due > began) wait = Math.max(1, due - performance.now());
 			} catch (error) {
 				if (signal_.aborted || mine !== latest) return;
 				const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
 				read.value = { ...read.peek(), problem, busy: false };
 				wait = problem.passing ? Math.max(2_000, problem.retryAfter * 1_000) : every;
 			}
-			if (mine === latest && wait) soon(wait, true);
+			if (mine === latest && wait) soon(wait);
 		};
-		const soon = (/** @type {number} */ ms, /** @type {boolean} */ unlessPaused) => {
+		const soon = (/** @type {number} */ ms) => {
 			clearTimeout(timer);
 			timer = setTimeout(() => {
-				if (unlessPaused && (paused.peek() || document.hidden)) soon(LEAST_MS, true);
-				else load();
+				if (paused.peek() || document.hidden) soon(LEAST_MS);
+				else if (!read.peek().busy) load(); // its answer asks again
 			}, ms);
 		};
 
@@ -101,7 +101,10 @@ export class Visit {
 		);
 		if (on) {
 			const heard = () => {
-				if (!paused.peek()) soon(Math.max(100, LEAST_MS - (performance.now() - asked)), true);
+				const now = performance.now();
+				if (paused.peek() || due > now) return; // or events that don't stop would put it off for ever
+				due = Math.max(now + 100, due + LEAST_MS);
+				soon(due - now);
 			};
 			this.finally(follow(on, heard, (open) => (this.connected.value = open)));
 		}

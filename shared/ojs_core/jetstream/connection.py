@@ -34,8 +34,6 @@ log = structlog.get_logger(__name__)
 REQUEST_TIMEOUT_S: Final = 2.0
 _SWEEP_S: Final = 0.25
 _CONNECT_TIMEOUT_S: Final = 2
-_GIVE_UP_S: Final = 8.0
-"""For each server, with all tries."""
 _CLOSE_S: Final = 1.0
 _DRAIN_S: Final = 1
 _HEARD_S: Final = 2.0
@@ -63,8 +61,10 @@ of the inbox. On a cluster it comes ahead of that message.
 
 
 class ConnectionTimings(Struct, frozen=True, kw_only=True):
-    """When a server that has been cut off from its cluster is left."""
+    """When a first connection is given up, and when a server that has been cut off from its cluster is left."""
 
+    give_up_s: float = 8.0
+    """For each server, with all tries."""
     led_every_s: float = 1.5
     """Between two looks whether the server at the other end knows a leader of its cluster."""
     unled_s: float = 5.0
@@ -359,7 +359,7 @@ class Connection:
 
         try:
             async with asyncio.timeout(
-                _GIVE_UP_S * len(address.servers)
+                self._timings.give_up_s * len(address.servers)
             ):  # after a handshake that failed nats-py may wait without end
                 await self._nc.open(
                     address,

@@ -67,7 +67,7 @@ _WRITES: Final[Mapping[Service, tuple[Kind, ...]]] = {
     "scheduler": (*_TOKENS, "cron", "workflow"),
     "reaper": _TOKENS,
     "coordinator": (*_TOKENS, "blob", "workflow", "wfdef", "wfres"),
-    "projector": (*_TOKENS, "cron", "workflow", "stats", "relay"),
+    "projector": (*_TOKENS, "cron", "workflow", "stats", "relay", "barrier"),
     "webhooks": ("webhook", "target", "delivery"),
 }
 CLIENT: Final = (

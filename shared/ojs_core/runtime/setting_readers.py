@@ -141,10 +141,11 @@ def endpoint(value: object) -> str | None:
 
 
 def trace_url(value: object) -> str | None:
-    """An http or https URL with `{trace_id}` in its path or query, or None for `off`."""
-    form = "with {trace_id} in its path or query, like https://traces.example/trace/{trace_id}"
+    """An http or https URL with `{trace_id}` behind its host, or None for `off`."""
+    form = "with {trace_id} behind its host, like https://traces.example/trace/{trace_id}"
     url = _http_url(value, form)
-    if url is not None and TRACE_ID not in url.partition("://")[2].partition("/")[2]:
+    parts = urlsplit(url or "")
+    if url is not None and TRACE_ID not in f"{parts.path}{parts.query}{parts.fragment}":
         raise ValueError(f"{_quoted(value)} is not a URL {form}, or off")
     return url
 

@@ -43,6 +43,8 @@ from ojs_nats._worker.outcome import SoftTimeout
 _NEARLY_OVER: Final = "the job's soft time-out is over"
 _SOFT: Final = signal.SIGUSR1
 """Sent by the thread that listens to the one that runs the handler, to have it raise SoftTimeout wherever it is."""
+_BEGUN_S: Final = 0.05
+"""The time that a handler has to begin, if it begins after its soft time-out: whoever catches SoftTimeout is to get it."""
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 
 
@@ -69,6 +71,8 @@ class _Child:
         self._speaking = 0
         self._interruptible = False
         self._interrupted = False
+        self._nearly_over = False
+        """Whether the worker has said so of the job that it sent last."""
 
     def serve(self) -> None:
         structlog.configure(
@@ -105,12 +109,23 @@ class _Child:
 
     @contextmanager
     def _softly(self) -> Iterator[None]:
-        """In here the handler runs, and nothing else."""
+        """In here the handler runs, and nothing else. A soft time-out that came before it is told once it has begun."""
+        late = threading.Timer(_BEGUN_S, self._soften)
+        late.daemon = True
         self._interruptible, self._interrupted = True, False
         try:
+            if self._nearly_over:
+                late.start()
             yield
         finally:
             self._interruptible = False
+            late.cancel()
+
+    def _soften(self) -> None:
+        """Have the handler that runs meet SoftTimeout."""
+        if self._context is not None:
+            self._context.stopping = True
+            signal.pthread_kill(self._main, _SOFT)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -164,12 +179,13 @@ class _Child:
                 size = length(self._read(HEAD_BYTES))
                 said: ToProcess = msgspec.json.decode(self._read(size), type=ToProcess)
                 if isinstance(said, Run):
+                    self._nearly_over = False
                     self._runs.put(said)
                 elif isinstance(said, Answered):
                     self._answers.put(said)
-                elif self._context is not None:
-                    self._context.stopping = True
-                    signal.pthread_kill(self._main, _SOFT)
+                else:
+                    self._nearly_over = True
+                    self._soften()
         finally:
             os._exit(1)
 

@@ -32,7 +32,7 @@ from ojs_nats._worker.frames import (
     frame,
     length,
 )
-from ojs_nats._worker.outcome import FailedInProcess, NotHere
+from ojs_nats._worker.outcome import FailedInProcess, NotHere, SoftTimeout
 
 if TYPE_CHECKING:
     from ojs_nats._definitions import JobDefinition
@@ -137,6 +137,8 @@ class _Process:
         attempt.soft = lambda: self._say(Stop())
         try:
             self._say(run)
+            if isinstance(attempt.context.stopped_by, SoftTimeout):  # while the process started
+                self._say(Stop())
             while True:
                 said = await self._heard()
                 if isinstance(said, Returned | Raised):

@@ -351,6 +351,19 @@ async def test_a_real_worker_is_quieted_resumed_and_terminated(screen: OpenScree
     await eventually(it_has_ended)
 
 
+async def test_a_stale_worker_is_forgotten(screen: OpenScreen, site: System) -> None:
+    site.call("POST", "/workers/heartbeat", {"worker_id": "silent", "active_jobs": [], "queues": ["q"]})
+    tab = await screen()
+    await tab.go("/workers?state=stale")
+    await tab.click("Forget", row="silent")  # once nothing was heard of it for half a minute
+    await tab.hides("silent")
+
+    def nobody_knows_it() -> bool:
+        return "silent" not in {one["id"] for one in site.call("GET", "/admin/workers")["items"]}
+
+    await eventually(nobody_knows_it)
+
+
 async def test_all_workers_are_told_at_once(screen: OpenScreen, site: System) -> None:
     site.call("POST", "/workers/heartbeat", {"worker_id": "heard", "active_jobs": [], "queues": ["q"]})
     tab = await screen()

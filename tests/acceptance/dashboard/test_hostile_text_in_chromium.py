@@ -22,6 +22,8 @@ STAYS = r"""(() => {
         wide: document.documentElement.scrollWidth > innerWidth,
     };
 })()"""
+STAYED = {"elements": 0, "marks": "", "long": False, "wide": False}
+"""What that says where nothing of the text became part of the page."""
 
 
 class Evil:
@@ -59,7 +61,7 @@ async def test_hostile_text_stays_text(screen: OpenScreen, scenery: Scenery, evi
     await tab.go(path.format(**scenery._asdict(), evil=evil.job, flow=evil.workflow))
     await tab.page.run("document.querySelectorAll('details').forEach((node) => (node.open = true))")
     await tab.settled()
-    assert await tab.page.run(STAYS) == {"elements": 0, "marks": "", "long": False, "wide": False}
+    assert await tab.page.run(STAYS) == STAYED
 
 
 async def test_hostile_text_is_shown_as_what_it_is(screen: OpenScreen, evil: Evil) -> None:

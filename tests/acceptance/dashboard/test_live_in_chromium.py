@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,21 @@ async def test_a_flood_of_events_asks_once_a_second_at_most(screen: OpenScreen, 
         .filter((one) => one.name.includes('/ojs/v1/jobs?')).map((one) => one.startTime)""")
     assert len(starts) > 1
     assert len(starts) <= (starts[-1] - starts[0]) / 1_000 + 2, starts
+
+
+async def test_events_that_do_not_stop_put_nothing_off(screen: OpenScreen, site: System) -> None:
+    tab = await screen()
+    await tab.go("/jobs?q=queue:steady")
+    jobs = [{"type": "a.b", "args": [], "options": {"queue": "steady"}}] * 20
+    shown: set[int] = set()
+
+    async def several_totals_were_shown() -> bool:
+        await asyncio.to_thread(site.call, "POST", "/jobs/batch", {"jobs": jobs}, 201)
+        total = await tab.page.run("Number(/([0-9,]+) jobs?/.exec(document.body.innerText)?.[1].replaceAll(',', '') ?? 0)")
+        shown.add(total)
+        return len(shown) > 3
+
+    await tab.until(several_totals_were_shown, "the total rises while jobs are pushed")
 
 
 async def test_a_server_that_is_killed_and_comes_back_is_told_of_and_gone_on_with(screen: OpenScreen, tmp_path: Path) -> None:

@@ -11,17 +11,18 @@ import pytest
 from acceptance.dashboard.conftest import OpenScreen
 from acceptance.dashboard.scenery import Scenery
 from support.cli import Cli, Said
-from support.system import System
+from support.system import TOGETHER, System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 PAGES = {
     "/": ["What is wrong now", "Over time", "Dead letters"],
-    "/queues": ["mail", "images", "bulk", "paused"],
+    "/queues": ["mail", "images", "bulk", "paused", "Not ended, 1 h"],
     "/queues/mail": ["Waiting by priority", "Nothing waits.", "Settings", "Purge"],
     "/queues/reports": ["Waiting by priority", "Jobs"],
     "/jobs": ["Cancel all that match", "image.scale"],
     "/jobs?q=queue:mail": ["mail.send", "2 jobs"],
+    "/jobs?view=unique": ["No unique job is there."],
     "/jobs/{dead}": ["SmtpError", "Timeline", "Stack trace", "Retry"],
     "/jobs/{completed}": ["9223372036854775807", "Result", "Push again"],
     "/jobs/{active}": ["worker-1", "Cancel"],
@@ -51,6 +52,31 @@ async def test_a_page_shows_what_there_is_and_bars_nobody(screen: OpenScreen, sc
     await tab.go(path.format(**scenery._asdict()))
     await tab.shows(*PAGES[path])
     assert await tab.barriers() == []
+
+
+async def test_the_list_of_queues_draws_how_many_jobs_had_not_ended(screen: OpenScreen, scenery: Scenery) -> None:
+    del scenery
+    tab = await screen()
+    await tab.go("/queues")
+    drawn = "[...document.querySelectorAll('tr')].find((row) => row.innerText.startsWith('bulk')).querySelector('svg')"
+    assert await tab.page.run(f"{drawn}.getAttribute('aria-label')") == "from 0 to 20, at most 20"
+    assert await tab.page.run(f"{drawn}.querySelector('path').getAttribute('d').split('L').length") == 21
+
+
+@pytest.mark.parametrize("traces", ["", "https://traces.example/trace/{trace_id}?from=ojs"])
+async def test_a_trace_is_a_link_where_there_is_an_address_for_it(
+    screen: OpenScreen, tmp_path_factory: pytest.TempPathFactory, traces: str
+) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    given = ("--trace-url", traces) if traces else ()
+    with System.started(tmp_path_factory.mktemp("traced"), TOGETHER, *given) as system:
+        body = {"type": "a.b", "args": [], "meta": {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}}
+        job = (await asyncio.to_thread(system.call, "POST", "/jobs", body, 201))["job"]["id"]
+        tab = await screen(system.url)
+        await tab.go(f"/jobs/{job}")
+        await tab.shows(trace)
+        links = await tab.page.run("[...document.querySelectorAll('main a[target=_blank]')].map((link) => link.href)")
+        assert links == ([traces.replace("{trace_id}", trace)] if traces else [])
 
 
 async def told(cli: Cli, *words: str) -> Said:

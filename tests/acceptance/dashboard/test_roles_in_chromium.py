@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
 
 from acceptance.dashboard.conftest import OpenScreen
+from acceptance.dashboard.scenery import HOSTILE
+from acceptance.dashboard.test_hostile_text_in_chromium import MARKUP, STAYED, STAYS
 from ojs_core.access.permissions import ROLES, Permission, Role
 from support.guarded import Guarded
 from support.screen import Screen
@@ -207,6 +210,50 @@ async def test_keys_are_made_rotated_and_revoked(screen: OpenScreen, guarded: Gu
         return (await guarded.ask("POST", "/jobs", job, token=token))[0] == 401
 
     await tab.until(it_is_refused, "a revoked key is refused")
+
+
+async def test_the_old_key_of_one_that_was_rotated_is_revoked(screen: OpenScreen, guarded: Guarded) -> None:
+    made = await guarded.made("worn", "producer")
+    tab = await screen(guarded.url, known=SIGNED_OUT)
+    await tab.go("/system?part=keys")
+    await signed_in(tab, guarded, "admin")
+    await tab.click("Rotate", row="worn")
+    await tab.click("Rotate")
+    fresh = await tab.secret("ojs_sk_[A-Za-z0-9_-]{20,}")
+
+    async def answers() -> list[int]:
+        job = {"type": "a.b", "args": []}
+        return [(await guarded.ask("POST", "/jobs", job, token=token))[0] for token in (made["token"], fresh)]
+
+    assert await answers() == [201, 201], "the old one goes on for a day"
+    await tab.click("Revoke", row=made["key"]["id"])
+    await tab.click("Revoke")
+    await tab.closes()
+
+    async def the_old_one_is_refused_alone() -> bool:
+        return await answers() == [401, 201]
+
+    await tab.until(the_old_one_is_refused_alone, "the old key is refused, the new one is not")
+
+
+async def test_hostile_text_in_the_name_of_a_key_stays_text_there_and_in_the_audit(
+    screen: OpenScreen, guarded: Guarded
+) -> None:
+    name = f"{MARKUP}\u202egnp"
+    made = await guarded.made(name, "operator")
+    status, _, _ = await guarded.ask("POST", "/queues/audited/pause", {"reason": HOSTILE}, token=made["token"])
+    assert status == 200
+    tab = await screen(guarded.url, known=SIGNED_OUT)
+    await tab.go("/system?part=keys")
+    await signed_in(tab, guarded, "admin")
+    await tab.shows(MARKUP)
+    assert await tab.page.run(STAYS) == STAYED
+    await tab.go("/system?part=audit")
+    await tab.shows("pauseQueue", MARKUP)
+    assert await tab.page.run(STAYS) == STAYED
+    await tab.go(f"/system?part=audit&principal={quote(name)}")
+    await tab.shows("pauseQueue")
+    assert await tab.page.run(STAYS) == STAYED
 
 
 async def test_a_dashboard_that_only_reads_offers_nothing_that_changes(

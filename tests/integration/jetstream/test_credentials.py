@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from ojs_link.login import new_seed
@@ -141,9 +141,12 @@ async def test_a_client_certificate_and_a_ca_are_files_as_well(tmp_path: Path, c
         url = f"nats://{address(server)}?ca={ours.file}&cert="
         await connection.connect(f"{url}{shown.certificate}&key={shown.key}")
         assert connection.connected
-        for wrong in (f"{url}{other.certificate}&key={other.key}", f"nats://{address(server)}?ca={theirs.file}"):
-            stranger = Connection("stranger")
-            with pytest.raises(CannotConnect):
+        for wrong, said in (
+            (f"{url}{other.certificate}&key={other.key}", None),
+            (f"nats://{address(server)}?ca={theirs.file}", "certificate verify failed"),
+        ):
+            stranger = Connection("stranger", ConnectionTimings(give_up_s=2.0))
+            with pytest.raises(CannotConnect, match=said):
                 await stranger.connect(wrong)
             await stranger.close()
 

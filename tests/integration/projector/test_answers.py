@@ -44,14 +44,13 @@ async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whol
     store: Store,
     start_projector: StartProjector,
     held: asyncio.Event,
-    nats_server: NatsServer,
-    open_store: OpenStore,
+    open_here: OpenStore,
     tmp_path: Path,
 ) -> None:
     first = await start_projector(in_memory=True)
     for _ in range(3):
         await store.jobs.push(draft())
-    second = Projector(await open_store(nats_server.url, role="projector"), tmp_path / "second")
+    second = Projector(await open_here(role="projector"), tmp_path / "second")
     await second.start()
     queries = Queries(store)
     try:
@@ -118,7 +117,7 @@ async def test_what_is_asked_from_elsewhere_than_an_inbox_is_not_answered(
     await eventually(lambda: is_whole(queries))
     refused = metrics.REPLIES_REFUSED.value
     for name in ("status", "relayed"):
-        for reply in (store.config.job("any"), "ojs.control.reset", "_INBOX.*"):
+        for reply in (store.config.job("any"), store.config.reset, "_INBOX.*"):
             store.nats.publish(store.config.query(name), b"{}", reply=reply)
     await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
     assert (await queries.totals()).counts.available == 0

@@ -471,26 +471,22 @@ async def test_jobs_of_a_limit_that_can_not_be_read_wait_and_others_go_on(store:
     assert (await store.permits.read(key_scope("torn")))[1].holders == ()
 
 
-async def test_a_pool_that_can_not_be_read_leaves_the_others_as_they_are(
-    store: Store, open_store: OpenStore, nats_server: NatsServer
-) -> None:
+async def test_a_pool_that_can_not_be_read_leaves_the_others_as_they_are(store: Store, open_here: OpenStore) -> None:
     await store.pools.put(Pool(name="sound", weights={"a": 1, "b": 1}))
     await put_raw(store, store.config.pool("torn"), b'{"name": "torn", "weights": {"c": 0}}')
-    late = await open_store(nats_server.url)
+    late = await open_here()
     assert [pool.name for pool in await late.pools.all()] == ["sound"]
     await late.pools.put(Pool(name="third", weights={"d": 1}))
     with refusal("unreadable_record"):
         await late.pools.get("torn")
 
 
-async def test_a_schema_that_can_not_be_read_holds_up_no_push(
-    store: Store, open_store: OpenStore, nats_server: NatsServer
-) -> None:
+async def test_a_schema_that_can_not_be_read_holds_up_no_push(store: Store, open_here: OpenStore) -> None:
     sound = SchemaRecord(uri="urn:sound", type="sound", version="1", document=Raw(b'{"maxItems":0}'), mode="strict")
     await store.schemas.register(sound, 10)
     torn = b'{"uri": "urn:torn", "type": "torn", "version": "1", "document": {"$ref": "http://127.0.0.1/x"}}'
     await put_raw(store, store.config.schema("torn", "1=2E0=2E0"), torn)
-    late = await open_store(nats_server.url)
+    late = await open_here()
     assert await late.schemas.check(draft(type="torn")) == ()
     with refusal("schema_validation"):
         await late.schemas.check(draft(type="sound"))

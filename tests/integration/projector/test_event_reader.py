@@ -11,6 +11,9 @@ from ojs_core.store.announce import announce, tell
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("nats_server")
+"""Each test has streams that begin with sequence 1."""
+
 
 @pytest.fixture
 def reader(store: Store) -> EventReader:

@@ -39,10 +39,10 @@ async def numbers(store: Store) -> dict[str, dict[str, int]]:
 
 
 async def test_an_answer_holds_everything_that_was_told_before(
-    projector: Projector, store: Store, open_store: OpenStore, nats_server: NatsServer
+    projector: Projector, store: Store, open_here: OpenStore
 ) -> None:
     """Two gateways: one writes, the other asks at once."""
-    asking = Queries(await open_store(nats_server.url))
+    asking = Queries(await open_here())
     for n in range(1, 51):
         await store.jobs.push(draft(queue="q"))
         assert (await asking.queue("q")).counts.available == n

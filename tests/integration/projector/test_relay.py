@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -22,16 +22,20 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.jetstream.connection import Reply
-from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
+from ojs_core.jetstream.api import parse_ack
+from ojs_core.jetstream.connection import Reply, ReplyOrFailure
 from ojs_core.read.client import Queries
 from ojs_core.store.announce import tell_of_job
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.relaying.relay import Relay, RelayTimings
 from support.nats import NatsServer
+from support.outside import Send, before, tapped_connection
 from support.truth import all_events
 from support.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("nats_server")
+"""What a projector leaves behind that is killed is no other test's affair."""
 
 quick = projecting(ProjectorTimings(relay=RelayTimings(renew_s=0.1, look_s=0.025, takeover_ms=400)))
 """A lease that is renewed and taken over ten times as fast."""
@@ -86,7 +90,7 @@ async def test_live_events_are_heard_in_their_places_by_whoever_subscribes(proje
         heard.append((message.subject.decode().rpartition(".")[2], message.subject.decode().split(".")[3]))
 
     ids = []
-    for subject in ("ojs.events.job.>", store.config.live_events):
+    for subject in (f"{store.config.namespace}.events.job.>", store.config.live_events):
         await store.nats.listen(subject, hear)
     for _ in range(20):
         job = await store.jobs.push(draft(queue="q"))
@@ -328,41 +332,44 @@ async def test_takeovers_amid_load_lose_and_double_nothing(start_projector: Star
 class Stalled:
     """A relay that was stopped between deciding what to append and sending it, its lease unattended."""
 
-    def __init__(self, projector: Projector, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, projector: Projector, store: Store) -> None:
         self._relay = relay_of(projector)
+        self._events = appends_of(store)
         assert self._relay._task is not None
         self._relay._task.cancel()
         self.waiting = asyncio.Event()
         self.goes_on = asyncio.Event()
         self.outcome: list[str] = []
-        append = self._relay._log.append
+        tapped_connection(self._relay._log._nats).taps.append(self._tap)
 
-        async def stalled(events: Sequence[Outgoing], after: int) -> int:
-            self.waiting.set()
-            await self.goes_on.wait()
-            try:
-                last = await append(events, after)
-            except Fenced:
-                self.outcome.append("fenced")
-                raise
-            self.outcome.append("stored")
-            return last
+    def _tap(self, send: Send, subject: str, *rest: Any) -> Awaitable[ReplyOrFailure] | None:
+        return self._late(send, subject, *rest) if subject.startswith(self._events) else None
 
-        monkeypatch.setattr(self._relay._log, "append", stalled)
+    async def _late(self, send: Send, *request: Any) -> ReplyOrFailure:
+        self.waiting.set()
+        await self.goes_on.wait()
+        answer = await send(*request)
+        assert isinstance(answer, Reply)
+        self.outcome.append("stored" if parse_ack(answer.data).error is None else "refused")
+        return answer
+
+
+def appends_of(store: Store) -> str:
+    """Return how the subjects begin that a relay's requests are sent to."""
+    return f"{store.config.namespace}.events."
 
 
 @quick
-async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(
-    start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(start_projector: StartProjector, store: Store) -> None:
     first = await relaying(await start_projector())
-    stalled = Stalled(first, monkeypatch)
-    ids = await lives(store, 2 * len(ENDS))
+    stalled = Stalled(first, store)
+    ids = [(await store.jobs.push(draft())).id]
     await asyncio.wait_for(stalled.waiting.wait(), 5.0)
+    ids += await lives(store, 2 * len(ENDS))
     second = await relaying(await start_projector())
     await Queries(store).until_relayed()
     stalled.goes_on.set()
-    await eventually(lambda: stalled.outcome == ["fenced"])
+    await eventually(lambda: stalled.outcome == ["refused"])
     ids += await lives(store, len(ENDS))
     await Queries(store).until_relayed()
     assert relay_of(second).leading
@@ -371,31 +378,25 @@ async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(
 
 @quick
 async def test_a_stopped_relay_that_goes_on_first_is_right_and_its_successor_begins_anew(
-    start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch
+    start_projector: StartProjector, store: Store
 ) -> None:
     """The successor holds the role but has appended nothing yet: whoever is first wins, the other finds out."""
     first = await relaying(await start_projector())
-    stalled = Stalled(first, monkeypatch)
-    ids = await lives(store, len(ENDS))
+    stalled = Stalled(first, store)
+    ids = [(await store.jobs.push(draft())).id]
     await asyncio.wait_for(stalled.waiting.wait(), 5.0)
     second = await start_projector()
     limiter = asyncio.Event()
-    append = EventLog.append
-
-    async def late(self: EventLog, events: Sequence[Outgoing], after: int) -> int:
-        if self is relay_of(second)._log:
-            await limiter.wait()
-        return await append(self, events, after)
-
-    monkeypatch.setattr(EventLog, "append", late)
-    await relaying(second)
-    stalled.goes_on.set()
-    await eventually(lambda: stalled.outcome[:1] == ["stored"])
-    await first._relay._close(first._relay._term)  # type: ignore[union-attr,arg-type]
-    limiter.set()
-    ids += await lives(store, len(ENDS))
-    await eventually(lambda: all_relayed(store))
-    assert relay_of(second).leading
+    with before(relay_of(second)._log._nats, appends_of(store), limiter.wait, times=1_000_000) as met:
+        await relaying(second)
+        await eventually(lambda: met)
+        stalled.goes_on.set()
+        await eventually(lambda: stalled.outcome[:1] == ["stored"])
+        await first._relay._close(first._relay._term)  # type: ignore[union-attr,arg-type]
+        limiter.set()
+        ids += await lives(store, len(ENDS))
+        await eventually(lambda: all_relayed(store))
+        assert relay_of(second).leading
     await assert_events_complete(store, ids)
 
 
@@ -437,7 +438,7 @@ async def test_a_successor_finds_a_jobs_last_event_behind_those_of_others(
 async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(projector: Projector, store: Store) -> None:
     await relaying(projector)
     ids = await lives(store, len(ENDS))
-    with losing_answers(relay_of(projector)._log._nats, "ojs.events.", times=3) as lost:
+    with losing_answers(relay_of(projector)._log._nats, appends_of(store), times=3) as lost:
         for _ in range(3):
             ids += await lives(store, len(ENDS))
             await eventually(lambda: all_relayed(store))

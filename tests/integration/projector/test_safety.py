@@ -35,12 +35,11 @@ from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from ojs_scheduler.crons import CronWorker
-from support.nats import NatsServer
 from support.outside import before, clock_of
 from support.waiting import eventually
 
 GRACE_MS = 250
-BLOCKED = 3_000
+BLOCKED = 1_500
 SOON_MS = 1_000
 """Longer than a push takes, which would make the job available at once."""
 SOON = SafetyTimings(
@@ -87,11 +86,9 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 300])
-async def test_it_finds_nothing_among_thousands_of_blocked_jobs(
-    net: SafetyNet, store: Store, open_store: OpenStore, nats_server: NatsServer, keys: int
-) -> None:
+async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: Store, open_here: OpenStore, keys: int) -> None:
     """Neither before they are put aside, nor while that goes on, nor afterwards; and others of their queue come through."""
-    keeper = BlockedJobsWorker(await open_store(nats_server.url, role="scheduler"))
+    keeper = BlockedJobsWorker(await open_here(role="scheduler"))
     await keeper.start()
     before = safety_net_finds()
     await store.batches.push([limited("q", f"k{key}") for key in range(keys)])
@@ -134,7 +131,7 @@ def safety_net_finds() -> float:
 @pytest.mark.parametrize("priority", [-100, 0, 7])
 async def test_an_available_job_without_a_token_gets_one(net: SafetyNet, store: Store, priority: int) -> None:
     jobs = [await store.jobs.push(draft(queue="q", priority=priority)) for _ in range(3)]
-    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await indexed(store)
     await net.look()
     assert net.found == {"token": 3}
@@ -143,7 +140,7 @@ async def test_an_available_job_without_a_token_gets_one(net: SafetyNet, store: 
 
 async def test_only_the_jobs_ahead_of_the_first_token_have_lost_theirs(net: SafetyNet, store: Store) -> None:
     lost = await store.jobs.push(draft(queue="q"))
-    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await indexed(store)
     behind = [await store.jobs.push(draft(queue="q")) for _ in range(3)]
     await indexed(store)
@@ -157,7 +154,7 @@ async def test_a_job_that_has_a_new_token_behind_others_has_not_lost_one(net: Sa
     """A changed priority puts a job behind those that have it, however long it has been available."""
     await store.jobs.push(draft(queue="q", priority=1))
     old = await store.jobs.push(draft(queue="q"))
-    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await indexed(store)
     await store.jobs.change(old.id, lambda job, moment: transitions.reprioritise(job, 1, moment))
     await indexed(store)
@@ -169,7 +166,7 @@ async def test_a_job_that_has_a_new_token_behind_others_has_not_lost_one(net: Sa
 async def test_it_leaves_a_paused_queue_alone_until_it_goes_on(net: SafetyNet, store: Store) -> None:
     await store.jobs.push(draft(queue="q"))
     await store.jobs.push(draft(queue="other"))
-    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await store.queues.pause("q")
     await indexed(store)
     await net.look()
@@ -249,7 +246,7 @@ async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(net: S
         await eventually(lambda: nothing_due(store, job.id), 30.0)
 
     def timer_is_read(subject: str, payload: bytes) -> bool:
-        return subject.startswith("$JS.API.") and b'"ojs.timer.job.' in payload
+        return subject.startswith("$JS.API.") and b".timer.job." in payload
 
     with before(net._store.nats, timer_is_read, is_handled) as looked:
         try:
@@ -267,7 +264,7 @@ async def nothing_due(store: Store, job_id: str) -> bool:
 
 @timed(outbox=OutboxTimings(wait_ms=600_000))
 async def test_a_batch_whose_tokens_are_left_to_its_outbox_has_not_lost_them(net: SafetyNet, store: Store) -> None:
-    with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
         jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
     await indexed(store)
     await net.look()
@@ -280,7 +277,7 @@ async def test_a_batch_whose_tokens_are_left_to_its_outbox_has_not_lost_them(net
 
 @timed(outbox=OutboxTimings(wait_ms=0))
 async def test_a_batch_whose_outbox_waits_for_its_scheduler_has_not_lost_its_tokens(net: SafetyNet, store: Store) -> None:
-    with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
         await store.batches.push([draft(queue="q") for _ in range(3)])
     await eventually(lambda: subjects(store, store.config.records_stream, store.config.batch_due(ANY)))
     await indexed(store)
@@ -291,7 +288,7 @@ async def test_a_batch_whose_outbox_waits_for_its_scheduler_has_not_lost_its_tok
 async def test_a_token_that_was_stored_long_after_its_record_is_not_lost(net: SafetyNet, store: Store) -> None:
     """By whoever handled the job's timer a second time, or pushed it again."""
     job = await store.jobs.push(draft(queue="q"))
-    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await indexed(store)
     found = await store.records.leader(job.id)
     await store.committer.repeat_token(job, found.sequence)
@@ -304,7 +301,7 @@ async def test_what_a_due_message_will_give_a_token_has_not_lost_it(net: SafetyN
     """A scheduler that died between record and token left its message, which comes to another."""
     job = await store.jobs.push(draft(queue="q"))
     await put_raw(store, store.config.due("scheduler", job.id), b"")
-    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await indexed(store)
     await net.look()
     assert net.found == {}
@@ -333,7 +330,7 @@ async def test_jobs_behind_many_that_merely_wait_are_found(net: SafetyNet, store
 async def test_a_search_among_more_tokens_than_one_round_reads_goes_on_in_the_next(net: SafetyNet, store: Store) -> None:
     lost = await store.jobs.push(draft(queue="q"))
     kept = await store.jobs.push(draft(queue="q"))
-    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await indexed(store)
     for _ in range(4):
         await store.jobs.push(draft(queue="q"))
@@ -373,7 +370,7 @@ async def test_a_job_that_was_let_go_late_has_not_lost_its_token(net: SafetyNet,
 async def test_a_token_that_was_lost_while_others_of_its_key_wait_is_found(net: SafetyNet, store: Store) -> None:
     running, lost = [await store.jobs.push(limited("q", "key")) for _ in range(2)]
     assert [job.id for job in await fetch(store, "q", count=2)] == [running.id]
-    await purge(store, store.config.ready_stream, "ojs.hold.>")
+    await purge(store, store.config.ready_stream, f"{store.config.namespace}.hold.>")
     await indexed(store)
     await store.jobs.push(limited("q", "key"))
     assert await fetch(store, "q") == []
@@ -403,7 +400,7 @@ async def register(store: Store, name: str, overlap: Overlap = "skip") -> Cron:
 
 async def cron_hints(store: Store, kind: str) -> list[str]:
     """The subjects of timers (`timer`), or of the messages that they have become (`due`)."""
-    return list(await subjects(store, store.config.records_stream, f"ojs.{kind}.cron.>"))
+    return list(await subjects(store, store.config.records_stream, f"{store.config.namespace}.{kind}.cron.>"))
 
 
 async def test_a_cron_entry_whose_timer_is_lost_runs_again(net: SafetyNet, store: Store) -> None:
@@ -424,7 +421,7 @@ async def test_cron_entries_that_want_nothing_have_lost_nothing(net: SafetyNet, 
     await eventually(lambda: cron_hints(store, "due"))
     await store.crons.change("paused", lambda cron, moment: changes.switch(cron, False, moment))
     await store.crons.change("deleted", changes.delete)
-    await purge(store, store.config.records_stream, "ojs.*.cron.>")
+    await purge(store, store.config.records_stream, f"{store.config.namespace}.*.cron.>")
     await indexed(store)
     await net.look()
     assert net.found == {}
@@ -489,12 +486,10 @@ async def test_a_workflow_is_not_looked_at_again_and_again(net: SafetyNet, store
     assert (await store.workflows.get(late)).record.state == "completed"
 
 
-async def test_it_finds_nothing_while_workflows_run(
-    net: SafetyNet, store: Store, nats_server: NatsServer, open_store: OpenStore
-) -> None:
+async def test_it_finds_nothing_while_workflows_run(net: SafetyNet, store: Store, open_here: OpenStore) -> None:
     quiet = await create(store, group("quiet", "a", "b"))
     names = [await create(store, group("q", "a", "b", "c")) for _ in range(5)]
-    coordinator = Coordinator(await open_store(nats_server.url, role="coordinator"))
+    coordinator = Coordinator(await open_here(role="coordinator"))
 
     async def have_ended() -> bool:
         await end(store, "q", number=2)
@@ -520,7 +515,7 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
 ) -> None:
     job = await store.jobs.push(draft(queue="q"))
     await indexed(store)
-    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     assert projector._tasks
     projector._tasks[0].cancel()
     await store.jobs.change(job.id, transitions.cancel)
@@ -532,7 +527,7 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
 async def test_only_the_relay_looks(start_projector: StartProjector, store: Store) -> None:
     first, second = await start_projector(), await start_projector()
     await store.jobs.push(draft(queue="q"))
-    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await eventually(lambda: tokens(store, "q"))
     found = [projector.status().repaired.get("token", 0) for projector in (first, second)]
     leading = [projector.status().relaying for projector in (first, second)]

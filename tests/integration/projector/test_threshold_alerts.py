@@ -19,14 +19,13 @@ from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
-from support.nats import NatsServer
 from support.truth import all_events
 from support.waiting import eventually
 
 
 @pytest.fixture
-async def other(nats_server: NatsServer, open_store: OpenStore) -> Store:
-    return await open_store(nats_server.url)
+async def other(open_here: OpenStore) -> Store:
+    return await open_here()
 
 
 async def told(store: Store) -> list[tuple[str, str, dict[str, Any]]]:
@@ -78,8 +77,8 @@ def limited(key: str, **policy: Any) -> Job:
 
 
 @pytest.fixture
-async def keeper(nats_server: NatsServer, open_store: OpenStore) -> Any:
-    keeper = BlockedJobsWorker(await open_store(nats_server.url, role="scheduler"))
+async def keeper(open_here: OpenStore) -> Any:
+    keeper = BlockedJobsWorker(await open_here(role="scheduler"))
     await keeper.start()
     yield keeper
     await keeper.stop()
@@ -180,6 +179,7 @@ async def test_a_limit_that_drops_is_released_by_the_next_that_starts(store: Sto
     assert found[1][2] == {"key": "api", "strategy": "rate", "job_id": job.id}
 
 
+@pytest.mark.usefixtures("nats_server")
 async def test_a_projector_that_was_away_tells_each_crossing_once(start_projector: StartProjector, store: Store) -> None:
     projector: Projector = await start_projector()
     await set_up([store], "mail", max_size=2)

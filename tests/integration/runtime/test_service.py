@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -10,12 +11,14 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 import pytest
 
+from support.forked import Forked
 from support.nats import NatsServer
-from support.processes import end
+from support.processes import Process, end
 from support.system import environment
 
 PROGRAM = """\
@@ -39,23 +42,39 @@ sys.exit(run_loop(run("misfit", Settings(nats=sys.argv[1], log_format="json"), b
 """
 
 
+class Started(NamedTuple):
+    """A process, and what it prints."""
+
+    process: Process
+    output: BinaryIO
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return what it printed since, once all who might print have ended."""
+        with self.output:
+            return [json.loads(line) for line in self.output.read().splitlines()]
+
+    def event(self) -> dict[str, Any]:
+        """Wait for the next line."""
+        event: dict[str, Any] = json.loads(self.output.readline())
+        return event
+
+
 def start(
     nats: NatsServer, *, start: str = "pass", stop: str = "pass", build: str = "pass", descriptors: Sequence[int] = ()
-) -> subprocess.Popen[bytes]:
+) -> Started:
+    """Fork it, or start it where it takes descriptors."""
     program = textwrap.dedent(PROGRAM.format(start=start, stop=stop, build=build))
-    arguments = [sys.executable, "-c", program, nats.url, *map(str, descriptors)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, env=environment(), pass_fds=descriptors)
-
-
-def events(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    assert process.stdout is not None
-    with process.stdout as output:
-        return [json.loads(line) for line in output.read().splitlines()]
-
-
-def until_ready(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdout is not None
-    assert json.loads(process.stdout.readline())["event"] == "ready"
+    arguments = [nats.url, *map(str, descriptors)]
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as out, Path(os.devnull).open("rb") as nothing:
+        process: Process
+        if descriptors:
+            command = [sys.executable, "-c", program, *arguments]
+            process = subprocess.Popen(command, stdout=out, env=environment(), pass_fds=descriptors)
+        else:
+            files = (nothing.fileno(), out.fileno(), 2)
+            process = Forked(arguments, environment(), files, Path.cwd(), code=program)
+    return Started(process, os.fdopen(reading, "rb"))
 
 
 def names(lines: list[dict[str, Any]]) -> list[str]:
@@ -67,20 +86,20 @@ def test_a_crash_has_exit_code_70_and_its_traceback_in_the_log(
     shared_nats_server: NatsServer, part: str, asked: list[str]
 ) -> None:
     crash = "raise RuntimeError('bad luck')"
-    process = start(shared_nats_server, build=crash if part == "build" else "pass", start=crash if part == "start" else "pass")
-    assert process.wait(60) == 70
-    lines = events(process)
+    misfit = start(shared_nats_server, build=crash if part == "build" else "pass", start=crash if part == "start" else "pass")
+    assert misfit.process.wait(60) == 70
+    lines = misfit.events()
     assert names(lines) == [*asked, "crashed"]
     assert "RuntimeError: bad luck" in lines[-1]["exception"]
 
 
 def test_a_stop_that_takes_too_long_is_cut_off(shared_nats_server: NatsServer) -> None:
-    process = start(shared_nats_server, stop="await asyncio.Event().wait()")
-    until_ready(process)
+    misfit = start(shared_nats_server, stop="await asyncio.Event().wait()")
+    assert misfit.event()["event"] == "ready"
     began = time.monotonic()
-    assert end(process) == 70
+    assert end(misfit.process) == 70
     assert time.monotonic() - began > 3
-    assert names(events(process))[:2] == [
+    assert names(misfit.events())[:2] == [
         "asked to stop",
         "work was cut off: it didn't end in time; its jobs come back when their leases expire",
     ]
@@ -99,40 +118,39 @@ _SWALLOWS = """
 )
 @pytest.mark.slow
 def test_what_can_t_be_stopped_keeps_no_process(shared_nats_server: NatsServer, held: str) -> None:
-    process = start(shared_nats_server, stop=held)
-    until_ready(process)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 70
-    assert "ended by force: something in this process didn't stop in time" in names(events(process))
+    misfit = start(shared_nats_server, stop=held)
+    assert misfit.event()["event"] == "ready"
+    misfit.process.send_signal(signal.SIGTERM)
+    assert misfit.process.wait(60) == 70
+    assert "ended by force: something in this process didn't stop in time" in names(misfit.events())
 
 
 def test_a_start_that_takes_for_ever_is_stopped(shared_nats_server: NatsServer) -> None:
-    process = start(shared_nats_server, start='print(\'{"event": "ready"}\', flush=True); await asyncio.Event().wait()')
-    until_ready(process)
-    assert end(process, signal.SIGINT) == 0
-    assert names(events(process)) == ["asked to stop", "stopped"]
+    misfit = start(shared_nats_server, start='print(\'{"event": "ready"}\', flush=True); await asyncio.Event().wait()')
+    assert misfit.event()["event"] == "ready"
+    assert end(misfit.process, signal.SIGINT) == 0
+    assert names(misfit.events()) == ["asked to stop", "stopped"]
 
 
 def test_an_error_nobody_waits_for_is_logged(shared_nats_server: NatsServer) -> None:
     stray = "asyncio.get_running_loop().call_soon(lambda: 1 / 0); await asyncio.sleep(0)"
-    process = start(shared_nats_server, start=stray)
-    assert process.stdout is not None
-    line = json.loads(process.stdout.readline())
+    misfit = start(shared_nats_server, start=stray)
+    line = misfit.event()
     assert line["event"] == "unexpected error in the background"
     assert "ZeroDivisionError" in line["exception"]
-    until_ready(process)
-    assert end(process) == 0
-    process.stdout.close()
+    assert misfit.event()["event"] == "ready"
+    assert end(misfit.process) == 0
+    misfit.output.close()
 
 
 def test_a_supervised_service_reports_once_and_stops_with_its_supervisor(shared_nats_server: NatsServer) -> None:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            process = start(shared_nats_server, descriptors=[theirs.fileno()])
+            misfit = start(shared_nats_server, descriptors=[theirs.fileno()])
         ours.settimeout(20)
         line = json.loads(ours.makefile().readline())
-        assert (line["name"], line["pid"]) == ("misfit", process.pid)
+        assert (line["name"], line["pid"]) == ("misfit", misfit.process.pid)
         assert line["url"].startswith("http://127.0.0.1:")
-    assert process.wait(5) == 0
-    assert names(events(process)) == ["ready", "asked to stop", "stopped"]
+    assert misfit.process.wait(5) == 0
+    assert names(misfit.events()) == ["ready", "asked to stop", "stopped"]

@@ -29,7 +29,7 @@ def libraries() -> None:
 
 
 def loaded() -> files.Dashboard:
-    found = files.load(read_only=False)
+    found = files.load()
     assert found is not None
     return found
 
@@ -75,6 +75,12 @@ async def test_a_page_that_may_only_look_says_so_to_its_modules(start: Start) ->
         assert '<meta name="ojs-read-only" content="true">' in await answer.text()
 
 
+async def test_the_address_of_traces_is_told_as_text(start: Start) -> None:
+    http = await start(trace_url='https://t.example/{trace_id}?a="><b>&c')
+    async with http.get("/", headers=HTML) as answer:
+        assert 'content="https://t.example/{trace_id}?a=&quot;&gt;&lt;b&gt;&amp;c"' in await answer.text()
+
+
 async def test_files_come_compressed_to_those_who_take_them_so(http: aiohttp.ClientSession) -> None:
     total = 0
     for name in loaded().files:
@@ -92,7 +98,7 @@ async def test_files_come_compressed_to_those_who_take_them_so(http: aiohttp.Cli
 
 
 def test_without_its_libraries_there_is_no_dashboard(tmp_path: Path) -> None:
-    assert files.load(read_only=False, libraries=tmp_path) is None
+    assert files.load(libraries=tmp_path) is None
 
 
 def test_all_of_it_is_short() -> None:

@@ -60,6 +60,7 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
     assert claimed.capabilities["batch_enqueue"] is True
     assert claimed.limits["max_batch_jobs"] == 10_000
     assert claimed.capabilities["workflows"] is True
+    assert claimed.capabilities["cron_jobs"] is True
 
 
 def test_what_supports_an_extension_is_said_in_every_form_that_clients_read() -> None:

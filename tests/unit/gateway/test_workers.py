@@ -17,11 +17,10 @@ from ojs_core.domain.job import State
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
-from ojs_core.telemetry import tracing
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.workers import WorkerHandlers
 from support.call import Request
-from support.fake_store import FakeStore
+from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -377,15 +376,14 @@ async def test_a_job_that_can_not_be_shown_does_not_keep_others_from_being_deliv
     )
 
 
+@pytest.mark.parametrize(("failure", "status"), [(RuntimeError("a bug"), 500), (unavailable_store(), 503)])
 async def test_what_was_claimed_is_given_back_if_the_answer_fails(
-    http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+    http: aiohttp.ClientSession, store: FakeStore, failure: Exception, status: int
 ) -> None:
-    def fails(_jobs: object) -> None:
-        raise RuntimeError("no")
-
-    monkeypatch.setattr(tracing, "handed_out", fails)
     async with http.post("/ojs/v1/jobs", json={"type": "t", "args": []}) as answer:
         pushed = await answer.json()
+    store.put(replace(store.records[pushed["job"]["id"]], checkpoint=True))
+    store.checkpoints.failure = failure
     async with http.post("/ojs/v1/workers/fetch", json={"queues": ["default"]}) as answer:
-        assert answer.status == 500
+        assert answer.status == status
     assert store.dispatcher.given_back == [pushed["job"]["id"]]

@@ -15,13 +15,11 @@ OUTSIDE: Final = frozenset({"asyncio", "resource", "socket", "sys", "app", "jobs
 """The world outside, a script, and settings of an app that an example has made: `app.url` is meant to be set."""
 LEFT: Final = {
     "integration/projector/test_answers.py": 1,
-    "integration/projector/test_relay.py": 2,
     "integration/runtime/test_timekeeping.py": 1,
     "integration/store/test_outage.py": 1,
     "integration/store/workers/test_presence.py": 2,
     "integration/telemetry/test_metrics.py": 1,
     "unit/gateway/test_edge.py": 1,
-    "unit/gateway/test_workers.py": 1,
     "unit/telemetry/metrics/test_counting.py": 1,
     "unit/telemetry/test_transitions.py": 1,
 }

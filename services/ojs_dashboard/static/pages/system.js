@@ -50,7 +50,7 @@ function services(/** @type {Visit} */ visit) {
 		section('Health', [
 			facts([
 				['State', badge(status)],
-				['Version', text(version)],
+				['Specification', text(version)],
 				['Up for', duration(up * 1_000)],
 				['NATS', html`${badge(backend.status)} ${duration(backend.latency_ms)}`],
 				['Missing services', missing.length ? html`<span class="badge problem">${missing.join(', ')}</span>` : 'none'],

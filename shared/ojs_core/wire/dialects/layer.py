@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from ojs_core.wire.dialects.bulk import BULK
 from ojs_core.wire.dialects.crons import CRONS
@@ -23,7 +24,9 @@ from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.statistics import STATISTICS
 from ojs_core.wire.dialects.webhooks import WEBHOOKS
 from ojs_core.wire.dialects.workflows import WORKFLOWS
+from ojs_core.wire.jobs.lists import BareJobDetail
 from ojs_core.wire.members import encode
+from ojs_core.wire.redaction import redacted
 
 _SHAPES: Final[Shapes] = {
     **JOBS,
@@ -47,3 +50,11 @@ def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
     if shapes is not None and (shape := shapes.get(reader)) is not None:
         return encode(shape(answer))
     return encode(answer)
+
+
+def redacted_body(answer: bytes | Struct, reader: Reader) -> bytes:
+    """Return `answer_body` without what jobs carry. The admin UI can't show a job that has no `meta` at all."""
+    body = redacted(answer_body(answer, reader))
+    if reader != "ui" or not isinstance(answer, BareJobDetail):
+        return body
+    return encode({"meta": {}, **msgspec.json.decode(body, type=dict[str, Raw])})

@@ -139,7 +139,7 @@ async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, ope
         await keeper.start()
         try:
             runs = (await store.crons.get("ticking")).n
-            assert await fetch(store, f"{queue}-cron", wait_ms=2_500) == []
+            assert await fetch(store, f"{queue}-cron", wait_ms=1_500) == []
             assert (await store.crons.get("ticking")).n == runs, "no run is noted without its job"
             for job_id in ids:
                 await store.jobs.change(job_id, transitions.cancel)

@@ -7,6 +7,7 @@ from ojs_core.domain.job import JobError, State
 from ojs_core.read.messages import MAX_ANSWER_BYTES, MAX_PAGE, DeadLettersAsk, JobPage, JobsAsk, QueuesAsk
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs, lists
+from unit.projector.reading.test_dispatches import PUSHED, lived
 from unit.projector.samples import NOW, fresh, job, seen
 
 
@@ -170,6 +171,21 @@ def test_queues_by_name_in_pages() -> None:
 def test_a_queue_nobody_knows_is_empty() -> None:
     queue = lists.queue(fresh(), "nowhere", NOW)
     assert (queue.created_at, queue.counts.total, queue.avg_duration_ms) == (None, 0, None)
+
+
+def test_a_listed_queue_tells_how_many_jobs_had_not_ended_in_the_last_hour_where_that_is_asked() -> None:
+    model = fresh()
+    minute = 60_000
+    lives = [
+        lived(PUSHED),
+        lived(PUSHED, ("claimed", State.ACTIVE, 20), ("completed", State.COMPLETED, 20 * minute), id="b"),
+        lived(("pushed", State.AVAILABLE, 9 * minute), ("cancelled", State.CANCELLED, 40 * minute), id="c"),
+        lived(PUSHED, id="d", queue="other"),
+    ]
+    model.apply([seen(n, one) for n, one in enumerate(lives, 1)])
+    [queue, _] = lists.queues(model, QueuesAsk(backlog=True), NOW + 45 * minute).queues
+    assert queue.backlog == (*[0] * 5, *[2] * 3, *[3] * 4, *[2] * 7, *[1] * 2), "steps of three minutes, now at last"
+    assert lists.queues(model, QueuesAsk(), NOW + 45 * minute).queues[0].backlog == ()
 
 
 # What the safety net looks for

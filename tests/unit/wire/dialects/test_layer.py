@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.layer import answer_body, redacted_body
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.jobs.job import AdminChangedJob, OneJob, job_view
 from ojs_core.wire.jobs.lists import BareJobDetail, job_detail
@@ -51,3 +51,14 @@ def test_the_detail_has_what_command_line_and_admin_ui_show(job: Job) -> None:
         "created_at": bare["created_at"],
         **dict.fromkeys(("enqueued_at", "started_at", "scheduled_at", "completed_at", "cancelled_at", "discarded_at")),
     }
+
+
+@pytest.mark.parametrize("meta", [Raw(b'{"tenant":"acme"}'), None])
+def test_the_admin_ui_has_a_meta_to_count_where_payloads_are_left_out(meta: Raw | None) -> None:
+    answer = BareJobDetail(job_detail(replace(JOB, meta=meta)))
+    shown = msgspec.json.decode(redacted_body(answer, "ui"))
+    assert (shown["id"], shown["meta"]) == (JOB.id, {})
+    assert shown.keys().isdisjoint({"args", "metadata"})
+    assert set(shown["redacted"]) >= {"args", "metadata"}
+    for reader in ("standard", "sdk", "cli"):
+        assert "meta" not in msgspec.json.decode(redacted_body(answer, reader))

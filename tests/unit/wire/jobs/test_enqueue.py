@@ -182,7 +182,8 @@ def test_nesting_is_counted_exactly() -> None:
 
     limit = DEFAULT_LIMITS.max_depth
     assert parse_enqueue(nested(limit), NOW, DEFAULT_LIMITS).type == "a"
-    assert str(limit) in refused(nested(limit + 1)).message
+    assert "args" in (error := refused(nested(limit + 1))).message
+    assert str(limit) in error.message
     wide = b'{"type":"a","args":[' + b",".join([b"[]"] * 500) + b"]}"
     assert parse_enqueue(wide, NOW, DEFAULT_LIMITS).type == "a"
 
@@ -232,6 +233,8 @@ INVALID: list[tuple[str, Any, str, str]] = [
     ("queue", "my_queue", "invalid_request", "queue"),
     ("queue", "-x", "invalid_request", "queue"),
     ("queue", "a b", "invalid_request", "queue"),
+    ("queue", "*", "invalid_request", "queue"),
+    ("queue", "a.>", "invalid_request", "queue"),
     ("queue", "", "invalid_request", "queue"),
     ("queue", 1, "invalid_request", "queue"),
     ("queue", "a" * 256, "queue_name_too_long", "queue"),
@@ -251,11 +254,14 @@ INVALID: list[tuple[str, Any, str, str]] = [
     ("timeout_ms", True, "invalid_request", "timeout_ms"),
     ("timeout_ms", 1e300, "invalid_request", "timeout_ms"),
     ("timeout", -1, "invalid_request", "timeout"),
+    ("timeout", -1.7e308, "invalid_request", "timeout"),
     ("visibility_timeout_ms", 0, "invalid_request", "visibility_timeout_ms"),
     ("grace_period", -1, "invalid_request", "grace_period"),
     ("scheduled_at", "tomorrow", "invalid_request", "scheduled_at"),
     ("scheduled_at", "2026-01-01T00:00:00", "invalid_request", "scheduled_at"),
     ("scheduled_at", 5, "invalid_request", "scheduled_at"),
+    ("delay_until", "tomorrow", "invalid_request", "delay_until"),
+    ("expires_at", "2026-13-45T00:00:00Z", "invalid_request", "expires_at"),
     ("expires_at", "+P1Y", "invalid_request", "expires_at"),
     ("result_ttl", -2, "invalid_request", "result_ttl"),
     ("result_size_limit", 0, "invalid_request", "result_size_limit"),
@@ -265,6 +271,7 @@ INVALID: list[tuple[str, Any, str, str]] = [
     ("unique", True, "invalid_request", "unique"),
     ("unique", {"keys": ["user"]}, "invalid_request", "unique.keys[0]"),
     ("unique", {"keys": ["meta"]}, "invalid_request", "unique.meta_keys"),
+    ("unique", {"args_keys": ["no"]}, "invalid_request", "unique.args_keys"),
     ("unique", {"period": "soon"}, "invalid_request", "unique.period"),
     ("unique", {"states": ["gone"]}, "invalid_request", "unique.states[0]"),
     ("unique", {"on_conflict": "explode"}, "invalid_request", "unique.on_conflict"),

@@ -33,6 +33,28 @@ def test_a_bulk_action_needs_a_filter_and_a_confirmation(body: bytes, field: str
     assert refused.value.details["field"] == field
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"{}", "job_ids"),
+        (b'{"job_ids":[]}', "job_ids"),
+        (b'{"job_ids":["x"]}', "job_ids[0]"),
+        (b'{"job_ids":["01900000-0000-7000-8000-000000000000"],"filter":{"queue":"a"}}', "job_ids"),
+        (b'{"filter":{"quueue":"a"}}', "filter.quueue"),
+        (b'{"filter":{"queue":"a","state":["gone"]}}', "filter.state"),
+        (b'{"filter":{"queue":"a","enqueued_before":"noon"}}', "filter.enqueued_before"),
+        (b'{"filter":{"queue":"a"},"atomicity":"some"}', "atomicity"),
+        (b'{"filter":{"queue":"a"},"limit":0}', "limit"),
+        (b'{"filter":{"queue":"a"},"dryrun":true}', "dryrun"),
+        (b'{"filter":[1]}', "filter"),
+    ],
+)
+def test_a_selection_that_says_nothing_or_what_nobody_knows_is_refused_by_name(body: bytes, field: str) -> None:
+    with pytest.raises(OjsError) as refused:
+        parse_selection(body, "cancel", NOW, LIMITS, confirmed=True)
+    assert (refused.value.code, refused.value.details["field"]) == ("invalid_request", field)
+
+
 def test_a_confirmed_filter_is_read() -> None:
     body = b'{"filter":{"queue":"q","state":"discarded","type":"a.b","since":"2027-01-15T08:00:00Z"},"confirm":true}'
     wanted = parse_confirmed(body, "retry", NOW, LIMITS).filter

@@ -87,5 +87,30 @@ def test_a_wrong_limit_is_refused_by_name(body: Any, field: str) -> None:
     assert refusal.value.details["field"] == field
 
 
+@pytest.mark.parametrize(
+    ("body", "field", "status"),
+    [
+        ({"visibility_timeout": 0}, "visibility_timeout", 400),
+        ({"retention": {"done": "P1D"}}, "retention.done", 400),
+        ({"retention": {"completed": "soon"}}, "retention.completed", 400),
+        ({"default_retry": {"max_attempts": -1}}, "default_retry.max_attempts", 422),
+        ({"allowed_job_types": "mail.*"}, "allowed_job_types", 400),
+        ({"allowed_job_types": ["mail.*", "*.sent"]}, "allowed_job_types[1]", 400),
+        ({"allowed": []}, "allowed", 400),
+        ({"strict_pause": "yes"}, "strict_pause", 400),
+        ({"overflow_policy": "block"}, "overflow_policy", 422),
+        ({"producers": ["me"]}, "producers", 422),
+        ({"dead_letter_queue": "dead"}, "dead_letter_queue", 422),
+        ({"backpressure": {"depth": 1}}, "backpressure.depth", 400),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(body: Any, field: str, status: int) -> None:
+    with pytest.raises(OjsError) as refusal:
+        configured(body)
+    error = refusal.value
+    assert (error.info.status, error.details["field"]) == (status, field)
+    assert field in error.message
+
+
 def test_max_depth_is_another_name_of_max_size() -> None:
     assert parse_config(b'{"max_depth":5}', DEFAULT_LIMITS) == parse_config(b'{"max_size":5}', DEFAULT_LIMITS)

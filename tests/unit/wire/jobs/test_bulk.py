@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_core.wire.jobs.bulk import JobList, parse_batch, parse_bulk_enqueue
+
+
+@pytest.mark.parametrize("parse", [parse_batch, parse_bulk_enqueue])
+@pytest.mark.parametrize("body", [b"{}", b'{"jobs":[]}', b'{"jobs":null}', b'{"jobs":{}}'])
+def test_jobs_that_are_no_list_of_some_are_refused_by_name(
+    parse: Callable[[bytes, PayloadLimits], JobList], body: bytes
+) -> None:
+    with pytest.raises(OjsError) as refused:
+        parse(body, DEFAULT_LIMITS)
+    assert (refused.value.code, refused.value.details["field"]) == ("invalid_request", "jobs")
