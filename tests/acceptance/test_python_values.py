@@ -107,16 +107,17 @@ async def test_what_json_can_t_hold_is_refused_by_a_push(client: Client, wrong: 
 
 
 async def test_what_a_call_can_t_say_is_refused_before_it_is_sent(client: Client, url: str) -> None:
-    app = App(url)
+    async with App(url) as app:
 
-    @app.job(queue="q")
-    async def echo(x: Any) -> Any:
-        return x
+        @app.job(queue="q")
+        async def echo(x: Any) -> Any:
+            return x
 
-    with pytest.raises(ValueError, match="x is nan, which JSON can't hold"):
-        await asyncio.to_thread(echo.push_sync, float("nan"))
-    with pytest.raises(ValueError, match="x is nan"):
-        await echo.push(float("nan"))
+        with pytest.raises(ValueError, match="x is nan, which JSON can't hold"):
+            await asyncio.to_thread(echo.push_sync, float("nan"))
+        with pytest.raises(ValueError, match="x is nan"):
+            await echo.push(float("nan"))
+        await asyncio.to_thread(app.sync.close)
     assert await count(client) == 0
 
 
@@ -157,6 +158,7 @@ async def test_keys_that_aren_t_texts_come_back_as_they_were(url: str) -> None:
                 TypeError, match=r"'names' isn't what the worker could read by its hint: Expected `int`, got `str`"
             ):
                 await job.push({"one": "a"}, {})  # type: ignore[dict-item]
+        await asyncio.to_thread(app.sync.close)
     worker.notify(Trigger.SIGINT)
     await running
 
