@@ -390,6 +390,7 @@ def test_numbers(cli: Cli) -> None:
     assert "1 available" in cli.asked("top", "--once")
 
 
+@pytest.mark.slow
 def test_top_is_told_again_and_again_without_a_terminal_until_it_is_ended_or_its_server_is_gone(
     system: System, tmp_path: Path
 ) -> None:

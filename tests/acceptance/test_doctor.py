@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nats
+import pytest
 import uuid6
 
 from support.cli import Cli, Said
@@ -68,6 +69,7 @@ def test_nobody_at_home(tmp_path: Path) -> None:
     assert Cli(tmp_path)("doctor", "--server", "http://127.0.0.1:1", "--nats", "http://x").code == 2
 
 
+@pytest.mark.slow
 def test_a_projector_that_does_not_answer_and_services_that_are_missing(processes: Processes, tmp_path: Path) -> None:
     gateway, projector = (processes.start(name) for name in ("gateway", "projector"))
     cli = Cli(tmp_path, gateway.ready()["url"])

@@ -155,6 +155,7 @@ async def test_a_client_outlives_a_nats_server_and_its_gateways(nats_server: Nat
         assert (await second.job()).state == "available"
 
 
+@pytest.mark.slow
 async def test_a_client_leaves_a_server_where_no_gateway_listens(
     nats_server: NatsServer, processes: Processes, tmp_path: Path
 ) -> None:

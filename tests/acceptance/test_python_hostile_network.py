@@ -264,6 +264,7 @@ async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(ke
     way.ended_once(badly, "discarded")
 
 
+@pytest.mark.slow
 async def test_whoever_answers_fetches_over_nats_in_a_gateway_s_place_costs_no_job(kept: Callable[[str], Way]) -> None:
     way = kept("nats")
     failed = len(way.worker.events("a fetch failed"))

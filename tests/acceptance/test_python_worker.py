@@ -263,7 +263,7 @@ def test_an_address_that_no_server_has_is_one_sentence(folder: Path, url: str) -
     assert "Traceback" not in worker.output
 
 
-@pytest.mark.parametrize("way", ["http", "nats"])
+@pytest.mark.parametrize("way", ["http", pytest.param("nats", marks=pytest.mark.slow)])
 def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: Services, folder: Path, way: str) -> None:
     worker = WorkerProcess.started(folder, "handlers", url=own_services.nats_url if way == "nats" else own_services.url)
 
