@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import nats
 import pytest
+from nats.js.errors import NotFoundError
 
 from ojs_command.services import BACKGROUND
 from ojs_core.base.times import format_ms
@@ -111,7 +113,8 @@ async def delete_consumers(url: str) -> int:
         api, number = client.jsm(), 0
         for stream in await api.streams_info():
             for consumer in await api.consumers_info(str(stream.config.name)):
-                number += await api.delete_consumer(str(stream.config.name), consumer.name)
+                with suppress(NotFoundError):  # some end by themselves
+                    number += await api.delete_consumer(str(stream.config.name), consumer.name)
         return number
     finally:
         await client.close()
