@@ -183,14 +183,14 @@ export function follow(query, heard, connected = () => {}) {
 			cache: 'no-store',
 		});
 		if (response.status === 401) who.value = false;
-		if (!response.ok || !response.body) return;
+		if (!response.ok || !response.body) return false;
 		connected(true);
 		failures = 0;
 		const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
 		let rest = '';
 		for (;;) {
 			const { value, done } = await reader.read();
-			if (done) return;
+			if (done) return true; // a job's events end with it
 			const messages = (rest + value).split('\n\n');
 			rest = messages.pop() ?? '';
 			for (const message of messages) {
@@ -204,9 +204,9 @@ export function follow(query, heard, connected = () => {}) {
 
 	(async () => {
 		while (!ended.signal.aborted) {
-			await listen().catch(() => {});
+			const whole = await listen().catch(() => false);
 			if (ended.signal.aborted) return;
-			connected(false);
+			connected(whole);
 			await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)]));
 		}
 	})();

@@ -44,6 +44,21 @@ async def test_a_job_appears_moves_on_and_ends_before_the_eyes(screen: OpenScree
     assert await is_marked(events)
 
 
+async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: System) -> None:
+    job = site.push("shop.ended")["id"]
+    site.call("DELETE", f"/jobs/{job}")
+    tab = await screen()
+    await tab.go(f"/jobs/{job}")
+    await tab.shows("cancelled")
+    streams = "performance.getEntriesByType('resource').filter((entry) => entry.name.includes('/events/stream'))"
+
+    async def they_have_ended_twice() -> bool:
+        return bool(await tab.page.run(f"{streams}.length > 1"))
+
+    await tab.until(they_have_ended_twice, "the job's events are asked for again")
+    assert "Connecting to the events" not in await tab.text()
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
