@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import select
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 from aiohttp import web
@@ -15,6 +15,8 @@ from aiohttp import web
 from ojs_core.base.problems import StartupProblem
 
 if TYPE_CHECKING:
+    from _typeshed import HasFileno
+
     from ojs_core.runtime.tls import TlsDoor
 
 log = structlog.get_logger(__name__)
@@ -109,10 +111,6 @@ class Listener:
         await self._runner.cleanup()
 
 
-class _HasFileno(Protocol):
-    def fileno(self) -> int: ...
-
-
 class _Site(web.TCPSite):
     """A port whose last connections are taken over before it closes."""
 
@@ -122,11 +120,14 @@ class _Site(web.TCPSite):
         await super().stop()
 
 
-async def last_call(listening: Sequence[_HasFileno]) -> None:
+async def last_call(listening: Iterable[HasFileno]) -> None:
     """Return when the system has no more connections for these sockets: those left would be reset when they are closed."""
     loop = asyncio.get_running_loop()
     until = loop.time() + LAST_CALL_S
-    while loop.time() < until and select.select(listening, [], [], 0)[0]:  # noqa: ASYNC110  # each turn accepts some
+    waiting = select.poll()  # select.select() takes no file descriptor above 1,023
+    for each in listening:
+        waiting.register(each, select.POLLIN)
+    while loop.time() < until and waiting.poll(0):  # noqa: ASYNC110  # each turn accepts some
         await asyncio.sleep(0)
     for _ in range(_TURNS_TO_CONNECT):
         await asyncio.sleep(0)

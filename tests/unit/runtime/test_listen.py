@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import resource
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from ojs_core.runtime.listen import Listener
+from ojs_core.runtime.listen import Listener, last_call
 
 BURST = 500
 """Connections at once, more than any library listens for by itself."""
@@ -49,3 +51,16 @@ async def test_who_connects_before_the_port_closes_is_answered() -> None:
         await listener.stop(10)
         answers = [client.recv(1_000) for client in clients]
     assert all(answer.endswith(b"hello") for answer in answers)
+
+
+async def test_sockets_of_any_number_are_looked_at() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2_048), before[1]))
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as low,
+            socket.socket(fileno=fcntl.fcntl(low, fcntl.F_DUPFD, 1_500)) as high,
+        ):
+            await last_call([high])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
