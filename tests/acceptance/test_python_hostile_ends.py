@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from support.python_ends import RETURNED
-from support.python_worker import WorkerProcess, completed, exits, installed, pushed, record
+from support.python_worker import WorkerProcess, completed, exits, installed, pushed
 from support.system import System
 from support.waiting import until
 
@@ -68,17 +68,17 @@ class Side(NamedTuple):
         for _, usual in both:
 
             def it_has_run(usual: str = usual) -> bool:
-                return not self.worker.has_ended() and record(self.system, usual)["state"] == "completed"
+                return not self.worker.has_ended() and self.system.job(usual)["state"] == "completed"
 
             until(it_has_run, 60)
-            assert record(self.system, usual)["result"] == 1
+            assert self.system.job(usual)["result"] == 1
 
         def nothing_is_active() -> bool:
             page = self.system.call("GET", f"/jobs?queue={self.queue}&state=active&limit=1")
             return bool(page["pagination"]["total"] == 0)
 
         until(nothing_is_active)
-        return [record(self.system, bad) for bad, _ in both]
+        return [self.system.job(bad) for bad, _ in both]
 
 
 @pytest.fixture(scope="module")
@@ -166,10 +166,10 @@ def test_a_job_that_panics_is_tried_as_often_as_its_policy_says(side: Side) -> N
     assert usual["result"] == 1
 
     def it_has_failed_for_good() -> bool:
-        return bool(record(side.system, job_id)["state"] == "discarded")
+        return bool(side.system.job(job_id)["state"] == "discarded")
 
     until(it_has_failed_for_good, 60)
-    assert [error["type"] for error in record(side.system, job_id)["errors"]] == ["Panic"] * 2
+    assert [error["type"] for error in side.system.job(job_id)["errors"]] == ["Panic"] * 2
 
 
 TASKS: Final = {

@@ -28,7 +28,7 @@ from support.network import (
     Link,
     Network,
 )
-from support.python_worker import WorkerProcess, exits, installed, pushed, record
+from support.python_worker import WorkerProcess, exits, installed, pushed
 from support.system import System
 from support.waiting import eventually, until
 
@@ -52,7 +52,7 @@ class Way(NamedTuple):
 
     def job(self, job_id: str) -> dict[str, Any]:
         assert not self.worker.has_ended()
-        return record(self.system, job_id)
+        return self.system.job(job_id)
 
     def push(self, gate: str, end: str = "well") -> str:
         return pushed(self.system, "hostile.late", gate, end, queue=self.queue)

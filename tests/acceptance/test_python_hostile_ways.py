@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from support.proxy import Proxy, Trouble
-from support.python_worker import WorkerProcess, exits, installed, pushed, record
+from support.python_worker import WorkerProcess, exits, installed, pushed
 from support.system import System
 from support.waiting import until
 
@@ -38,7 +38,7 @@ class Way(NamedTuple):
 
     def job(self, job_id: str) -> dict[str, Any]:
         assert not self.worker.has_ended()
-        return record(self.system, job_id)
+        return self.system.job(job_id)
 
     def runs(self, job_id: str) -> int:
         """How often it has begun."""

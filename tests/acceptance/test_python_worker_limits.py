@@ -12,7 +12,7 @@ import pytest
 
 from support.processes import stopped
 from support.proxy import Proxy
-from support.python_worker import WorkerProcess, completed, exits, pushed, record
+from support.python_worker import WorkerProcess, completed, exits, pushed
 from support.system import System
 from support.waiting import until
 
@@ -112,8 +112,8 @@ def test_a_worker_that_is_forgotten_takes_its_own_jobs_alone(system: System, sta
         assert completed(system, pushed(system, "hostile.well"))["attempt"] == 1
     until(lambda: worker.state(system) == "running")
     completed(system, pushed(system, "hostile.well"))
-    assert (record(system, stranger)["state"], record(system, stranger).get("attempt", 0)) == ("available", 0)
-    assert not record(system, stranger).get("errors")
+    assert (system.job(stranger)["state"], system.job(stranger).get("attempt", 0)) == ("available", 0)
+    assert not system.job(stranger).get("errors")
 
 
 def test_a_job_of_a_newer_producer_is_handed_back_for_a_while(system: System, start: Start) -> None:
@@ -121,11 +121,11 @@ def test_a_job_of_a_newer_producer_is_handed_back_for_a_while(system: System, st
     newer = pushed(system, "hostile.coroutine", "a value", "one argument more")
 
     def has_been_handed_back() -> bool:
-        found = record(system, newer)
+        found = system.job(newer)
         return bool(found["state"] != "active" and found.get("uncounted_attempts", 0) == 1)
 
     until(has_been_handed_back)
-    assert record(system, newer)["state"] == "retryable", record(system, newer)
+    assert system.job(newer)["state"] == "retryable", system.job(newer)
     completed(system, pushed(system, "hostile.well"))
 
 
@@ -169,7 +169,7 @@ def test_a_worker_that_its_machine_sends_away_stays_away(system: System, start: 
     until(it_has_beaten_three_times)
     waits = pushed(system, "hostile.well")
     assert worker.state(system) == "quiet"
-    assert record(system, waits)["state"] == "available"
+    assert system.job(waits)["state"] == "available"
     worker.signal(signal.SIGCONT)
     completed(system, waits)
 

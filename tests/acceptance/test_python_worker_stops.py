@@ -15,7 +15,7 @@ import pytest
 
 from ojs_nats import App, JobContext, Retry, Worker
 from support.processes import runs, stopped
-from support.python_worker import WorkerProcess, pushed, record
+from support.python_worker import WorkerProcess, pushed
 from support.system import System
 from support.waiting import eventually, until
 
@@ -34,7 +34,7 @@ def module() -> str:
 def assert_handed_back(system: System, *job_ids: str) -> None:
     """See that they are there for another worker, and that their only attempt isn't used up."""
     for job_id in job_ids:
-        found = record(system, job_id)
+        found = system.job(job_id)
         assert found["state"] == "available", found
         assert found["uncounted_attempts"] == found["attempt"], found
 
@@ -69,7 +69,7 @@ def test_a_handler_that_panicked_is_waited_for_by_nobody(system: System, start: 
     numbered = pushed(system, "hostile.thread", "raises a number as text")
 
     def both_have_failed() -> bool:
-        return [record(system, job_id)["state"] for job_id in (panicked, numbered)] == ["discarded"] * 2
+        return [system.job(job_id)["state"] for job_id in (panicked, numbered)] == ["discarded"] * 2
 
     until(both_have_failed)
     worker.signal(signal.SIGTERM)
@@ -116,7 +116,7 @@ def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: St
     interrupted = pushed(system, f"hostile.interrupt_{kind}")
     ends_in_seconds(worker)
     assert_handed_back(system, *neighbours)
-    found = record(system, interrupted)
+    found = system.job(interrupted)
     assert (found["state"], found["errors"][-1]["type"]) == ("discarded", "KeyboardInterrupt")
 
 
@@ -198,7 +198,7 @@ async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(sy
 
     async with asyncio.timeout(60):
         await asyncio.to_thread(asyncio.run, main())
-    await eventually(lambda: record(system, found[0])["state"] == "available")
+    await eventually(lambda: system.job(found[0])["state"] == "available")
     assert_handed_back(system, *found)
     assert system.request("GET", "/ojs/v1/admin/workers").body["items"] == [], "it has signed off"
     assert "ojs-nats-heartbeats" not in {thread.name for thread in threading.enumerate()}

@@ -42,23 +42,17 @@ def imported(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def pushed(system: System, job_type: str, *args: object, queue: str = "hostile", **options: object) -> str:
     """Push a job that has one attempt, and return its id."""
     given = {"queue": queue, "retry": {"max_attempts": 1}, **options}
-    return str(system.push(job_type, *list(args), **given)["id"])
-
-
-def record(system: System, job_id: str) -> dict[str, Any]:
-    """Return the job as the server has it."""
-    found: dict[str, Any] = system.job(job_id)
-    return found
+    return str(system.push(job_type, *args, **given)["id"])
 
 
 def completed(system: System, job_id: str, seconds: float = 60.0) -> dict[str, Any]:
     """Wait until it has completed, and return it."""
 
     def has_completed() -> bool:
-        return str(record(system, job_id)["state"]) == "completed"
+        return str(system.job(job_id)["state"]) == "completed"
 
     until(has_completed, seconds)
-    return record(system, job_id)
+    return system.job(job_id)
 
 
 class WorkerProcess(Command):
