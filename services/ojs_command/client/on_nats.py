@@ -1,4 +1,4 @@
-"""Commands that work on NATS itself, without a server between: `backup` and `restore`."""
+"""The connection and the messages of commands that work on NATS itself, without a server between."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ MAX_POINTS: Final = 1_500
 
 BACKLOG_STEP_MS: Final = 180_000
 BACKLOG_STEPS: Final = 20
+"""Steps of `Queue.backlog`: the last hour."""
 
 
 class HistoryAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):

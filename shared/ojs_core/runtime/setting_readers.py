@@ -30,8 +30,8 @@ _HTTP_SCHEMES: Final = ("http", "https")
 _PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
 _INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _MOST_KEY: Final = 200
-TRACE_ID: Final = "{trace_id}"
-"""What stands in the address of a trace for its id."""
+_TRACE_ID: Final = "{trace_id}"
+"""The place of the id in the address of a trace."""
 
 
 def text(value: object) -> str:
@@ -145,7 +145,7 @@ def trace_url(value: object) -> str | None:
     form = "with {trace_id} behind its host, like https://traces.example/trace/{trace_id}"
     url = _http_url(value, form)
     parts = urlsplit(url or "")
-    if url is not None and TRACE_ID not in f"{parts.path}{parts.query}{parts.fragment}":
+    if url is not None and _TRACE_ID not in f"{parts.path}{parts.query}{parts.fragment}":
         raise ValueError(f"{_quoted(value)} is not a URL {form}, or off")
     return url
 
