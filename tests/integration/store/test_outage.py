@@ -25,6 +25,7 @@ from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from support.nats import NatsServer
 from support.network import PARTITION, Network
+from support.outside import tapped_connection
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -74,17 +75,13 @@ async def test_requests_are_refused_at_once_while_the_server_is_away(own: Store,
 
 
 async def test_a_socket_that_closes_between_request_and_write_is_no_error(
-    own: Store, nats_server: NatsServer, queue: str, monkeypatch: pytest.MonkeyPatch
+    own: Store, nats_server: NatsServer, queue: str
 ) -> None:
     """uvloop raises where asyncio only warns."""
     unexpected: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unexpected.append(context))
 
-    def closed(_frames: list[bytes]) -> None:
-        monkeypatch.undo()  # the next socket is another one
-        raise RuntimeError("unable to perform operation; the handler is closed")
-
-    monkeypatch.setattr(own.nats._nc._transport, "writelines", closed)
+    tapped_connection(own.nats).socket_closed = True
     pushing = asyncio.create_task(own.jobs.push(draft(queue=queue)))
     await asyncio.sleep(0)
     await asyncio.to_thread(nats_server.restart)
