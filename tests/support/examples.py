@@ -15,6 +15,8 @@ def amount() -> str:
     return said
 
 
-def examples(whole: int, *, least: int = 5) -> int:
-    """Return how many examples of `whole` to try now."""
+def examples(whole: int, *, least: int = 5, few: int | None = None) -> int:
+    """Return how many examples of `whole` to try now; with `few`, so many of dear ones in place of a tenth."""
+    if few is not None and amount() == "few":
+        return few
     return max(round(whole * _SHARES[amount()]), least)

@@ -23,6 +23,7 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
+from support.examples import examples
 from support.nats import NatsServer
 from support.network import PARTITION, Network
 from support.outside import tapped_connection
@@ -249,7 +250,7 @@ async def away(error: OjsError) -> None:
 async def test_no_acknowledged_job_is_lost_over_kills_under_load(
     own: Store, nats_server: NatsServer, open_store: OpenStore, queue: str
 ) -> None:
-    """Two processes push and work while the server is killed eight times; then all that was acknowledged gets done."""
+    """Two processes push and work while the server is killed again and again; then all that was acknowledged gets done."""
     chance = random.Random(8)
     other = await open_store(nats_server.url)
     acknowledged: set[str] = set()
@@ -289,7 +290,7 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
 
     tasks = [asyncio.create_task(pusher(store)) for store in (own, other) for _ in range(2)]
     tasks += [asyncio.create_task(worker(store)) for store in (own, other) for _ in range(4)]
-    for _ in range(8):
+    for _ in range(examples(8, least=3)):
         enough = len(acknowledged) + chance.randrange(20, 150)
         await eventually(functools.partial(reached, acknowledged, enough), 60.0, every=0.002)
         nats_server.kill()

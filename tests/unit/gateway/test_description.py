@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.runtime.browsers import METHODS
@@ -38,7 +37,10 @@ def operations(made: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(method.upper(), path): one for path, methods in made["paths"].items() for method, one in methods.items()}
 
 
+@pytest.mark.slow
 def test_it_is_a_valid_openapi_document() -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415, it takes long, and this test alone needs it
+
     made = described(test_mode=True)
     assert made["openapi"].startswith("3.1.")
     assert [error.message for error in OpenAPIV31SpecValidator(made).iter_errors()] == []
