@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from functools import cache
 from typing import Any, cast
 
 import aiohttp
@@ -28,8 +29,13 @@ from support.fake_store import FakeStore
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 
 
+@cache
+def written(*, test_mode: bool) -> bytes:
+    return document(PARTS, DEFAULT_LIMITS, test_mode=test_mode)
+
+
 def described(*, test_mode: bool) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(document(PARTS, DEFAULT_LIMITS, test_mode=test_mode))
+    made: dict[str, Any] = json.loads(written(test_mode=test_mode))
     return made
 
 
