@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
@@ -52,9 +52,9 @@ class Life:
         return {name: round(now[name] - self._before[name], 6) for name in now if now[name] != self._before[name]}
 
 
-def _values() -> Counter[str]:
+def _values() -> defaultdict[str, float]:
     """What is counted of jobs, over all queues and types: other tests of this process may have used up the series."""
-    values: Counter[str] = Counter()
+    values: defaultdict[str, float] = defaultdict(float)
     for family in metrics.REGISTRY.collect():
         for sample in family.samples:
             if "queue" in sample.labels and "type" in sample.labels and not sample.name.endswith("_bucket"):
