@@ -14,6 +14,7 @@ import pytest
 from acceptance.test_access_matrix import Operation, operations, session_of
 from support.guarded import API, Guarded
 from support.system import send
+from support.waiting import eventually
 
 QUERIES: Final = (
     "",
@@ -226,6 +227,54 @@ async def test_a_worker_goes_on_with_the_key_that_its_own_was_rotated_to(guarded
 
     assert await ask("register", made["token"]) == 200
     assert [await ask(path, rotated["token"]) for path in ("heartbeat", "deregister")] == [200, 200]
+
+
+async def test_a_key_narrowed_by_types_is_not_told_how_many_others_wait_before_its_job(guarded: Guarded) -> None:
+    queue, admin = f"shared.{uuid.uuid4().hex[:8]}", guarded.tokens["admin"]
+    own, whole = (
+        (await guarded.made("typed", "viewer", types=["order.*"]))["token"],
+        (await guarded.made("q", "viewer"))["token"],
+    )
+
+    async def push(job_type: str, priority: int) -> str:
+        body = {"type": job_type, "args": [], "options": {"queue": queue, "priority": priority}}
+        job_id: str = (await guarded.ask("POST", "/jobs", body, token=admin))[1]["job"]["id"]
+        return job_id
+
+    async def why(token: str) -> set[str]:
+        status, answer, _ = await guarded.ask("GET", f"/admin/jobs/{job_id}/why", token=token)
+        assert status == 200, answer
+        return {reason["code"] for reason in answer["reasons"]}
+
+    job_id = await push("order.paid", 0)
+    for priority in (0, 5):
+        await push("mail.send", priority)
+
+    async def all_are_counted() -> bool:
+        return await why(whole) >= {"higher_priority", "in_line", "no_worker"}
+
+    await eventually(all_are_counted)
+    assert await why(own) == {"available"}
+
+
+async def test_a_narrowed_key_sends_no_job_into_anothers_queue(guarded: Guarded) -> None:
+    """Neither with a new life, nor by deleting the queue that it is in."""
+    own, others = f"shop.{uuid.uuid4().hex[:8]}", f"mail.{uuid.uuid4().hex[:8]}"
+    token = (await guarded.made("mover", "admin", queues=["shop.*"]))["token"]
+    planted_there = await planted(guarded, own, "order.paid", "own", named=f"own{uuid.uuid4().hex[:8]}")
+
+    async def ask(method: str, path: str, body: object) -> tuple[int, Any]:
+        return (await guarded.ask(method, path, body, token=token))[:2]
+
+    for path in (f"/dead-letter/{planted_there.dead}/retry", f"/admin/dead-letter/{planted_there.dead}/retry"):
+        status, answer = await ask("POST", path, {"override": {"queue": others}})
+        assert (status, answer["error"]["code"]) == (403, "permission_denied")
+    status, answer = await ask("DELETE", f"/queues/{own}", {"strategy": "move", "target_queue": others})
+    assert (status, answer["error"]["code"]) == (403, "permission_denied")
+    assert (await ask("DELETE", f"/queues/{own}?strategy=move&target_queue={others}", None))[0] == 403
+    assert (await ask("GET", f"/jobs/{planted_there.waiting}", None))[1]["job"]["queue"] == own
+    status, answer = await ask("POST", f"/dead-letter/{planted_there.dead}/retry", {"override": {"queue": f"{own}.b"}})
+    assert (status, answer["job"]["queue"]) == (200, f"{own}.b")
 
 
 async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:

@@ -86,6 +86,43 @@ def test_revoking_a_key_drops_what_is_remembered_of_it_and_tells_those_under_way
         known.check_cookie(session[0])
 
 
+def test_who_shows_a_key_in_many_ways_still_hears_of_its_end(time: Time) -> None:
+    """What is looked up is limited, and forgotten when it is too much; a stream goes on meanwhile."""
+    new = make_key("shop", "viewer")
+    known = knowing(time, new.key)
+    under_way = known.check_header(f"Bearer {new.token}")
+    for spaces in range(2, 3_900):
+        known.check_header("Bearer" + " " * spaces + new.token)
+        known.check_header("bearer" + " " * spaces + new.token)
+    assert known.of_header(f"Bearer {new.token}") is None
+    known.replace([replace(new.key, revoked_at=NOW)])
+    assert under_way.over
+
+
+def test_those_under_way_are_told_when_their_key_expires(time: Time) -> None:
+    new = make_key("shop", "viewer", expires_at=NOW + 1_000)
+    known = knowing(time, new.key)
+    admission = known.check_header(f"Bearer {new.token}")
+    known.look()
+    assert not admission.over
+    time.at += 1_000
+    known.look()
+    assert admission.over
+
+
+def test_a_session_ends_with_a_key_that_is_rotated_after_the_sign_in(time: Time) -> None:
+    new = make_key("person", "admin")
+    known = knowing(time, new.key)
+    made = known.session(new.key.principal)
+    assert made is not None
+    known.replace([replace(new.key, expires_at=NOW + 60_000)])
+    assert known.check_cookie(made[0]).until == NOW + 60_000
+    time.at += 60_000
+    assert known.of_cookie(made[0]) is None
+    with pytest.raises(OjsError, match="has expired"):
+        known.check_cookie(made[0])
+
+
 def test_a_session_is_of_its_key_and_ends_by_itself(time: Time) -> None:
     first, second = make_key("first", "admin"), make_key("second", "viewer")
     known = knowing(time, first.key, second.key)
