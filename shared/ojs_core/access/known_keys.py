@@ -71,28 +71,30 @@ class KnownKeys:
         before = self._keys
         self._keys = {key.id: key for key in keys} | self._own
         self.any = bool(self._keys) or unreadable
-        changed = {
-            key_id for key_id, key in before.items() if key_id not in self._keys or not key.counted_as(self._keys[key_id])
-        }
-        for key_id in changed:
-            for admission in self._let_in_by.pop(key_id, ()):
-                admission.over = True
-        self._forget_what_is_over()
+        for key_id, key in before.items():
+            self._tell_of(key, self._keys.get(key_id))
+        self.look()
         for key_id, allowance in list(self._allowances.items()):
             if key_id not in self._keys or self._keys[key_id].ended(self.now()):
                 del self._allowances[key_id]
             else:
                 allowance.limits = self._keys[key_id].limits.filled(self._limits)
 
+    def _tell_of(self, before: Key, key: Key | None) -> None:
+        """Have what was let in by a key end with it, as it is now: one that was rotated goes on for a while."""
+        if key is None or not before.counted_as(key):
+            for admission in self._let_in_by.pop(before.id, ()):
+                admission.over = True
+        elif key.expires_at is not None and key.expires_at != before.expires_at:
+            for admission in self._let_in_by.get(key.id, ()):
+                admission.until = min(admission.until, key.expires_at)
+
     def look(self) -> None:
-        """Tell those under way whose time has come, as that of an expired key."""
+        """Tell those under way whose time has come, as that of an expired key, and forget all that is over."""
         now = self.now()
         for admitted in self._let_in_by.values():
             for admission in admitted:
-                admission.over = admission.until <= now
-        self._forget_what_is_over()
-
-    def _forget_what_is_over(self) -> None:
+                admission.over = admission.over or admission.until <= now
         for place in (self._headers, self._cookies):
             for text in [text for text, admission in place.items() if admission.over]:
                 del place[text]

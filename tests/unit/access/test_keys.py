@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from ojs_core.access.keys import ENVIRONMENT, Key, NewKey, key_id_of, make_key, renewed
-from ojs_core.access.known_keys import KnownKeys
+from ojs_core.access.known_keys import Admission, KnownKeys
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
@@ -110,14 +110,26 @@ def test_those_under_way_are_told_when_their_key_expires(time: Time) -> None:
     assert admission.over
 
 
-def test_a_session_ends_with_a_key_that_is_rotated_after_the_sign_in(time: Time) -> None:
+@pytest.mark.parametrize("shown_before", [True, False])
+def test_a_key_that_is_rotated_ends_what_it_let_in_after_the_overlap(time: Time, shown_before: bool) -> None:
+    """That is, sessions that began before as well."""
     new = make_key("person", "admin")
     known = knowing(time, new.key)
     made = known.session(new.key.principal)
     assert made is not None
-    known.replace([replace(new.key, expires_at=NOW + 60_000)])
-    assert known.check_cookie(made[0]).until == NOW + 60_000
+    header = f"Bearer {new.token}"
+
+    def let_in() -> tuple[Admission, Admission]:
+        return known.of_header(header) or known.check_header(header), known.of_cookie(made[0]) or known.check_cookie(made[0])
+
+    before = let_in() if shown_before else None
+    known.replace([replace(new.key, expires_at=NOW + 60_000, replaced_by="other", op="o1")])
+    admissions = let_in()
+    assert before in {None, admissions}
+    assert {(one.until, one.over) for one in admissions} == {(NOW + 60_000, False)}
     time.at += 60_000
+    known.look()
+    assert [one.over for one in admissions] == [True, True]
     assert known.of_cookie(made[0]) is None
     with pytest.raises(OjsError, match="has expired"):
         known.check_cookie(made[0])
