@@ -61,7 +61,7 @@ class Door:
                 answer = await _in_a_place(allowance, call, endpoint)
             else:
                 answer = await endpoint.handler(call)
-            if call.admission.over and endpoint.need in _LOOKING:
+            if call.admission.over and endpoint.need in _LOOKING and isinstance(answer, Response):  # streams are cut off
                 raise unauthenticated("the key has ended meanwhile")
         except OjsError as error:
             self._refused(call, endpoint, error)
