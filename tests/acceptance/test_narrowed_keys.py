@@ -176,6 +176,20 @@ async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: G
     assert shown.keys() - hidden.keys() == set(hidden["redacted"])
 
 
+async def test_a_key_without_payloads_can_t_guess_what_jobs_carry(guarded: Guarded) -> None:
+    """Who finds a job by a word, or counts those that have it, knows that it is there."""
+    tokens = [(await guarded.made("guesses", "custom", permissions=["read", *more]))["token"] for more in ([], ["payloads"])]
+    for path in ("/jobs", "/admin/jobs"):
+        for query in ("text=ada", "meta.tenant=acme", "state=active&meta.tenant=acme"):
+            seen = [await guarded.ask("GET", f"{path}?{query}", token=token) for token in tokens]
+            assert [status for status, _, _ in seen] in ([403, 200], [403, 422]), query  # words may not be indexed here
+            assert seen[0][1]["error"]["details"]["permission"] == "payloads"
+    controls = [(await guarded.made("acts", "custom", permissions=["control", *more]))["token"] for more in ([], ["payloads"])]
+    body = {"filter": {"queue": "guessed", "meta": {"tenant": "acme"}}, "dry_run": True, "confirm": True}
+    for path in ("/jobs/bulk/cancel", "/admin/jobs/bulk/retry"):
+        assert [(await guarded.ask("POST", path, body, token=token))[0] for token in controls] == [403, 200]
+
+
 async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:
     worker = uuid.uuid4().hex
     mine = (await guarded.made("mine", "worker", queues=["shop.*"]))["token"]
