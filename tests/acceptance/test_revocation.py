@@ -83,19 +83,26 @@ class LetIn(NamedTuple):
     answered: float
 
 
-async def last_let_in(session: aiohttp.ClientSession, method: str, url: str, body: object = None) -> LetIn:
-    """Ask again and again until the key is refused, and some times more: it has to stay refused."""
-    last, refused = LetIn(0.0, 0.0), 0
-    while refused < STAYS:
-        began = time.monotonic()
-        async with session.request(method, url, json=body) as answer:
-            await answer.read()
-        if answer.status == 401:
-            refused += 1
-        else:
-            assert (answer.status, refused) in {(200, 0), (201, 0)}, (answer.status, refused)
-            last = LetIn(began, time.monotonic())
-    return last
+class Client:
+    """Asks one thing again and again until its key is refused, and some times more: it has to stay refused."""
+
+    def __init__(self, session: aiohttp.ClientSession, method: str, url: str, body: object = None) -> None:
+        self._session = session
+        self._asked = (method, url, body)
+        self.last: LetIn | None = None
+
+    async def run(self) -> None:
+        refused = 0
+        method, url, body = self._asked
+        while refused < STAYS:
+            began = time.monotonic()
+            async with self._session.request(method, url, json=body) as answer:
+                await answer.read()
+            if answer.status == 401:
+                refused += 1
+            else:
+                assert (answer.status, refused) in {(200, 0), (201, 0)}, (answer.status, refused)
+                self.last = LetIn(began, time.monotonic())
 
 
 async def test_a_revoked_key_ends_on_four_gateways_under_load(gateways: tuple[list[str], str]) -> None:
@@ -119,20 +126,22 @@ async def test_a_revoked_key_ends_on_four_gateways_under_load(gateways: tuple[li
 
                 await eventually(known)
                 streams = [await session.get(f"{url}/events/stream") for url in urls]
-                clients = [asyncio.create_task(last_let_in(session, "GET", f"{url}/session")) for url in urls]
-                clients += [
-                    asyncio.create_task(last_let_in(session, "POST", f"{url}/jobs", JOB))
-                    for url in urls
-                    for _ in range(PUSHING_WITH_IT)
-                ]
-                so_far = len(taken)
-                await eventually(lambda so_far=so_far: _has_grown(taken, so_far))
+                clients = [Client(session, "GET", f"{url}/session") for url in urls]
+                clients += [Client(session, "POST", f"{url}/jobs", JOB) for url in urls for _ in range(PUSHING_WITH_IT)]
+
+                def all_are_let_in(clients: Sequence[Client] = clients) -> bool:
+                    return all(client.last is not None for client in clients)
+
+                running = [asyncio.create_task(client.run()) for client in clients]
+                await eventually(all_are_let_in)
                 sent = time.monotonic()
                 async with admin.delete(f"{asked}/admin/keys/{made['key']['id']}") as answer:
                     assert answer.status == 200
-                for last in await asyncio.gather(*clients):
-                    began.append(max(0.0, last.began - sent))
-                    answered.append(max(0.0, last.answered - sent))
+                await asyncio.gather(*running)
+                for client in clients:
+                    assert client.last is not None
+                    began.append(max(0.0, client.last.began - sent))
+                    answered.append(max(0.0, client.last.answered - sent))
                 for stream in streams:
                     with suppress(aiohttp.ClientError):  # it is cut off
                         while await stream.content.readany():
@@ -147,11 +156,6 @@ async def test_a_revoked_key_ends_on_four_gateways_under_load(gateways: tuple[li
         len(taken),
     )
     assert max(answered) <= MOST_S, _figures(answered)
-
-
-async def _has_grown(taken: Sequence[float], before: int) -> bool:
-    """Whether all who push have pushed meanwhile."""
-    return len(taken) >= before + PUSHING
 
 
 def _figures(seconds: Sequence[float]) -> str:

@@ -71,7 +71,7 @@ class HttpCall(Call):
 
     def hang_up(self) -> None:
         if (transport := self._request.transport) is not None:
-            transport.close()
+            transport.abort()  # close() waits for a client that reads nothing any more
 
     @property
     def queries(self) -> Mapping[str, str]:
