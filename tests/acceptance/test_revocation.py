@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 import aiohttp
 import pytest
 
-from acceptance.test_access_matrix import session_of
 from support.cli import Cli
 from support.guarded import API
 from support.nats import NatsServer
@@ -76,6 +75,11 @@ async def under_load(urls: Sequence[str], admin: aiohttp.ClientSession) -> Async
                 await task
 
 
+def session_with(token: str) -> aiohttp.ClientSession:
+    """One of as many connections as there are requests, so that no client waits for another."""
+    return aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}, connector=aiohttp.TCPConnector(limit=0))
+
+
 class LetIn(NamedTuple):
     """The last request that a client's key was good for: when it began, and when its answer came."""
 
@@ -110,7 +114,7 @@ async def test_a_revoked_key_ends_on_four_gateways_under_load(gateways: tuple[li
     began: list[float] = []
     answered: list[float] = []
     async with (
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as admin,
+        session_with(token) as admin,
         under_load(urls, admin) as taken,
     ):
         for turn in range(ROUNDS):
@@ -118,7 +122,7 @@ async def test_a_revoked_key_ends_on_four_gateways_under_load(gateways: tuple[li
             body = {"name": f"passing{turn}", "role": "custom", "permissions": ["enqueue", "read"]}
             async with admin.post(f"{asked}/admin/keys", json=body) as answer:
                 made = await answer.json()
-            async with session_of(made["token"]) as session, asyncio.timeout(120):
+            async with asyncio.timeout(120), session_with(made["token"]) as session:
 
                 async def known(session: aiohttp.ClientSession = session) -> bool:
                     answers = [await session.get(f"{url}/session") for url in urls]
