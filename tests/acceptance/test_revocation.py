@@ -30,8 +30,8 @@ GATEWAYS: Final = 4
 PUSHING: Final = 16
 PUSHING_WITH_IT: Final = 2
 """With the key that is revoked, to each gateway."""
-STAYS: Final = 5
-"""How often a key has to be refused."""
+STAYS: Final = 2
+"""How often a key has to be refused. Each refusal of an address waits longer than the one before."""
 JOB: Final = {"type": "a.b", "args": []}
 ROUNDS: Final = 5
 MOST_S: Final = 10.0
