@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 from multidict import CIMultiDict
+from yarl import URL
 
 from ojs_nats import App, Client, NewJob, NotFound, PermissionDenied, Unauthorized, Worker
 from support.cli import Cli
@@ -146,6 +147,43 @@ async def test_two_keys_in_one_request_let_nobody_in(guarded: Guarded) -> None:
         headers = CIMultiDict([("Authorization", f"Bearer {token}") for token in tokens])
         async with aiohttp.ClientSession() as session, session.get(f"{guarded.url}{API}/queues", headers=headers) as answer:
             assert answer.status == 401
+
+
+async def test_no_way_of_writing_a_request_gets_past_the_door(guarded: Guarded) -> None:
+    paths = (
+        "/v1/queues",
+        "/ojs/v1/ojs/v1/queues",
+        "//ojs/v1/queues",
+        "/ojs/v1//queues",
+        "/ojs/v1/queues/",
+        "/ojs/v1/%71ueues",
+        "/ojs%2fv1%2fqueues",
+        "/OJS/V1/QUEUES",
+        "/healthz/../ojs/v1/queues",
+        "/ojs/v1/health/..;/queues",
+        "/ojs/v1/health/..%2fqueues",
+        "/ojs/v1/queues;/healthz",
+        "/ui/x/..%2f..%2f..%2fpyproject.toml",
+    )
+    asked = [URL(guarded.url + path, encoded=True) for path in paths]
+    ways = [{name: "/healthz"} for name in ("X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Path")]
+    ways += [{name: "DELETE"} for name in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")]
+    ways += [{"X-Forwarded-User": "first"}, {"X-Forwarded-For": "127.0.0.1"}, {"Cookie": "ojs_session="}]
+    _, pushed, _ = await guarded.ask("POST", "/jobs", {"type": "a.b", "args": []}, token=guarded.tokens["admin"])
+    job = f"{guarded.url}{API}/jobs/{pushed['job']['id']}"
+    shown = {"Authorization": f"Bearer {await guarded.token('viewer')}"}
+    async with aiohttp.ClientSession() as nobody, aiohttp.ClientSession(headers=shown) as viewer:
+        for url in asked:
+            for method in ("GET", "HEAD", "OPTIONS", "POST"):
+                async with nobody.request(method, url, headers={"OJS-Version": "1.0"}) as answer:
+                    assert answer.status in {401, 404, 405}, (method, url)
+        for headers in ways:
+            async with nobody.get(job, headers=headers) as answer:
+                assert answer.status == 401, headers
+            async with viewer.get(job, headers=headers) as answer:
+                assert answer.status == 200, headers
+            async with viewer.post(f"{job}/cancel", headers={"OJS-Version": "1.0"} | headers) as answer:
+                assert answer.status == 403, headers
 
 
 @pytest.mark.parametrize(
