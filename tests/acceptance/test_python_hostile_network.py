@@ -207,7 +207,16 @@ def test_jobs_that_come_while_the_network_comes_and_goes_run_once(kept: Callable
         way.ended_once(job_id)
 
 
-@pytest.mark.parametrize("condition", [PARTITION, RESET], ids=lambda condition: condition.name)
+@pytest.mark.parametrize(
+    ("scheme", "condition"),
+    [
+        ("http", PARTITION),
+        ("nats", RESET),
+        pytest.param("nats", PARTITION, marks=pytest.mark.slow),
+        pytest.param("http", RESET, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_a_worker_stops_in_time_though_nothing_gets_through(
     connected: Callable[..., Way], scheme: str, condition: Condition
 ) -> None:

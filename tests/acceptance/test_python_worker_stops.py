@@ -47,11 +47,18 @@ def ends_in_seconds(worker: WorkerProcess) -> None:
 # Signals
 
 
-@both_ways
 @pytest.mark.parametrize(
-    ("job_type", "number"),
-    [("to_thread", signal.SIGINT), ("to_thread", signal.SIGTERM), ("provided", signal.SIGINT)],
-    ids=["asyncio.to_thread-SIGINT", "asyncio.to_thread-SIGTERM", "a dependency-SIGINT"],
+    ("address", "job_type", "number"),
+    [
+        ("http", "to_thread", signal.SIGINT),
+        ("nats", "to_thread", signal.SIGTERM),
+        ("http", "provided", signal.SIGINT),
+        # The others, too, wait for the three seconds that threads and their reports are given.
+        pytest.param("nats", "to_thread", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("http", "to_thread", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("nats", "provided", signal.SIGINT, marks=pytest.mark.slow),
+    ],
+    indirect=["address"],
 )
 def test_a_thread_that_goes_on_keeps_no_process(system: System, start: Start, job_type: str, number: signal.Signals) -> None:
     worker = start("--grace", "100ms")
@@ -185,7 +192,7 @@ async def test_an_embedded_worker_that_is_cancelled_hands_its_job_back(system: S
         assert workers == [], "it has signed off"
 
 
-@both_ways
+@pytest.mark.parametrize("address", ["http", pytest.param("nats", marks=pytest.mark.slow)], indirect=True)
 async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(system: System, address: str) -> None:
     """As `asyncio.run` does it: whatever is left in the loop is cancelled."""
     found: list[str] = []

@@ -43,7 +43,11 @@ def test_a_gateway_that_drains_answers_but_is_not_ready(processes: Processes) ->
     assert end(gateway.process, signal.SIGTERM) == 0
 
 
-@pytest.mark.parametrize(("seconds", "signals"), [("300", 2), ("1", 1)], ids=["a second signal", "the end of its time"])
+@pytest.mark.parametrize(
+    ("seconds", "signals"),
+    [("300", 2), pytest.param("1", 1, marks=pytest.mark.slow)],
+    ids=["a second signal", "the end of its time"],
+)
 def test_gateways_of_one_port_drain_and_all_end_cleanly_after(processes: Processes, seconds: str, signals: int) -> None:
     gateway = processes.start("gateway", "--processes", "2", "--drain-delay", seconds)
     url = str(gateway.ready()["url"])
