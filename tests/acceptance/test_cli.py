@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import select
 import signal
-import subprocess
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -334,19 +333,17 @@ def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> Non
 def test_events_are_followed_until_somebody_stops(cli: Cli) -> None:
     with cli.started("tail", "--json", "--type", "job.*", "--queue", "q") as tail:
         assert tail.stdout is not None
-        _await_follower(cli, tail)
+        _await_follower(cli, tail.stdout)
         tail.send_signal(signal.SIGINT)
         _, err = tail.communicate(timeout=60)
         assert (tail.returncode, err) == (130, "")
-    with cli.started("events", "--follow", "--limit", "1") as tail:
-        _await_follower(cli, tail)
-        tail.communicate(timeout=60)
-        assert tail.returncode == 0
+    with cli.piped("events", "--follow", "--limit", "1") as follower:
+        _await_follower(cli, follower.stdout)
+        assert follower.said().code == 0
 
 
-def _await_follower(cli: Cli, tail: subprocess.Popen[str]) -> None:
+def _await_follower(cli: Cli, tail: IO[str]) -> None:
     """Return once it has told of a job: it begins at an unknown time, so there are several."""
-    assert tail.stdout is not None
 
     def told() -> str:
         cli.asked("push", "t", "--queue", "q")
@@ -355,15 +352,14 @@ def _await_follower(cli: Cli, tail: subprocess.Popen[str]) -> None:
     assert "job.enqueued" in (until(told, 60) or "")
 
 
-def _ready(tail: subprocess.Popen[str]) -> str:
-    assert tail.stdout is not None
-    ready, _, _ = select.select([tail.stdout], [], [], 0.2)
-    return tail.stdout.readline() if ready else ""
+def _ready(tail: IO[str]) -> str:
+    ready, _, _ = select.select([tail], [], [], 0.2)
+    return tail.readline() if ready else ""
 
 
 def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
     job_id = cli.asked("push", "t", "--retry", "1000").strip()
-    with cli.started("tail", "--job", job_id) as tail:
+    with cli.piped("tail", "--job", job_id) as tail:
 
         def told() -> str:
             system.call(
@@ -372,13 +368,13 @@ def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
                 {"job_id": system.fetch("default", worker_id="w1")[0]["id"], "error": {"message": "again"}},
             )
             system.call("POST", f"/admin/jobs/{job_id}/retry")
-            return _ready(tail)
+            return _ready(tail.stdout)
 
         assert job_id in (until(told, 60) or "")
         system.call("POST", "/workers/ack", {"job_id": system.fetch("default", worker_id="w1")[0]["id"]})
-        out, err = tail.communicate(timeout=60)
-        assert tail.returncode == 0, err
-        assert "job.completed" in out.splitlines()[-1]
+        said = tail.said()
+        assert said.code == 0, said
+        assert "job.completed" in said.out.splitlines()[-1]
 
 
 def test_numbers(cli: Cli) -> None:
