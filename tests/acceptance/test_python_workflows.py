@@ -77,7 +77,7 @@ async def started(system: System, monkeypatch: pytest.MonkeyPatch, request: pyte
     """The app, while a worker runs its jobs."""
     monkeypatch.setattr(app, "url", system.url if request.param == "HTTP" else system.nats_url)
     failing.clear()
-    worker = Worker(app, queues=["w"])
+    worker = Worker(app, queues=["w"], wait="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         yield app
