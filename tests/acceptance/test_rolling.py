@@ -43,6 +43,15 @@ def test_a_gateway_that_drains_answers_but_is_not_ready(processes: Processes) ->
     assert end(gateway.process, signal.SIGTERM) == 0
 
 
+def test_a_gateway_ends_by_itself_when_its_time_to_drain_is_over(processes: Processes) -> None:
+    gateway = processes.start("gateway", "--drain-delay", "1")
+    gateway.ready()
+    gateway.process.send_signal(signal.SIGTERM)
+    assert gateway.process.wait(180) == 0
+    assert gateway.events("draining")
+    assert gateway.events("stopped")
+
+
 @pytest.mark.parametrize(
     ("seconds", "signals"),
     [("300", 2), pytest.param("1", 1, marks=pytest.mark.slow)],
