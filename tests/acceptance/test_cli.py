@@ -27,6 +27,12 @@ def cli(system: System, tmp_path: Path) -> Cli:
 
 
 @pytest.fixture
+def unused(_shared_system: System, tmp_path: Path) -> Cli:
+    """Before a server that is there, and that nothing is asked of: it isn't emptied before."""
+    return Cli(tmp_path, _shared_system.url)
+
+
+@pytest.fixture
 def alone(tmp_path: Path) -> Cli:
     """What is asked of no server."""
     return Cli(tmp_path, NOWHERE)
@@ -80,8 +86,8 @@ def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
         (("cron", "add", "nightly", "@daily", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
     ],
 )
-def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    told = cli(*words)
+def test_a_name_that_no_server_takes_is_refused_in_a_sentence(unused: Cli, words: tuple[str, ...], said: str) -> None:
+    told = unused(*words)
     assert (told.code, told.out) == (2, "")
     assert said in told.err
     assert "Traceback" not in told.err
@@ -210,8 +216,8 @@ def test_many_jobs_are_cancelled_by_a_filter_once_that_is_confirmed(cli: Cli) ->
 
 
 @pytest.mark.parametrize("words", [("cancel",), ("cancel", NO_JOB, "--queue", "q"), ("retry", "--state", "gone", "--yes")])
-def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(cli: Cli, words: tuple[str, ...]) -> None:
-    assert cli(*words).code == 2
+def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(unused: Cli, words: tuple[str, ...]) -> None:
+    assert unused(*words).code == 2
 
 
 # Queues, workers, dead letters, cron entries, workflows
@@ -440,8 +446,8 @@ def test_options_of_all_commands_go_before_or_behind(cli: Cli, system: System) -
         (("list", "--context", "nowhere"), "ojs-nats context set nowhere"),
     ],
 )
-def test_a_wrong_use_says_what_is_wrong(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    found = cli(*words)
+def test_a_wrong_use_says_what_is_wrong(unused: Cli, words: tuple[str, ...], said: str) -> None:
+    found = unused(*words)
     assert (found.code, found.out) == (2, "")
     assert said in found.err
 
