@@ -15,17 +15,24 @@ T = TypeVar("T")
 
 PATIENCE_S: Final = 60.0
 """How long a busy machine may take for what is waited for. It costs time only in a test that fails."""
+_SHARE: Final = 6
+"""A pause between two looks is at least this part of the time that has gone by: most looks ask a server, which costs CPU."""
+_LONGEST_S: Final = 0.25
+"""But not longer."""
 
 
 def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T:
-    """Poll until the condition holds, and return what it returned; the condition's name says what was missing."""
-    deadline = time.monotonic() + seconds
+    """Poll until the condition holds, and return what it returned; the condition's name says what was missing.
+
+    `every` is the first pause; the longer it takes, the longer they get.
+    """
+    begun = time.monotonic()
     while True:
         if found := condition():
             return found
-        if time.monotonic() > deadline:
+        if time.monotonic() > begun + seconds:
             raise AssertionError(_missing(condition, seconds))
-        time.sleep(every)
+        time.sleep(_pause(begun, every))
 
 
 @overload
@@ -38,16 +45,16 @@ async def eventually(condition: Callable[[], T], seconds: float = PATIENCE_S, *,
 
 async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S, *, every: float = 0.02) -> Any:
     """The same for tests with an event loop; the condition may be a coroutine function."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while True:
         found = condition()
         if inspect.isawaitable(found):
             found = await found
         if found:
             return found
-        if time.monotonic() > deadline:
+        if time.monotonic() > begun + seconds:
             raise AssertionError(_missing(condition, seconds))
-        await asyncio.sleep(every)
+        await asyncio.sleep(_pause(begun, every))
 
 
 async def answered(request: Callable[..., Awaitable[T]], *arguments: Any, patience_s: float = PATIENCE_S) -> T:
@@ -83,6 +90,10 @@ async def in_the_end(
         elif now > deadline:
             raise AssertionError(f"{_missing(condition, patience_s)} after it had come to {reached}")
         await asyncio.sleep(every)
+
+
+def _pause(begun: float, every: float) -> float:
+    return max(every, min((time.monotonic() - begun) / _SHARE, _LONGEST_S))
 
 
 def _missing(condition: Callable[[], object], seconds: float) -> str:
