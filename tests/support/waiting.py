@@ -16,15 +16,15 @@ T = TypeVar("T")
 PATIENCE_S: Final = 60.0
 """How long a busy machine may take for what is waited for. It costs time only in a test that fails."""
 _SHARE: Final = 6
-"""A pause between two looks is at least this part of the time that has gone by: most looks ask a server, which costs CPU."""
+"""A pause between two looks is this part of the time that has gone by: most looks ask a server, which costs CPU."""
+_SHORTEST_S: Final = 0.02
 _LONGEST_S: Final = 0.25
-"""But not longer."""
 
 
-def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T:
+def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float | None = None) -> T:
     """Poll until the condition holds, and return what it returned; the condition's name says what was missing.
 
-    `every` is the first pause; the longer it takes, the longer they get.
+    The longer it takes, the longer are the pauses between two looks, unless `every` says how long they are.
     """
     begun = time.monotonic()
     while True:
@@ -36,14 +36,16 @@ def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: flo
 
 
 @overload
-async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T: ...
+async def eventually(
+    condition: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S, *, every: float | None = None
+) -> T: ...
 
 
 @overload
-async def eventually(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T: ...
+async def eventually(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float | None = None) -> T: ...
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S, *, every: float = 0.02) -> Any:
+async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S, *, every: float | None = None) -> Any:
     """The same for tests with an event loop; the condition may be a coroutine function."""
     begun = time.monotonic()
     while True:
@@ -92,8 +94,8 @@ async def in_the_end(
         await asyncio.sleep(every)
 
 
-def _pause(begun: float, every: float) -> float:
-    return max(every, min((time.monotonic() - begun) / _SHARE, _LONGEST_S))
+def _pause(begun: float, every: float | None) -> float:
+    return max(_SHORTEST_S, min((time.monotonic() - begun) / _SHARE, _LONGEST_S)) if every is None else every
 
 
 def _missing(condition: Callable[[], object], seconds: float) -> str:
