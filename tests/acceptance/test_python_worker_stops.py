@@ -114,8 +114,18 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
 # Ctrl-C in a handler
 
 
-@both_ways
-@pytest.mark.parametrize("kind", ["coroutine", "thread", "task"])
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("http", "coroutine"),
+        ("nats", "thread"),
+        ("http", "task"),
+        pytest.param("nats", "coroutine", marks=pytest.mark.slow),
+        pytest.param("http", "thread", marks=pytest.mark.slow),
+        pytest.param("nats", "task", marks=pytest.mark.slow),
+    ],
+    indirect=["address"],
+)
 def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: Start, kind: str) -> None:
     worker = start("--concurrency", "9", "--grace", "1h")
     neighbours = [pushed(system, "hostile.wait", str(number), "never") for number in range(8)]
