@@ -312,6 +312,7 @@ async def test_a_new_certificate_is_taken_up_by_all_processes_and_fails_no_reque
                     async with session.post(f"{url}/ojs/v1/jobs", json=JOB) as answer:
                         assert answer.status == 201
                         pushed += 1
+            await asyncio.sleep(0.05)  # new certificates are looked for every few seconds: as many requests need no CPU
 
     def taken_up() -> int:
         return len({line["instance"] for line in both.events("a new certificate is in use")})
