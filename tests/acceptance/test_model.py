@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from ojs_core.base.ids import new_job_id
-from support.examples import amount, examples
+from support.examples import examples
 from support.model import ABSENT, LATER, ModelJob, Refusal, Server, shown
 from support.system import System
 from support.waiting import until
@@ -31,8 +31,8 @@ pytestmark = [
     pytest.mark.hypothesis,  # it takes what its examples take
 ]
 
+EXAMPLES = examples(500, costly=True)
 ROUND = 25
-EXAMPLES = ROUND if amount() == "few" else examples(500)
 STEPS = 25
 BUDGET_S = 60.0
 """No other round of examples begins after this. An example takes a quarter of a second, on a busy machine many times that."""

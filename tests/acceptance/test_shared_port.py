@@ -48,11 +48,12 @@ def started(processes: Processes, port: int) -> Iterator[Command]:
     """A gateway of two processes, asked for their health at this port and the next; they are gone at the end,
     whatever became of the one above them.
     """
-    command = processes.start("gateway", "--processes", "2", "--health-port", str(port))
+    command = processes.start("gateway", "--processes", "2", "--health-port", str(port), "--drain-delay", "300")
     command.ready()
     yield command
     pids = [line["pid"] for line in command.events("ready")]
-    command.stop()
+    command.process.terminate()
+    command.stop()  # the second signal ends the draining
     until(lambda: not any(runs(pid) for pid in pids))
 
 
@@ -141,10 +142,15 @@ def test_dev_starts_them_too(tmp_path: Path) -> None:
         assert not any(runs(pid) for pid in pids)
 
 
-def test_a_stop_ends_all_of_them(pair: Command) -> None:
+def test_they_drain_and_a_second_signal_stops_all_of_them(pair: Command) -> None:
     """The last one of this file: it stops what the others share."""
-    pids = [line["pid"] for line in gateways(pair)]
+    url, pids = pair.ready()["url"], [line["pid"] for line in gateways(pair)]
     assert len(pids) == 2
-    assert pair.stop() == 0
+    pair.process.terminate()
+    until(lambda: len(pair.events("draining")) == 3)
+    assert send("GET", f"{url}/readyz").status == 503
+    assert push(url) == 201
+    pair.process.terminate()
+    assert pair.process.wait(180) == 0
     assert not any(runs(pid) for pid in pids)
     assert len(pair.events("stopped")) == 3

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from support.described import Described
-from support.examples import amount, examples
+from support.examples import examples
 from support.guarded import Guarded
 from support.system import Answer, is_behind
 from support.waiting import eventually
@@ -49,11 +49,15 @@ class Drawn(NamedTuple):
 
 def asked(whole: int) -> settings:
     """How examples are tried that ask a server: `examples(whole)` of them. One that fails isn't made smaller, which takes long
-    and may not fail again. Where few are tried, half as few: each of them asks dozens of times.
+    and may not fail again.
     """
-    number = max(examples(whole, least=0) // 2, 2) if amount() == "few" else examples(whole)
     phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    return settings(max_examples=number, deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=examples(whole, least=2, costly=True),
+        deadline=None,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def requests(described: Described, pools: Pools, *, wanted: Callable[[str, str], bool]) -> st.SearchStrategy[Drawn]:
