@@ -385,7 +385,7 @@ async def test_a_worker_whose_key_is_revoked_in_mid_run_says_so_and_keeps_what_i
         await go_on.wait()
         return "done"
 
-    worker = Worker(app, queues=["cut-off"])
+    worker = Worker(app, queues=["cut-off"], every="200ms", wait="200ms")
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(120):
         async with Client(guarded.url, token=admin) as client:
@@ -420,7 +420,7 @@ async def test_a_worker_shows_its_key_and_asks_on_when_that_is_revoked(guarded: 
     async def hello(name: str) -> str:
         return f"hello {name}"
 
-    worker = Worker(app)
+    worker = Worker(app, every="200ms", wait="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         handle = await hello.push("ada")

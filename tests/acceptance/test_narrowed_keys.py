@@ -126,7 +126,13 @@ async def following(url: str, token: str, queue: str) -> AsyncIterator[list[str]
 
 
 @pytest.mark.parametrize(
-    "narrowing", [{"queues": ["shop.*"]}, {"types": ["order.*"]}, {"queues": ["shop.*"], "types": ["order.*"]}]
+    "narrowing",
+    [
+        {"queues": ["shop.*"], "types": ["order.*"]},
+        pytest.param({"queues": ["shop.*"]}, marks=pytest.mark.slow),
+        pytest.param({"types": ["order.*"]}, marks=pytest.mark.slow),
+    ],
+    ids=["both", "queues", "types"],
 )
 async def test_nothing_that_a_narrowed_key_is_told_has_anything_of_others_jobs(
     guarded: Guarded,
