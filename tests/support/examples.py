@@ -15,8 +15,7 @@ def amount() -> str:
     return said
 
 
-def examples(whole: int, *, least: int = 5, few: int | None = None) -> int:
-    """Return how many examples of `whole` to try now; with `few`, so many of dear ones in place of a tenth."""
-    if few is not None and amount() == "few":
-        return few
-    return max(round(whole * _SHARES[amount()]), least)
+def examples(whole: int, *, least: int = 5, costly: bool = False) -> int:
+    """Return how many examples of `whole` to try now; of `costly` ones, each of which takes long, half of `few`."""
+    share = _SHARES[amount()] / (2 if costly and amount() == "few" else 1)
+    return max(round(whole * share), least)

@@ -202,7 +202,7 @@ def shuffled(value: Any) -> Any:
     return [shuffled(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=examples(300, few=10))
+@settings(max_examples=examples(300, costly=True))
 @given(st.lists(json_values, max_size=3))
 def test_the_order_of_members_makes_no_difference(args: list[Any]) -> None:
     assert key({"keys": ["args"]}, args=args) == key({"keys": ["args"]}, args=shuffled(args))

@@ -237,7 +237,7 @@ def test_the_next_tick_is_the_models(
     assert found >= at
 
 
-@settings(max_examples=examples(300, few=10))
+@settings(max_examples=examples(300, costly=True))
 @given(zone=st.sampled_from(ZONES), start=st.integers(1_767_225_600_000, 1_830_297_600_000), step=st.integers(1, 59))
 def test_ticks_grow_and_gaps_lie_between_them(zone: str, start: int, step: int) -> None:
     at = start
