@@ -166,6 +166,8 @@ async def test_of_many_jobs_the_first_runs_soon_and_all_that_wait_can(tmp_path: 
             assert [line for one in processes.commands for line in one.events("a lost hint was issued again")] == []
         finally:
             await asyncio.to_thread(processes.stop)
+    for folder in (kept, second.folder):  # gigabytes, of which nothing is to be learnt now
+        shutil.rmtree(folder)
 
 
 def started(processes: Processes) -> str:
