@@ -15,6 +15,7 @@ from nats.js.errors import NotFoundError
 
 from ojs_command.services import BACKGROUND
 from ojs_core.base.times import format_ms
+from ojs_core.runtime.service import CUT_OFF
 from support.nats import NatsServer
 from support.system import Command, Processes, environment, send
 from support.waiting import until
@@ -39,7 +40,7 @@ async def does_not_let_itself_be_ended(job, following):
     try:
         await asyncio.Event().wait()
     finally:
-        time.sleep(4)
+        time.sleep(3)
 """
 """Enqueue middleware as an operator may have it: the scheduler runs it at each tick."""
 
@@ -151,8 +152,7 @@ def test_one_that_dies_while_it_runs_is_started_again_alone(tmp_path: Path, nats
 def test_work_that_is_cut_off_is_told_by_the_exit_code(tmp_path: Path, nats_server: NatsServer) -> None:
     with ticking(tmp_path / "system", nats_server.url, "does_not_let_itself_be_ended") as (_, services):
         assert services.stop() == 70
-        cut_off = services.events("work was cut off: it didn't end in time; its jobs come back when their leases expire")
-        assert "scheduler" in [line["role"] for line in cut_off]
+        assert "scheduler" in [line["role"] for line in services.events(CUT_OFF)]
         assert services.events("stopped")
 
 

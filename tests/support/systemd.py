@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -101,7 +101,8 @@ def _remove(groups: list[Path]) -> None:
         def empty(group: Path = group) -> bool:
             pids = [int(pid) for file in group.rglob("cgroup.procs") for pid in file.read_text(encoding="ascii").split()]
             for pid in pids:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             return not pids
 
         until(empty)
