@@ -17,11 +17,11 @@ from support.waiting import until
 
 PROGRAM: Final = Path("/lib/systemd/systemd")
 _CGROUPS: Final = Path("/sys/fs/cgroup")
-_TARGET: Final = "[Unit]\nDescription=All that a systemd without a machine needs\n"
+_TARGET: Final = "[Unit]\nDescription=What each service wants\n"
 _START: Final = """
 for group in "$@"; do echo $$ > "$group/cgroup.procs" || exit; done
 exec unshare --mount --propagation private sh -c \
-    'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$0" --user --unit=nothing.target' "$program" </dev/null
+    'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$0" --user --unit=basic.target' "$program" </dev/null
 """
 """It only runs where a machine was booted by systemd, of which a folder tells."""
 
@@ -57,7 +57,7 @@ def systemd(folder: Path) -> Iterator[Systemd]:
     units, run, home = (folder / name for name in ("units", "run", "home"))
     for each in (units, run, home):
         each.mkdir(parents=True)
-    (units / "nothing.target").write_text(_TARGET, encoding="utf-8")
+    (units / "basic.target").write_text(_TARGET, encoding="utf-8")
     env = environment(XDG_RUNTIME_DIR=str(run), HOME=str(home), SYSTEMD_UNIT_PATH=str(units), program=str(PROGRAM))
     groups = _made_groups(f"ojs-test-{os.getpid()}")
     try:
