@@ -53,7 +53,7 @@ def _row(name: str, runs: Sequence[Result]) -> str:
     repeated = f" --runs {len(runs)}" if len(runs) > 1 else ""
     seeded = f" --seed {runs[0].seed}" if runs[0].seed != 1 else ""
     command = f"`script/faults {name} --seconds {runs[0].seconds:g}{seeded}{repeated}`"
-    cells = [command, _sum(one.faults for one in runs), _sum(one.jobs for one in runs)]
+    cells: list[object] = [command, _sum(one.faults for one in runs), _sum(one.jobs for one in runs)]
     cells += [_sum(one.lost for one in runs), _sum(one.doubled for one in runs), other]
     cells += [max(one.recovery_s for one in runs), max(one.gap_s for one in runs), _sum(one.finds for one in runs)]
     return f"| {' | '.join(map(str, cells))} |"
