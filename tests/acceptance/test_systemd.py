@@ -1,4 +1,4 @@
-"""The unit of `ojs-nats` in the hands of a real systemd, but for its sandbox: what hides folders would hide the test's."""
+"""The unit of `ojs-nats` in the hands of a real systemd, without its user and what hides folders: the test's, too."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from support.nats import NatsServer
+from ojs_command.embedded import find_server
+from support.forked import OJS_NATS, completed
 from support.processes import free_port, runs
-from support.system import send
+from support.system import environment, send
 from support.systemd import CannotRunSystemd, Systemd, systemd
 from support.units import Machine
 from support.waiting import until
@@ -22,15 +23,13 @@ from support.waiting import until
 ROOT: Final = Path(__file__).parents[2]
 UNIT: Final = "ojs-nats@gateway.service"
 JOB: Final = {"type": "a.b", "args": []}
-_WITHOUT_SANDBOX: Final = """
+_NOTHING_HIDDEN: Final = """
 [Service]
 StandardOutput=append:{log}
 StandardError=inherit
 DynamicUser=no
 PrivateTmp=no
 ProtectHome=no
-ProtectKernelTunables=no
-ProtectSystem=no
 """
 
 
@@ -49,22 +48,30 @@ class Gateway:
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, nats_server: NatsServer) -> Iterator[Gateway]:
-    machine, port, log = Machine(tmp_path / "machine"), free_port(), tmp_path / "gateway.log"
-    settings = machine.root / "etc/ojs-nats/environment"
-    for folder in (settings.parent, machine.root / "opt"):
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """It runs beside a nats-server that is a unit, too."""
+    machine, log = Machine(tmp_path / "machine"), tmp_path / "gateway.log"
+    folders = "opt", "etc/ojs-nats", "etc/nats", "usr/local/bin"
+    opt, settings, conf, programs = (machine.root / folder for folder in folders)
+    for folder in (opt, settings, conf, programs):
         folder.mkdir(parents=True)
-    (machine.root / "opt/ojs-nats").symlink_to(sys.prefix)
-    lines = (f"OJS_NATS={nats_server.url}", f"OJS_PORT={port}", "OJS_PROCESSES=2", "OJS_DRAIN_DELAY=25", "OJS_LOG_FORMAT=json")
-    settings.write_text("\n".join(lines), encoding="utf-8")
+    (opt / "ojs-nats").symlink_to(sys.prefix)
+    (programs / "nats-server").symlink_to(find_server("auto"))
+    port, nats_port, monitor = free_port(), free_port(), free_port()
+    lines = f"OJS_NATS=nats://127.0.0.1:{nats_port}", f"OJS_PORT={port}", "OJS_PROCESSES=2", "OJS_DRAIN_DELAY=25"
+    (settings / "environment").write_text("\n".join((*lines, "OJS_LOG_FORMAT=json")), encoding="utf-8")
     try:
         with systemd(tmp_path / "systemd") as manager:
-            text = (ROOT / "deploy/systemd/ojs-nats@.service").read_text(encoding="utf-8")
-            (manager.units / "ojs-nats@.service").write_text(machine.here(text), encoding="utf-8")
-            own = manager.units / "ojs-nats@.service.d/without-sandbox.conf"
-            own.parent.mkdir()
-            own.write_text(_WITHOUT_SANDBOX.format(log=log), encoding="utf-8")
-            manager.do("start", UNIT)
+            printed = completed([*OJS_NATS, "nats-conf", "--store", str(manager.state / "nats")], environment()).stdout
+            printed = printed.replace("4222", str(nats_port)).replace("8222", str(monitor))
+            (conf / "nats.conf").write_text(printed, encoding="utf-8")
+            for name, output in (("nats-server", tmp_path / "nats.log"), ("ojs-nats@", log)):
+                text = (ROOT / f"deploy/systemd/{name}.service").read_text(encoding="utf-8")
+                (manager.units / f"{name}.service").write_text(machine.here(text), encoding="utf-8")
+                own = manager.units / f"{name}.service.d/nothing-hidden.conf"
+                own.parent.mkdir()
+                own.write_text(_NOTHING_HIDDEN.format(log=output), encoding="utf-8")
+            manager.do("start", "nats-server.service", UNIT)
             yield Gateway(manager, f"http://127.0.0.1:{port}", log)
     except CannotRunSystemd as reason:
         pytest.skip(str(reason))

@@ -20,10 +20,12 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 _TARGET: Final = "[Unit]\nDescription=What each service wants\n"
 _START: Final = """
 for group in "$@"; do echo $$ > "$group/cgroup.procs" || exit; done
-exec unshare --mount --propagation private sh -c \
-    'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$0" --user --unit=basic.target' "$program" </dev/null
+exec unshare --mount --propagation private sh -c '
+    mount -t tmpfs none /run && mkdir -p /run/systemd/system /run/systemd/inaccessible/dir || exit
+    cd /run/systemd/inaccessible && touch reg && mknod chr c 0 0 && chmod 0 * && cd / || exit
+    exec "$0" --user --unit=basic.target' "$program" </dev/null
 """
-"""It only runs where a machine was booted by systemd, of which a folder tells."""
+"""It only runs where systemd has booted a machine, of which a folder tells. What it hides it does with files of another."""
 
 
 class CannotRunSystemd(Exception):
@@ -31,10 +33,11 @@ class CannotRunSystemd(Exception):
 
 
 class Systemd:
-    """One that runs, and looks for units in `units`."""
+    """One that runs, and looks for units in `units`. Their own folders are in `state`."""
 
-    def __init__(self, units: Path, env: dict[str, str]) -> None:
+    def __init__(self, units: Path, state: Path, env: dict[str, str]) -> None:
         self.units = units
+        self.state = state
         self._env = env
 
     def do(self, *words: str) -> str:
@@ -54,11 +57,12 @@ def systemd(folder: Path) -> Iterator[Systemd]:
     """A systemd with its files in a folder. What it has started is killed at the end. Raises CannotRunSystemd."""
     if not PROGRAM.exists() or os.geteuid() != 0 or any(shutil.which(name) is None for name in ("systemctl", "unshare")):
         raise CannotRunSystemd("it takes root, systemd and unshare")
-    units, run, home = (folder / name for name in ("units", "run", "home"))
-    for each in (units, run, home):
+    units, run, state = (folder / name for name in ("units", "run", "state"))
+    for each in (units, run, state):
         each.mkdir(parents=True)
     (units / "basic.target").write_text(_TARGET, encoding="utf-8")
-    env = environment(XDG_RUNTIME_DIR=str(run), HOME=str(home), SYSTEMD_UNIT_PATH=str(units), program=str(PROGRAM))
+    kept = {name: str(state) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}  # its version says which of the two
+    env = environment(XDG_RUNTIME_DIR=str(run), SYSTEMD_UNIT_PATH=str(units), program=str(PROGRAM), **kept)
     groups = _made_groups(f"ojs-test-{os.getpid()}")
     try:
         process = subprocess.Popen(["sh", "-c", _START, "sh", *map(str, groups)], env=env)
@@ -70,7 +74,7 @@ def systemd(folder: Path) -> Iterator[Systemd]:
                 return (run / "systemd" / "private").exists()
 
             until(answers)
-            yield Systemd(units, env)
+            yield Systemd(units, state, env)
         finally:
             end(process, signal.SIGKILL)
     finally:
