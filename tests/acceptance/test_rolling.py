@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -110,8 +112,18 @@ def proxied(tmp_path: Path) -> Iterator[Proxied]:
             stdout=output,
             stderr=output,
         )
-    yield Proxied(f"http://127.0.0.1:{bind}", ports, log)
-    end(proxy, signal.SIGTERM)
+
+    def listens() -> bool:
+        assert proxy.poll() is None, log.read_text(encoding="utf-8")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", bind)):
+            return True
+        return False
+
+    try:
+        until(listens)
+        yield Proxied(f"http://127.0.0.1:{bind}", ports, log)
+    finally:
+        end(proxy, signal.SIGTERM)
 
 
 def gateway_at(processes: Processes, port: int, drain_delay: str = "5") -> Command:
@@ -129,7 +141,7 @@ def test_where_no_gateway_is_ready_one_that_drains_is_asked(processes: Processes
         said = proxied.log.read_text(encoding="utf-8")
         return all(said.rfind(f"gateway-{number} is DOWN") > said.rfind(f"gateway-{number} is UP") for number in (1, 2))
 
-    until(lambda: send("GET", f"{proxied.url}/readyz").status == 200)
+    assert send("GET", f"{proxied.url}/readyz").status == 200
     for gateway in gateways:
         gateway.process.send_signal(signal.SIGTERM)
     until(none_is_ready)
