@@ -17,7 +17,7 @@ from ojs_command.supervision import Kept
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.service import Build, session
+from ojs_core.runtime.service import CUT_OFF, Build, session
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.runtime.supervised import ReadyLine
@@ -92,6 +92,8 @@ class ServiceTask(Kept):
         if self._task is None:
             return
         await asyncio.wait({self._task}, timeout=seconds)
+        if not self._task.done():
+            log.error(CUT_OFF, role=self.name)
         self.clean = self._task.done() and not self._task.cancelled() and self._task.exception() is None and self._task.result()
         await stop_tasks([self._task])
 

@@ -101,8 +101,8 @@ class Gateway:
         self._listener: Listener | None = None
 
     def tell_readiness(self, draining: Callable[[], bool]) -> None:
-        """Answer `/readyz` with 503 as soon as `draining` says so."""
-        self._context.draining = draining
+        """Answer `/readyz` with 503, and each request as the last of its connection, as soon as `draining` says so."""
+        self._context.draining = self._edge.closing = draining
 
     @property
     def url(self) -> str:
@@ -139,7 +139,7 @@ class Gateway:
         # First of all: whoever is told that its connection ends makes a new one at once, and is to be refused, not cut off.
         if self._listener is not None:
             await self._listener.close_port()
-        self._edge.closing = True
+        self._edge.closing = lambda: True
         self._context.stop_waiting()
         closing: list[Awaitable[None]] = []
         if self._listener is not None:

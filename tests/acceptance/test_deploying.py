@@ -25,6 +25,8 @@ UNITS: Final = ROOT / "deploy" / "systemd"
 PORTS: Final = ("4222", "8222", "8080", "8081")
 READY_S: Final = 180.0
 
+needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd isn't installed here")
+
 
 def commands() -> list[str]:
     """What the page has an operator type."""
@@ -128,15 +130,42 @@ def test_a_system_made_as_the_page_says_runs_workflows_and_answers_lists(machine
     assert set(machine.stop().values()) == {0}
 
 
-def test_units_are_as_hardened_as_before_and_may_have_a_connection_for_each_client() -> None:
+def test_a_new_version_is_asked_about_the_settings_of_the_units(tmp_path: Path) -> None:
+    """As docs/operations.md has it, before an upgrade."""
+    machine = Machine(tmp_path)
+    (tmp_path / "opt/ojs-nats-next").mkdir(parents=True)
+    (tmp_path / "opt/ojs-nats-next/bin").symlink_to(Path(sys.executable).parent)
+    shutil.copytree(UNITS / "environment", tmp_path / "etc/ojs-nats")
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"`(\(set -a;[^`]+)`", page)
+
+    def asked() -> tuple[int, str]:
+        words = ["bash", "-euc", machine.here(command)]
+        done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    assert asked()[0] == 0, asked()
+    with (tmp_path / "etc/ojs-nats/environment").open("a", encoding="utf-8") as file:
+        file.write("OJS_NATS=nats://a:4222,nats://b:4222\nOJS_REPLICAS=no\n")
+    assert (asked()[0], "OJS_REPLICAS" in asked()[1]) == (1, True)
+
+
+def test_a_gateway_may_have_a_connection_for_each_client() -> None:
     service = Unit((UNITS / "ojs-nats@.service").read_text(encoding="utf-8"))
-    for key in ("DynamicUser", "NoNewPrivileges", "PrivateDevices", "PrivateTmp", "ProtectHome", "RestrictNamespaces"):
-        assert service.one(f"Service.{key}") == "yes", key
-    assert service.one("Service.ProtectSystem") == "strict"
     assert int(service.one("Service.LimitNOFILE") or 0) >= 65_536
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd isn't installed here")
+@needs_systemd
+def test_units_are_as_hardened_as_the_page_says(tmp_path: Path) -> None:
+    [exposure] = re.findall(r"exposure of ([\d.]+)", PAGE)
+    shutil.copy(UNITS / "nats-server.service", tmp_path)
+    shutil.copy(UNITS / "ojs-nats@.service", tmp_path / "ojs-nats@gateway.service")
+    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={float(exposure) * 10:g}", "--no-pager"]
+    check = subprocess.run([*command, *map(str, tmp_path.iterdir())], capture_output=True, text=True, check=False)
+    assert check.returncode == 0, check.stdout + check.stderr
+
+
+@needs_systemd
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     folder = tmp_path / "etc/systemd/system"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ojs_core.base.ids import new_job_id
+from ojs_core.base.payload_limits import PayloadLimits
 from support.cli import Cli
 from support.system import System
 
@@ -62,6 +64,7 @@ def test_export_writes_to_standard_output_and_over_no_file(system: System, cli: 
         ("{", "Line 2 is no JSON object of a job"),
         ('{"type": "a.b", "args": []}', "Line 2 has no id"),
         ('{"id": "x", "redacted": ["args"]}', "Line 2 lacks what its job carries (args)"),
+        ('{"id": "x", "redacted": true}', "Line 2 lacks what its job carries (True)"),
     ],
 )
 def test_a_line_that_cannot_be_imported_is_named(system: System, cli: Cli, line: str, said: str) -> None:
@@ -84,3 +87,13 @@ def test_refused_lines_are_told_of_and_the_others_pushed(system: System, cli: Cl
     assert "line 1: " in found.err
     assert "1 lines were refused; the others were pushed" in found.err
     assert system.job(job_id)["state"] == "available"
+
+
+def test_many_large_jobs_are_imported(system: System, cli: Cli) -> None:
+    """More than a server takes in one request."""
+    ids = [new_job_id(number) for number in range(90)]
+    lines = [json.dumps({"id": job_id, "type": "a.b", "args": ["x" * 60_000]}) for job_id in ids]
+    assert len("".join(lines)) > PayloadLimits().max_body_bytes
+    found = cli("import", "-", stdin="\n".join(lines))
+    assert (found.code, found.out) == (0, "90 pushed\n")
+    assert system.job(ids[-1])["state"] == "available"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import pytest
@@ -25,6 +29,26 @@ HAPROXY = os.environ.get("OJS_HAPROXY") or shutil.which("haproxy") or "/usr/sbin
 needs_haproxy = pytest.mark.skipif(
     not Path(HAPROXY).exists() and "CI" not in os.environ, reason="there is no HAProxy here; CI has one"
 )
+
+
+def test_a_connection_to_a_gateway_that_drains_ends_with_its_answer(processes: Processes) -> None:
+    """Or a balancer that is told of nothing would go on with the connections that it has, until they are cut off."""
+    port = free_port()
+    gateway = processes.start("gateway", "--port", str(port), "--drain-delay", "300")
+    gateway.ready()
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def ends() -> bool:
+        connection.request("GET", "/ojs/v1/health")
+        with connection.getresponse() as answer:
+            answer.read()
+            return answer.will_close
+
+    assert not ends()
+    gateway.process.send_signal(signal.SIGTERM)
+    until(ends)
+    connection.close()
+    assert end(gateway.process, signal.SIGTERM) == 0
 
 
 def test_a_gateway_that_drains_answers_but_is_not_ready(processes: Processes) -> None:
@@ -72,33 +96,70 @@ def test_a_gateway_has_a_health_port_if_it_is_given_one(processes: Processes) ->
     assert send("GET", f"http://127.0.0.1:{port}/readyz").status == 200
 
 
+class Proxied(NamedTuple):
+    """A HAProxy as deploy/haproxy.cfg has it: its address, the ports of the two gateways behind it, and what it says."""
+
+    url: str
+    ports: list[int]
+    log: Path
+
+
 @pytest.fixture
-def proxied(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
-    """The address of a HAProxy as deploy/haproxy.cfg has it, and the ports of two gateways behind it."""
+def proxied(tmp_path: Path) -> Iterator[Proxied]:
     ports = [free_port(), free_port()]
     bind = free_port()
     own = {f"OJS_GATEWAY_{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, 1)}
-    with (tmp_path / "haproxy.log").open("wb") as output:
+    log = tmp_path / "haproxy.log"
+    with log.open("wb") as output:
         proxy = subprocess.Popen(
             [HAPROXY, "-W", "-db", "-f", str(CONFIG)],
             env=environment(OJS_BIND=f"127.0.0.1:{bind}", **own),
             stdout=output,
             stderr=output,
         )
-    yield f"http://127.0.0.1:{bind}", ports
-    end(proxy, signal.SIGTERM)
+
+    def listens() -> bool:
+        assert proxy.poll() is None, log.read_text(encoding="utf-8")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", bind)):
+            return True
+        return False
+
+    try:
+        until(listens)
+        yield Proxied(f"http://127.0.0.1:{bind}", ports, log)
+    finally:
+        end(proxy, signal.SIGTERM)
 
 
-def gateway_at(processes: Processes, port: int) -> Command:
-    started = processes.start("gateway", "--port", str(port), "--drain-delay", "5")
+def gateway_at(processes: Processes, port: int, drain_delay: str = "5") -> Command:
+    started = processes.start("gateway", "--port", str(port), "--drain-delay", drain_delay)
     started.ready()
     return started
 
 
 @needs_haproxy
+def test_where_no_gateway_is_ready_one_that_drains_is_asked(processes: Processes, proxied: Proxied) -> None:
+    """So it is when one has started again, and the other drains before HAProxy has looked."""
+    gateways = [gateway_at(processes, port, "300") for port in proxied.ports]
+
+    def none_is_ready() -> bool:
+        said = proxied.log.read_text(encoding="utf-8")
+        return all(said.rfind(f"gateway-{number} is DOWN") > said.rfind(f"gateway-{number} is UP") for number in (1, 2))
+
+    assert send("GET", f"{proxied.url}/readyz").status == 200
+    for gateway in gateways:
+        gateway.process.send_signal(signal.SIGTERM)
+    until(none_is_ready)
+    assert send("POST", f"{proxied.url}/ojs/v1/jobs", JOB).status == 201
+    # One of them is gone: what it refuses reaches the other.
+    assert end(gateways[0].process, signal.SIGTERM) == 0
+    assert [send("POST", f"{proxied.url}/ojs/v1/jobs", JOB).status for _ in range(4)] == [201] * 4
+
+
+@needs_haproxy
 @pytest.mark.slow
-async def test_no_request_fails_while_each_gateway_is_restarted(processes: Processes, proxied: tuple[str, list[int]]) -> None:
-    url, ports = proxied
+async def test_no_request_fails_while_each_gateway_is_restarted(processes: Processes, proxied: Proxied) -> None:
+    url, ports = proxied.url, proxied.ports
     running = [await asyncio.to_thread(gateway_at, processes, port) for port in ports]
     answers: Counter[int] = Counter()
     failed: list[str] = []

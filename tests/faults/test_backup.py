@@ -17,6 +17,7 @@ import pytest
 
 from ojs_command.services import SERVICES
 from ojs_core.base.ids import new_job_id
+from support.figures import tell
 from support.nats import NatsServer
 from support.operator_commands import run
 from support.system import Processes
@@ -135,7 +136,7 @@ async def test_what_was_backed_up_under_load_is_all_there_and_what_was_done_stay
                 async with at_work(after, 0, 3):
                     await _check_lists(url, there)
                 assert after.first_fetch is not None
-                print(  # noqa: T201
+                tell(
                     f"{taken['records']:,} records in {taken['seconds']:.1f} s; restored in {restored['seconds']:.1f} s, "
                     f"the first job ran {after.first_fetch - began:.1f} s after the beginning"
                 )

@@ -34,6 +34,7 @@ from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
+from support.figures import tell
 from support.nats import NatsServer
 from support.operator_commands import run
 from support.processes import family
@@ -134,18 +135,16 @@ async def test_of_many_jobs_the_first_runs_soon_and_all_that_wait_can(tmp_path: 
         began = time.monotonic()
         async with opened(first.url) as store:
             events = await fill(store)
-        print(f"\n{JOBS:,} jobs and {events:,} events stored in {time.monotonic() - began:.0f} s")  # noqa: T201
+        tell(f"{JOBS:,} jobs and {events:,} events stored in {time.monotonic() - began:.0f} s")
         taken = await asyncio.to_thread(run, "backup", str(kept), "--nats", first.url)
-        print(  # noqa: T201
-            f"backed up in {taken.said['seconds']:.0f} s, {taken.cpu_s:.0f} s of CPU: {taken.said['bytes'] / 1e6:.0f} MB"
-        )
+        tell(f"backed up in {taken.said['seconds']:.0f} s, {taken.cpu_s:.0f} s of CPU: {taken.said['bytes'] / 1e6:.0f} MB")
         assert (taken.said["records"], taken.said["events"]) == (JOBS, events)
         first.kill()
     shutil.rmtree(first.folder)
     with NatsServer(tmp_path / "second", max_file_store=ROOM) as second:
         began = time.monotonic()
         restored = await asyncio.to_thread(run, "restore", str(kept), "--nats", second.url)
-        print(  # noqa: T201
+        tell(
             f"restored in {restored.said['seconds']:.0f} s, {restored.cpu_s:.0f} s of CPU, and "
             f"{family(second.pid)[second.pid]:.0f} s of nats-server's"
         )
@@ -154,19 +153,21 @@ async def test_of_many_jobs_the_first_runs_soon_and_all_that_wait_can(tmp_path: 
         try:
             url = await asyncio.to_thread(started, processes)
             got = await asyncio.to_thread(until, lambda: fetch(url, 1))
-            print(f"the first job ran after {time.monotonic() - began:.0f} s")  # noqa: T201
+            tell(f"the first job ran after {time.monotonic() - began:.0f} s")
             async with opened(second.url) as store:
                 ready = await subjects_of(store.nats, store.config.ready_stream, store.config.ready_of_queue(QUEUE))
                 assert sum(ready.values()) == WAITING - 1
                 assert (await stream_info(store.nats, store.config.events_stream)).state.messages >= events
-            print(f"and so could all {WAITING:,} that wait")  # noqa: T201
+            tell(f"and so could all {WAITING:,} that wait")
             got += await asyncio.to_thread(fetch, url, 100)
             assert len(got) == len(set(got)) > 1
             await asyncio.to_thread(until, lambda: whole(url), LISTED_S)
-            print(f"lists were whole after {time.monotonic() - began:.0f} s")  # noqa: T201
+            tell(f"lists were whole after {time.monotonic() - began:.0f} s")
             assert [line for one in processes.commands for line in one.events("a lost hint was issued again")] == []
         finally:
             await asyncio.to_thread(processes.stop)
+    for folder in (kept, second.folder):  # gigabytes, of which nothing is to be learnt now
+        shutil.rmtree(folder)
 
 
 def started(processes: Processes) -> str:

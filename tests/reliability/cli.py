@@ -38,7 +38,7 @@ examples:
   script/faults short --seconds 20 --namespaces 2      two systems at once on one nats-server
   script/faults soak --minutes 60 --rate 200           a steady load for an hour: does anything grow without end?
 
-exit codes: 0 every promise was kept, 1 one was broken, 2 wrong use, 130 interrupted
+exit codes: 0 every promise was kept, 1 one was broken or nothing could be tried, 2 wrong use, 130 interrupted
 """
 
 
@@ -128,7 +128,7 @@ def _faults(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     if options.markdown:
         print(markdown(results))
-    return int(any(result.wrong for result in results))
+    return int(not results or any(result.wrong for result in results))
 
 
 def _runs(name: str, options: argparse.Namespace) -> list[Result]:

@@ -10,17 +10,15 @@ from reliability.run import Result
 
 _SHOWN: Final = 20
 _COLUMNS: Final = (
-    "Scenario",
-    "Runs",
+    "Command",
     "Faults",
     "Jobs",
     "Lost",
     "Doubled",
     "Otherwise wrong",
-    "Works again after, s",
-    "Longest gap, s",
-    "Finds",
-    "Command",
+    "Works again, s",
+    "Gap, s",
+    "Safety net",
 )
 
 
@@ -53,10 +51,11 @@ def markdown(results: Sequence[Result]) -> str:
 def _row(name: str, runs: Sequence[Result]) -> str:
     other = sum(one.otherwise for one in runs)
     repeated = f" --runs {len(runs)}" if len(runs) > 1 else ""
-    command = f"`script/faults {name} --seconds {runs[0].seconds:g} --seed {runs[0].seed}{repeated}`"
-    cells = [name, len(runs), _sum(one.faults for one in runs), _sum(one.jobs for one in runs)]
+    seeded = f" --seed {runs[0].seed}" if runs[0].seed != 1 else ""
+    command = f"`script/faults {name} --seconds {runs[0].seconds:g}{seeded}{repeated}`"
+    cells: list[object] = [command, _sum(one.faults for one in runs), _sum(one.jobs for one in runs)]
     cells += [_sum(one.lost for one in runs), _sum(one.doubled for one in runs), other]
-    cells += [max(one.recovery_s for one in runs), max(one.gap_s for one in runs), _sum(one.finds for one in runs), command]
+    cells += [max(one.recovery_s for one in runs), max(one.gap_s for one in runs), _sum(one.finds for one in runs)]
     return f"| {' | '.join(map(str, cells))} |"
 
 

@@ -33,6 +33,8 @@ Jobs keep their ids: one that is there already is left alone, so an import may b
 attempt. Those that have ended are left out, unless --again is given, and so are members of workflows.
 """
 _AT_ONCE: Final = 200
+_BYTES: Final = 262_144
+"""The text of the jobs in one push, unless one job is longer: servers may take bodies of a megabyte alone."""
 _LOOKS: Final = 16
 _TOLD: Final = 20
 _REFUSED: Final = 422
@@ -91,7 +93,8 @@ async def _import(session: Session, given: argparse.Namespace) -> None:
 
 def _is_wanted(line: _Line, found: Counter[str], *, again: bool) -> bool:
     if line.job.get("redacted"):
-        lacking = ", ".join(map(str, line.job["redacted"]))
+        redacted = line.job["redacted"]
+        lacking = ", ".join(map(str, redacted)) if isinstance(redacted, list) else str(redacted)
         raise CommandFailed(
             f"Line {line.number} lacks what its job carries ({lacking}): export it with a key that has the permission payloads."
         )
@@ -138,6 +141,7 @@ async def _push(session: Session, lines: list[_Line], found: Counter[str]) -> No
 def _chunks(file: IO[bytes]) -> Iterator[list[_Line]]:
     """Lines, many at a time. Raises CommandFailed for one that can't be read; those before it are done."""
     chunk: list[_Line] = []
+    size = 0
     for number, text in enumerate(file, 1):
         if not text.strip():
             continue
@@ -149,10 +153,11 @@ def _chunks(file: IO[bytes]) -> Iterator[list[_Line]]:
         if not isinstance(job.get("id"), str):
             yield chunk
             raise CommandFailed(f"Line {number} has no id: what is imported keeps its own. Push it with 'ojs-nats push'.")
-        chunk.append(_Line(number, job))
-        if len(chunk) == _AT_ONCE:
+        if chunk and (len(chunk) == _AT_ONCE or size + len(text) > _BYTES):
             yield chunk
-            chunk = []
+            chunk, size = [], 0
+        chunk.append(_Line(number, job))
+        size += len(text)
     yield chunk
 
 

@@ -64,9 +64,9 @@ class Edge:
         self._router = router
         self._browsers = browsers
         self._limits = limits
-        self.closing = False
+        self.closing: Callable[[], bool] = lambda: False
         """Whether each answer is the last on its connection, and says so: else a client that asks again at once would be
-        cut off without an answer."""
+        cut off without an answer, and a balancer go on with the connections that it has."""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()
@@ -113,7 +113,7 @@ class Edge:
             body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
         self._answered(request, call, route, status, began, request_id)
         response = Answer(status, body, _headers(request_id, dialect, more).items())
-        if self.closing:
+        if self.closing():
             response.force_close()
         return response
 

@@ -34,6 +34,9 @@ from ojs_core.telemetry import logs, metrics, tracing
 _CLOSE_SECONDS: Final = 0.8
 """The part of the time to stop that is kept for closing connections and leaving the interpreter."""
 
+CUT_OFF: Final = "work was cut off: it didn't end in time; its jobs come back when their leases expire"
+"""What the log says of a service whose stop takes too long."""
+
 _RETRY_SECONDS: Final = 0.25
 
 _SWITCH_SECONDS: Final = 0.0005
@@ -230,7 +233,7 @@ async def _stop(service: Service, stopping: Stopping) -> bool:
         async with asyncio.timeout(stopping.remaining(_CLOSE_SECONDS)):
             await service.stop()
     except TimeoutError:
-        log.error("work was cut off: it didn't end in time; its jobs come back when their leases expire")
+        log.error(CUT_OFF)
         return False
     return True
 

@@ -11,8 +11,9 @@ import os
 import secrets
 import shutil
 import struct
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Literal, get_args
 
@@ -130,7 +131,8 @@ class PartWriter:
 
     def close(self) -> None:
         """Let go of a file that won't be finished."""
-        self._file.close()
+        with suppress(OSError):  # what had found no room finds none now
+            self._file.close()
 
 
 class NewArchive:
@@ -138,13 +140,14 @@ class NewArchive:
 
     def __init__(self, folder: Path) -> None:
         self._target = folder
-        self._folder = folder.with_name(f".{folder.name}.partial-{secrets.token_hex(4)}")
+        self._folder = folder.parent / f".{folder.name}.partial-{secrets.token_hex(4)}"
         self._writers: list[PartWriter] = []
 
     def begin(self) -> None:
-        """Make the folder. Raises BackupProblem if one of its name is there."""
+        """Make the folder, and those that it is in. Raises BackupProblem if one of its name is there."""
         if self._target.exists() or self._target.is_symlink():
             raise BackupProblem(f"{self._target} is there already, and no backup is written over: name another folder")
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
         self._folder.mkdir(mode=0o700)
 
     def part(self, part: Part) -> PartWriter:
@@ -173,15 +176,14 @@ class NewArchive:
 
 @contextmanager
 def new_archive(folder: Path) -> Iterator[NewArchive]:
-    """A folder to be written in the block, which vanishes if that fails. Raises BackupProblem where there is no room."""
+    """A folder to be written in the block, which vanishes if that fails. Raises BackupProblem where it can't be written."""
     archive = NewArchive(folder.absolute())
     try:
         archive.begin()
         yield archive
     except OSError as error:
         archive.drop()
-        where = error.filename or folder
-        raise BackupProblem(f"{where} can't be written ({error.strerror}): make room, or name another folder") from None
+        raise BackupProblem(f"{folder} can't be written ({error.strerror}): make room, or name another folder") from None
     except BaseException:
         archive.drop()
         raise
@@ -243,7 +245,7 @@ class Archive:
                 while head := opened.read(_LENGTH.size):
                     yield decode(opened.read(_LENGTH.unpack(head)[0]))
                     number += 1
-        except (OSError, EOFError, struct.error, msgspec.DecodeError) as error:
+        except (OSError, EOFError, zlib.error, struct.error, msgspec.DecodeError) as error:
             raise BackupProblem(f"{file} can't be read to its end ({error}): take another backup") from None
         if number != wanted.messages:
             raise BackupProblem(f"{file} can't be read to its end ({number:,} of {wanted.messages:,}): take another backup")

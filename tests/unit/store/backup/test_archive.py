@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -144,12 +145,14 @@ def test_reading_a_file_to_a_wrong_end_is_refused(tmp_path: Path, size: int) -> 
         list(archive.messages("records"))
 
 
-def test_a_full_disk_is_told_of_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [100, 2_000, 70_000], ids=["seen at the end", "seen on the way", "in one piece"])
+def test_a_full_disk_is_told_of_and_leaves_nothing(tmp_path: Path, size: int) -> None:
     def filling() -> None:
         with new_archive(tmp_path / "disk" / "kept") as archive:
             writer = archive.part("records")
-            for number in range(1, 4_000):
-                writer.add(Kept(number, 1, "$KV.ojs.job.a", b"", os.urandom(2_000)))
+            for number in range(1, 2_000_000 // size):
+                writer.add(Kept(number, 1, "$KV.ojs.job.a", b"", os.urandom(size)))
+            writer.finish(1)
 
     try:
         with small_disk(tmp_path / "disk", 1):
@@ -158,3 +161,16 @@ def test_a_full_disk_is_told_of_and_leaves_nothing(tmp_path: Path) -> None:
             assert list((tmp_path / "disk").iterdir()) == []
     except CannotMount as error:
         pytest.skip(f"no disk can be mounted here: {error}")
+
+
+def test_the_folders_that_it_is_in_are_made(tmp_path: Path) -> None:
+    folder = tmp_path / "var" / "backups" / "monday"
+    write(folder)
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize(("name", "said"), [("file/monday", "can't be written"), ("", "is there already")])
+def test_a_folder_that_cannot_be_made_is_named_as_it_was_given(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BackupProblem, match=f"^{re.escape(str(tmp_path / name))} {said}"):
+        write(tmp_path / name)
