@@ -1,5 +1,6 @@
 /** The one client of the API: requests, errors, exact numbers, who is signed in, and events. */
 
+import { clock } from './format.js';
 import { address } from './router.js';
 import { signal } from './signals-core.js';
 
@@ -28,7 +29,8 @@ export class Problem extends Error {
 		this.code = error.code ?? '';
 		this.hint = error.hint ?? '';
 		this.details = error.details ?? {};
-		this.retryAfter = retryAfter;
+		/** In seconds; a minute at most, and 0 for a date, which proxies write. */
+		this.retryAfter = Math.min(retryAfter || 0, 60);
 	}
 
 	/** Whether a later try may do better. */
@@ -92,6 +94,8 @@ export async function request(what, { token, signal } = {}) {
 		throw new Problem(response?.ok === false ? response.status : 0, { message, hint: 'This page tries again by itself.' });
 	}
 	reachable.value = true;
+	const ahead = Date.now() - Date.parse(response.headers.get('Date') ?? '');
+	clock.ahead = Math.abs(ahead) > 30_000 ? ahead : 0;
 	if (response.ok) return answer;
 	if (response.status === 401) who.value = false;
 	throw new Problem(response.status, answer?.error ?? {}, Number(response.headers.get('Retry-After') ?? 0));
@@ -206,7 +210,7 @@ export function follow(query, heard, connected = () => {}) {
 		while (!ended.signal.aborted) {
 			const whole = await listen().catch(() => false);
 			if (ended.signal.aborted) return;
-			connected(whole);
+			connected(whole || !failures); // one that can be made again at once isn't worth words
 			await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)]));
 		}
 	})();
