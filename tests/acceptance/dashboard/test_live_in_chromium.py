@@ -101,7 +101,7 @@ async def test_a_list_that_is_waited_for_says_so_and_stays_where_it_is(screen: O
     await tab.click("All")
     await tab.shows("Loading…")
     await slowly(tab, 0)
-    await tab.shows("60 jobs")
+    await tab.shows("Cancel all that match")
     await tab.hides("Loading…")
 
 
