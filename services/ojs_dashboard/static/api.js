@@ -1,6 +1,6 @@
 /** The one client of the API: requests, errors, exact numbers, who is signed in, and events. */
 
-import { clock } from './format.js';
+import { clock, hex, UNSEEN } from './format.js';
 import { address } from './router.js';
 import { signal } from './signals-core.js';
 
@@ -121,7 +121,7 @@ export function exact(/** @type {string} */ text) {
 	return JSON.parse(text, reviver);
 }
 
-/** @returns {string} JSON of a value, BigInts as numbers. */
+/** @returns {string} JSON of a value, BigInts as numbers; where it is for people, none of it turns the direction of writing. */
 export function written(/** @type {unknown} */ value, /** @type {number | undefined} */ indent = undefined) {
 	const numbers = /** @type {Map<string, string>} */ (new Map());
 	const text = JSON.stringify(
@@ -134,7 +134,8 @@ export function written(/** @type {unknown} */ value, /** @type {number | undefi
 		},
 		indent,
 	);
-	return numbers.size ? text.replace(/"\\u0000-?\d+"/g, (mark) => numbers.get(mark) ?? mark) : (text ?? 'null');
+	const done = numbers.size ? text.replace(/"\\u0000-?\d+"/g, (mark) => numbers.get(mark) ?? mark) : (text ?? 'null');
+	return indent ? done.replace(UNSEEN, (mark) => `\\u${hex(mark.charCodeAt(0))}`) : done;
 }
 
 /** Find out who is signed in. */

@@ -77,15 +77,15 @@ export function moment(/** @type {string | number | null | undefined} */ time, {
 	>`;
 }
 
+export const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+export const hex = (/** @type {number} */ code) => code.toString(16).padStart(4, '0');
+
 /** @returns {string} Text in which control characters and those that turn the direction of writing are visible. */
 export function plain(/** @type {unknown} */ value) {
-	return String(value).replace(
-		/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
-		(mark) => {
-			const code = mark.codePointAt(0) ?? 0;
-			return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
-		},
-	);
+	return String(value).replace(UNSEEN, (mark) => {
+		const code = mark.codePointAt(0) ?? 0;
+		return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${hex(code).toUpperCase()}⟩`;
+	});
 }
 
 /** Text from outside, isolated from what stands around it; no more than so many characters of it. */

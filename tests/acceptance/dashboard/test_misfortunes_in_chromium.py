@@ -82,7 +82,7 @@ async def test_a_dialog_is_of_its_page_alone(screen: OpenScreen, site: System) -
 
 async def test_what_fails_after_its_dialog_was_closed_is_said(screen: OpenScreen, site: System) -> None:
     job = site.push("a.b", queue="failing")["id"]
-    with Proxy.before(site.url) as proxy:
+    with Proxy.before(site.url, keeps_host=True) as proxy:
         tab = await screen(proxy.url, known=REFUSED)
         await tab.go(f"/jobs/{job}")
         await tab.click("Cancel")
@@ -106,7 +106,7 @@ async def test_what_was_selected_is_not_when_something_else_is_shown(screen: Ope
 
 async def test_an_operation_on_all_that_match_outlives_its_page_and_can_be_stopped(screen: OpenScreen, site: System) -> None:
     site.push("a.b", queue="long")
-    with Proxy.before(site.url) as proxy:
+    with Proxy.before(site.url, keeps_host=True) as proxy:
         tab = await screen(proxy.url, known=REFUSED)
         await tab.go("/jobs?q=queue:long")
         await tab.click("Cancel all that match")
@@ -127,10 +127,11 @@ async def test_an_operation_on_all_that_match_outlives_its_page_and_can_be_stopp
 
 async def test_a_server_that_is_busy_until_a_date_is_asked_again(screen: OpenScreen, site: System) -> None:
     job = site.push("a.b", queue="dated")["id"]
-    with Proxy.before(site.url) as proxy:
-        proxy.trouble("jobs", busy("Wed, 21 Oct 2099 07:28:00 GMT"))
+    with Proxy.before(site.url, keeps_host=True) as proxy:
         tab = await screen(proxy.url, known=REFUSED)
-        await tab.go("/jobs?q=queue:dated")
+        await tab.go("/queues")
+        proxy.trouble("jobs", busy("Wed, 21 Oct 2099 07:28:00 GMT"))
+        await tab.click("Jobs")
         await tab.shows("busy just now", "tries again by itself")
         await tab.shows(job[:8])
         await tab.hides("busy just now")
@@ -180,7 +181,7 @@ async def test_odd_names_are_acted_on_as_they_are(screen: OpenScreen, site: Syst
 
 async def test_who_looks_is_asked_until_it_is_known(screen: OpenScreen, guarded: Guarded) -> None:
     key = (await guarded.made("late", "viewer"))["token"]
-    with Proxy.before(guarded.url) as proxy:
+    with Proxy.before(guarded.url, keeps_host=True) as proxy:
         tab = await screen(proxy.url, known=REFUSED)
         await tab.go("/")
         await tab.fill("Key", key)
