@@ -193,7 +193,7 @@ def test_the_deployment_s_probes_answer_and_it_waits_for_longer_than_jobs_may_ta
 
 COMING: Final = ROOT / "docs" / "coming-from"
 MOVED: Final = "A module, moved"
-RUNS: Final = {"py": (sys.executable, "-X", "dev"), "mjs": ("node",), "rb": ("ruby",)}
+RUNS: Final = {"py": (sys.executable, "-W", "default"), "mjs": ("node",), "rb": ("ruby",)}
 """What runs a push, by the ending of its file."""
 CHECKS: Final = {"py": (sys.executable, "-m", "py_compile"), "mjs": ("node", "--check"), "rb": ("ruby", "-c")}
 """What compiles a module of theirs, without running it."""

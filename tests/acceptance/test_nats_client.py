@@ -203,7 +203,7 @@ asyncio.run(main())
 job.push_sync()
 """
     ended = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", script],
+        [sys.executable, "-W", "error", "-c", script],
         env=environment(OJS_URL=processes.nats_url),
         cwd=tmp_path,
         capture_output=True,

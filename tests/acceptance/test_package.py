@@ -23,7 +23,7 @@ from support.walks import ROOT, blocks, walked
 pytestmark = pytest.mark.slow
 
 SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
-PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--python")
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ class Installed(NamedTuple):
         return str(self.folder / "bin" / "ojs-nats")
 
     def packages(self) -> set[str]:
-        listed = ran(self.python, *PIP, "list", "--format", "json", cwd=self.folder)
+        listed = ran(*PIP, self.python, "list", "--format", "json", cwd=self.folder)
         return {package["name"].lower().replace("_", "-") for package in json.loads(listed.stdout)}
 
 
@@ -60,10 +60,9 @@ def ran(*command: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[
     return ended
 
 
-@pytest.fixture
-def built(tmp_path: Path) -> Built:
-    folder = tmp_path / "dist"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("dist")
     make = "import sys; from hatchling import build; build.build_sdist(sys.argv[1]); build.build_wheel(sys.argv[1])"
     ran(sys.executable, "-c", make, str(folder), cwd=ROOT)
     [wheel], [source] = folder.glob("*.whl"), folder.glob("*.tar.gz")
@@ -72,12 +71,12 @@ def built(tmp_path: Path) -> Built:
 
 def installed(built: Built, folder: Path, extra: str = "") -> Installed:
     """From the package index, at the versions that the project is tested with."""
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     pinned = re.findall(r"^\S+==[^\\\n]+", (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8"), re.MULTILINE)
     constraints = folder / "constraints.txt"
     constraints.write_text("\n".join(pinned), encoding="utf-8")
     made = Installed(folder)
-    ran(made.python, *PIP, "install", "--constraint", str(constraints), f"{built.wheel}{extra}", cwd=folder)
+    ran(*PIP, made.python, "install", "--constraint", str(constraints), f"{built.wheel}{extra}", cwd=folder)
     return made
 
 

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from support.browser import Browser, Page, browser_program
-from support.system import System
+from support.system import TOGETHER, System
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ async def site() -> AsyncIterator[int]:
 @pytest.fixture
 def friendly(tmp_path: Path, site: int) -> Iterator[System]:
     """A system that one of the site's names may use."""
-    with System.started(tmp_path / "system", "--allowed-origins", f"http://friend.example:{site}") as system:
+    with System.started(tmp_path / "system", TOGETHER, "--allowed-origins", f"http://friend.example:{site}") as system:
         yield system
 
 

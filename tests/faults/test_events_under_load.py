@@ -26,6 +26,7 @@ from ojs_core.read.client import Queries
 from ojs_core.read.messages import QueuesAsk
 from ojs_core.store.store import Store
 from support.cluster import NatsCluster
+from support.examples import examples
 from support.fleet import Fleet
 from support.flood import Flood
 from support.nats import NatsServer
@@ -195,7 +196,7 @@ async def test_nothing_is_lost_at_200_jobs_a_second(tmp_path: Path, nats_server:
             await asyncio.gather(*(fleet.replace(name) for name in fleet.names))
             takeovers.append(await take_over(fleet, ears))
 
-        summary = await run(nats_server.url, fleet, flood, disturb, at_least=4_000)
+        summary = await run(nats_server.url, fleet, flood, disturb, at_least=examples(8_000))
     report(summary, takeovers)
 
 
@@ -211,7 +212,7 @@ async def test_nothing_is_lost_at_2000_jobs_a_second(tmp_path: Path, nats_server
             await asyncio.sleep(CATCH_UP_S)
 
         # How near it comes to 2,000 is the machine's affair: all processes, the servers and the load share it.
-        summary = await run(nats_server.url, fleet, flood, disturb, at_least=10_000)
+        summary = await run(nats_server.url, fleet, flood, disturb, at_least=examples(20_000))
     report(summary, takeovers)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-_SHARES: Final = {"few": 0.1, "many": 0.5, "all": 1.0}
+_SHARES: Final = {"few": 0.1, "many": 0.25, "all": 1.0}
 
 
 def amount() -> str:

@@ -124,12 +124,17 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def _ended(self, seconds: float | None) -> int | None:
-        if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
+        if self.returncode is None and self._tells(seconds):
             with self._lock:  # another thread may have read it
                 if self.returncode is None:
                     self.returncode = self._number()
                     self._told.close()
         return self.returncode
+
+    def _tells(self, seconds: float | None) -> bool:
+        told = select.poll()  # select.select() takes no file descriptor above 1,023
+        told.register(self._told, select.POLLIN)
+        return bool(told.poll(None if seconds is None else seconds * 1_000))
 
     def _number(self) -> int:
         told = self._told.recv(NUMBER.size)
