@@ -44,13 +44,12 @@ export function reveal(/** @type {string} */ title, /** @type {string} */ secret
 }
 
 /**
- * A button for an action; nothing for whoever may not do it.
+ * A button for an action; nothing for whoever may not do it. The second of two quick clicks is none of its own.
  * @template {import('./api.js').Name} K
  * @param {Action<K>} action
  */
 export function button(action) {
 	if (!offered(action.needs)) return nothing;
-	// The second of two quick clicks is none of its own.
 	return html`<button class=${action.danger ? 'danger' : ''} @click=${(/** @type {MouseEvent} */ event) => event.detail > 1 || begin(action)}>${action.label}</button>`;
 }
 

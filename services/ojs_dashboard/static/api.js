@@ -168,7 +168,8 @@ export function quoted(/** @type {string} */ text) {
 const AGAIN_MS = [1_000, 2_000, 5_000, 10_000];
 
 /**
- * Follow events as they happen; after a break in the connection from where it broke off. Returns what ends it.
+ * Follow events as they happen; after a break in the connection from where it broke off. Returns what ends it. One that can be
+ * made again at once isn't told of.
  * @param {Operations['GET /events/stream']['query']} query
  * @param {(event: import('./openapi.js').Event, id: string) => void} heard
  * @param {(open: boolean) => void} connected
@@ -211,7 +212,7 @@ export function follow(query, heard, connected = () => {}) {
 		while (!ended.signal.aborted) {
 			const whole = await listen().catch(() => false);
 			if (ended.signal.aborted) return;
-			connected(whole || !failures); // one that can be made again at once isn't worth words
+			connected(whole || !failures);
 			await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)]));
 		}
 	})();

@@ -156,10 +156,11 @@ async function signOut() {
 	who.value = false;
 }
 
+/** Kept with the page alone where the browser keeps nothing. */
 let chosen = '';
 try {
 	chosen = localStorage.getItem('theme') ?? '';
-} catch {} // a browser that keeps nothing; the choice lasts as long as the page
+} catch {}
 /** Switch to the other one of light and dark than what is shown. */
 function theme() {
 	const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;

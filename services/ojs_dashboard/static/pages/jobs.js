@@ -74,10 +74,11 @@ export function open(visit) {
 	const fingerprints = visit.source(() =>
 		unique() ? { call: 'GET /unique-jobs', query: { cursor: visit.query('cursor') } } : null,
 	);
+	/** Of this page and filter alone. */
 	const selected = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 	visit.finally(
 		effect(() => {
-			place.value; // of another page or filter nothing is selected
+			place.value;
 			selected.value = new Set();
 		}),
 	);
