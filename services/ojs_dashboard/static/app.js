@@ -151,9 +151,13 @@ function signIn() {
 	</main>`;
 }
 
+/** The browser's other tabs have the same session. */
+const tabs = new BroadcastChannel('signed-out');
+tabs.onmessage = () => (who.value = false);
 async function signOut() {
 	await request({ call: 'DELETE /session' }).catch((error) => say(error.message, { bad: true }));
 	who.value = false;
+	tabs.postMessage('');
 }
 
 /** Kept with the page alone where the browser keeps nothing. */

@@ -76,12 +76,7 @@ export function open(visit) {
 	);
 	/** Of this page and filter alone. */
 	const selected = signal(/** @type {ReadonlySet<string>} */ (new Set()));
-	visit.finally(
-		effect(() => {
-			place.value;
-			selected.value = new Set();
-		}),
-	);
+	visit.finally(effect(() => void (selected.value = place.value && new Set())));
 
 	const toggle = (/** @type {string} */ id) => {
 		const next = new Set(selected.peek());
