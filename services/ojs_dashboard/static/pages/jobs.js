@@ -7,7 +7,7 @@ import { count, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, head, jobLink, list, pages, queueLink, say, search, table, tree, when } from '../parts.js';
 import { address, go, place } from '../router.js';
-import { effect, signal } from '../signals-core.js';
+import { signal } from '../signals-core.js';
 
 export const title = () => 'Jobs';
 
@@ -76,7 +76,7 @@ export function open(visit) {
 	);
 	/** Of this page and filter alone. */
 	const selected = signal(/** @type {ReadonlySet<string>} */ (new Set()));
-	visit.finally(effect(() => void (selected.value = place.value && new Set())));
+	visit.finally(place.subscribe(() => (selected.value = new Set())));
 
 	const toggle = (/** @type {string} */ id) => {
 		const next = new Set(selected.peek());
