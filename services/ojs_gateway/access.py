@@ -93,6 +93,7 @@ class Access:
 
     async def _look(self) -> None:
         await asyncio.sleep(_LOOK_S)
+        self.known.look()
         self.http.look()
 
     async def _note_uses(self) -> None:

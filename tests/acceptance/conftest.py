@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 
@@ -22,11 +23,47 @@ def _can_fork() -> None:
     forked.ready()
 
 
-@pytest.fixture(scope="session")
-def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    with System.started(tmp_path_factory.mktemp("system"), TOGETHER, "--searched-args", "1024") as system:
-        system.observe = Described.by(system.url).check
-        yield system
+class Shared:
+    """The system of all tests of this process, which runs from the first one that needs it to the last one in this folder."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._running: System | None = None
+
+    def system(self, folders: pytest.TempPathFactory) -> System:
+        """Return it; it is started if it doesn't run."""
+        if self._running is None:
+            started = System.started(folders.mktemp("system"), TOGETHER, "--searched-args", "1024")
+            self._running = self._stack.enter_context(started)
+            self._running.observe = Described.by(self._running.url).check
+        return self._running
+
+    def stop(self) -> None:
+        """Stop it, if it runs: an idle one takes three hundredths of a processor from the tests of other folders."""
+        self._running = None
+        self._stack.close()
+
+
+_SHARED = pytest.StashKey[Shared]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SHARED] = Shared()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Stop the shared system behind the last test of this folder, once its fixtures are gone."""
+    try:
+        yield
+    finally:
+        if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+            item.config.stash[_SHARED].stop()
+
+
+@pytest.fixture(scope="module")
+def _shared_system(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> System:
+    return pytestconfig.stash[_SHARED].system(tmp_path_factory)
 
 
 @pytest.fixture

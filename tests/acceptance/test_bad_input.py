@@ -19,7 +19,7 @@ from support.system import System
 OJS_TYPE = "application/openjobspec+json"
 GOOD: dict[str, Any] = {"type": "good.job", "args": [1]}
 UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
-EXAMPLES = examples(2_000)
+EXAMPLES = examples(2_000, costly=True)
 
 
 class Got(NamedTuple):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import select
 import signal
-import subprocess
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -25,6 +24,12 @@ NO_JOB = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 @pytest.fixture
 def cli(system: System, tmp_path: Path) -> Cli:
     return Cli(tmp_path, system.url)
+
+
+@pytest.fixture
+def unused(_shared_system: System, tmp_path: Path) -> Cli:
+    """Before a server that is there, and that nothing is asked of: it isn't emptied before."""
+    return Cli(tmp_path, _shared_system.url)
 
 
 @pytest.fixture
@@ -81,8 +86,8 @@ def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
         (("cron", "add", "nightly", "@daily", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
     ],
 )
-def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    told = cli(*words)
+def test_a_name_that_no_server_takes_is_refused_in_a_sentence(unused: Cli, words: tuple[str, ...], said: str) -> None:
+    told = unused(*words)
     assert (told.code, told.out) == (2, "")
     assert said in told.err
     assert "Traceback" not in told.err
@@ -211,8 +216,8 @@ def test_many_jobs_are_cancelled_by_a_filter_once_that_is_confirmed(cli: Cli) ->
 
 
 @pytest.mark.parametrize("words", [("cancel",), ("cancel", NO_JOB, "--queue", "q"), ("retry", "--state", "gone", "--yes")])
-def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(cli: Cli, words: tuple[str, ...]) -> None:
-    assert cli(*words).code == 2
+def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(unused: Cli, words: tuple[str, ...]) -> None:
+    assert unused(*words).code == 2
 
 
 # Queues, workers, dead letters, cron entries, workflows
@@ -334,19 +339,17 @@ def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> Non
 def test_events_are_followed_until_somebody_stops(cli: Cli) -> None:
     with cli.started("tail", "--json", "--type", "job.*", "--queue", "q") as tail:
         assert tail.stdout is not None
-        _await_follower(cli, tail)
+        _await_follower(cli, tail.stdout)
         tail.send_signal(signal.SIGINT)
         _, err = tail.communicate(timeout=60)
         assert (tail.returncode, err) == (130, "")
-    with cli.started("events", "--follow", "--limit", "1") as tail:
-        _await_follower(cli, tail)
-        tail.communicate(timeout=60)
-        assert tail.returncode == 0
+    with cli.piped("events", "--follow", "--limit", "1") as follower:
+        _await_follower(cli, follower.stdout)
+        assert follower.said().code == 0
 
 
-def _await_follower(cli: Cli, tail: subprocess.Popen[str]) -> None:
+def _await_follower(cli: Cli, tail: IO[str]) -> None:
     """Return once it has told of a job: it begins at an unknown time, so there are several."""
-    assert tail.stdout is not None
 
     def told() -> str:
         cli.asked("push", "t", "--queue", "q")
@@ -355,15 +358,14 @@ def _await_follower(cli: Cli, tail: subprocess.Popen[str]) -> None:
     assert "job.enqueued" in (until(told, 60) or "")
 
 
-def _ready(tail: subprocess.Popen[str]) -> str:
-    assert tail.stdout is not None
-    ready, _, _ = select.select([tail.stdout], [], [], 0.2)
-    return tail.stdout.readline() if ready else ""
+def _ready(tail: IO[str]) -> str:
+    ready, _, _ = select.select([tail], [], [], 0.2)
+    return tail.readline() if ready else ""
 
 
 def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
     job_id = cli.asked("push", "t", "--retry", "1000").strip()
-    with cli.started("tail", "--job", job_id) as tail:
+    with cli.piped("tail", "--job", job_id) as tail:
 
         def told() -> str:
             system.call(
@@ -372,13 +374,13 @@ def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
                 {"job_id": system.fetch("default", worker_id="w1")[0]["id"], "error": {"message": "again"}},
             )
             system.call("POST", f"/admin/jobs/{job_id}/retry")
-            return _ready(tail)
+            return _ready(tail.stdout)
 
         assert job_id in (until(told, 60) or "")
         system.call("POST", "/workers/ack", {"job_id": system.fetch("default", worker_id="w1")[0]["id"]})
-        out, err = tail.communicate(timeout=60)
-        assert tail.returncode == 0, err
-        assert "job.completed" in out.splitlines()[-1]
+        said = tail.said()
+        assert said.code == 0, said
+        assert "job.completed" in said.out.splitlines()[-1]
 
 
 def test_numbers(cli: Cli) -> None:
@@ -444,8 +446,8 @@ def test_options_of_all_commands_go_before_or_behind(cli: Cli, system: System) -
         (("list", "--context", "nowhere"), "ojs-nats context set nowhere"),
     ],
 )
-def test_a_wrong_use_says_what_is_wrong(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    found = cli(*words)
+def test_a_wrong_use_says_what_is_wrong(unused: Cli, words: tuple[str, ...], said: str) -> None:
+    found = unused(*words)
     assert (found.code, found.out) == (2, "")
     assert said in found.err
 

@@ -15,6 +15,9 @@ from support.waiting import until
 
 EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"}
 
+KILLED_DAILY = {"nats-server", "gateway"}
+"""The children that others have to find again. Each costs a start of Python."""
+
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
@@ -36,6 +39,28 @@ def taken_port() -> Iterator[int]:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         yield holder.getsockname()[1]
+
+
+def assert_stops(system: System, number: signal.Signals) -> None:
+    """See that a signal stops everything, and that a fetch that waits is answered."""
+    pids = list(system.children.values())
+    address = system.url.removeprefix("http://").split(":")
+    body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
+    headers = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\n{headers}\r\n\r\n"
+    with socket.create_connection((address[0], int(address[1])), timeout=60) as client:
+        client.sendall(head.encode() + body)
+        client.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(20)
+        assert system.stop(number) == 0
+        assert client.recv(4096).startswith(b"HTTP/1.1 ")
+    assert [pid for pid in pids if runs(pid)] == []
+    assert not system.run_file.exists()
+    stopped = [line["service"] for line in system.events("stopped")]
+    assert stopped[-1] == "dev"
+    assert set(stopped) == EVERYTHING - {"nats-server"} | {"dev"}
 
 
 def test_dev_and_its_gateway_name_the_address_of_the_dashboard(services: System) -> None:
@@ -61,26 +86,9 @@ def test_every_service_without_an_api_has_health_endpoints(services: System) -> 
         assert (ready.status, ready.body["status"]) == (200, "ok")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_signal_stops_everything_and_answers_a_waiting_fetch(own_dev: System, number: signal.Signals) -> None:
-    pids = list(own_dev.children.values())
-    address = own_dev.url.removeprefix("http://").split(":")
-    body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
-    headers = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\n{headers}\r\n\r\n"
-    with socket.create_connection((address[0], int(address[1])), timeout=60) as client:
-        client.sendall(head.encode() + body)
-        client.settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            client.recv(1)
-        client.settimeout(20)
-        assert own_dev.stop(number) == 0
-        assert client.recv(4096).startswith(b"HTTP/1.1 ")
-    assert [pid for pid in pids if runs(pid)] == []
-    assert not own_dev.run_file.exists()
-    stopped = [line["service"] for line in own_dev.events("stopped")]
-    assert stopped[-1] == "dev"
-    assert set(stopped) == EVERYTHING - {"nats-server"} | {"dev"}
+@pytest.mark.slow
+def test_ctrl_c_stops_everything_and_answers_a_waiting_fetch(own_dev: System) -> None:
+    assert_stops(own_dev, signal.SIGINT)
 
 
 def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> None:
@@ -91,7 +99,10 @@ def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> Non
     assert [pid for pid in pids if runs(pid)] == []
 
 
-@pytest.mark.parametrize("name", sorted(EVERYTHING))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in KILLED_DAILY else pytest.mark.slow) for name in sorted(EVERYTHING)],
+)
 def test_a_child_that_is_killed_is_started_again(services: System, name: str) -> None:
     job_id, url, nats_url = services.push("hello", "world")["id"], services.url, services.nats_url
     others = {child: pid for child, pid in services.children.items() if child != name}
@@ -205,3 +216,8 @@ def test_settings_of_dev_reach_its_children(tmp_path: Path) -> None:
     with System.started(tmp_path, env=environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")) as system:
         answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]})
         assert answer.status == 413
+
+
+def test_sigterm_stops_everything_and_answers_a_waiting_fetch(services: System) -> None:
+    """The last one of this file: it stops what the others share, since a start of all takes seven of Python."""
+    assert_stops(services, signal.SIGTERM)

@@ -17,7 +17,14 @@ STARTED = {"PYTHONHASHSEED": "7"}
 """Only a start of Python reads it."""
 
 
-@pytest.mark.parametrize("words", ["config --json", "explode", "list --server http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "list --server http://127.0.0.1:1",
+        pytest.param("config --json", marks=pytest.mark.slow),
+        pytest.param("explode", marks=pytest.mark.slow),
+    ],
+)
 def test_a_forked_command_says_what_one_says_that_is_started(words: str, tmp_path: Path) -> None:
     (tmp_path / "ojs-nats.toml").write_text('log_level = "debug"\n', encoding="utf-8")
     env = environment(OJS_PORT="9123", OJS_INSTANCE="one", HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))

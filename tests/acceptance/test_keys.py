@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from multidict import CIMultiDict
+from yarl import URL
 
 from ojs_nats import App, Client, NewJob, NotFound, PermissionDenied, Unauthorized, Worker
 from support.cli import Cli
@@ -102,6 +104,113 @@ async def test_a_revoked_key_is_turned_away_and_its_streams_end(guarded: Guarded
     _, listed, _ = await guarded.ask("GET", "/admin/keys?all=true", token=guarded.tokens["admin"])
     assert key_id in {key["id"] for key in listed["keys"]}
     assert token not in str(listed)
+
+
+async def test_who_waits_for_a_result_is_told_nothing_once_its_key_was_revoked(guarded: Guarded) -> None:
+    made = await guarded.made("waiting", "custom", permissions=["read", "payloads"], limits={"waiting": 1})
+    admin = guarded.tokens["admin"]
+    queue = f"waited.{made['key']['id']}"
+    _, pushed, _ = await guarded.ask("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": queue}}, token=admin)
+    job_id = pushed["job"]["id"]
+
+    async def result(timeout: int) -> tuple[int, Any, object]:
+        return await guarded.ask("GET", f"/jobs/{job_id}/result?wait=true&timeout={timeout}", token=made["token"])
+
+    async def waited_for() -> tuple[int, Any, object]:
+        while (answer := await result(30))[0] == 429:  # the question whether this waits has the place
+            pass
+        return answer
+
+    waiting = asyncio.create_task(waited_for())
+
+    async def it_waits() -> bool:
+        return (await result(0))[0] == 429
+
+    await eventually(it_waits)
+    fetch = {"queues": [queue], "worker_id": "w", "wait_ms": 5_000}
+    [job] = (await guarded.ask("POST", "/workers/fetch", fetch, token=admin))[1]["jobs"]
+    await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=admin)
+
+    async def turned_away() -> bool:
+        return (await guarded.ask("GET", "/session", token=made["token"]))[0] == 401
+
+    await eventually(turned_away)
+    await guarded.ask("POST", "/workers/ack", {"job_id": job["id"], "worker_id": "w", "result": "secret"}, token=admin)
+    status, answer, _ = await waiting
+    assert (status, "secret" in str(answer)) == (401, False), answer
+
+
+async def test_two_keys_in_one_request_let_nobody_in(guarded: Guarded) -> None:
+    """What stands before the server may go by one of them, and the server by the other."""
+    right = guarded.tokens["admin"]
+    for tokens in ((right, "x"), ("x", right), (right, right)):
+        headers = CIMultiDict([("Authorization", f"Bearer {token}") for token in tokens])
+        async with aiohttp.ClientSession() as session, session.get(f"{guarded.url}{API}/queues", headers=headers) as answer:
+            assert answer.status == 401
+
+
+async def test_no_way_of_writing_a_request_gets_past_the_door(guarded: Guarded) -> None:
+    paths = (
+        "/v1/queues",
+        "/ojs/v1/ojs/v1/queues",
+        "//ojs/v1/queues",
+        "/ojs/v1//queues",
+        "/ojs/v1/queues/",
+        "/ojs/v1/%71ueues",
+        "/ojs%2fv1%2fqueues",
+        "/OJS/V1/QUEUES",
+        "/healthz/../ojs/v1/queues",
+        "/ojs/v1/health/..;/queues",
+        "/ojs/v1/health/..%2fqueues",
+        "/ojs/v1/queues;/healthz",
+        "/ui/x/..%2f..%2f..%2fpyproject.toml",
+    )
+    asked = [URL(guarded.url + path, encoded=True) for path in paths]
+    ways = [{name: "/healthz"} for name in ("X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Path")]
+    ways += [{name: "DELETE"} for name in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")]
+    ways += [{"X-Forwarded-User": "first"}, {"X-Forwarded-For": "127.0.0.1"}, {"Cookie": "ojs_session="}]
+    _, pushed, _ = await guarded.ask("POST", "/jobs", {"type": "a.b", "args": []}, token=guarded.tokens["admin"])
+    job = f"{guarded.url}{API}/jobs/{pushed['job']['id']}"
+    shown = {"Authorization": f"Bearer {await guarded.token('viewer')}"}
+    async with aiohttp.ClientSession() as nobody, aiohttp.ClientSession(headers=shown) as viewer:
+        for url in asked:
+            for method in ("GET", "HEAD", "OPTIONS", "POST"):
+                async with nobody.request(method, url, headers={"OJS-Version": "1.0"}) as answer:
+                    assert answer.status in {401, 404, 405}, (method, url)
+        for headers in ways:
+            async with nobody.get(job, headers=headers) as answer:
+                assert answer.status == 401, headers
+            async with viewer.get(job, headers=headers) as answer:
+                assert answer.status == 200, headers
+            async with viewer.post(f"{job}/cancel", headers={"OJS-Version": "1.0"} | headers) as answer:
+                assert answer.status == 403, headers
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer\r\n {token}\r\n\r\n",
+        "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\x00\r\n\r\n",
+        "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nBearer {token}\r\n\r\n",
+        "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization : Bearer {token}\r\n\r\n",
+        "Bearer {token} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        (
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer {token}\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n{token}\r\n"
+        ),
+    ],
+)
+async def test_what_is_no_http_is_refused_without_what_was_sent(guarded: Guarded, head: str) -> None:
+    url, token = urlsplit(guarded.url), guarded.tokens["admin"]
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    try:
+        writer.write(head.format(path=f"{API}/jobs", token=token).encode())
+        async with asyncio.timeout(60):
+            told = (await reader.readuntil(b"request_id")).decode()
+    finally:
+        writer.close()
+    assert told.split()[1] in {"400", "405"}, told
+    assert not [part for part in token.split("_")[3:] if part in told], told
 
 
 async def test_a_narrowed_key_reaches_its_own_queues_and_types_alone(guarded: Guarded) -> None:
@@ -276,7 +385,7 @@ async def test_a_worker_whose_key_is_revoked_in_mid_run_says_so_and_keeps_what_i
         await go_on.wait()
         return "done"
 
-    worker = Worker(app, queues=["cut-off"])
+    worker = Worker(app, queues=["cut-off"], every="200ms", wait="200ms")
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(120):
         async with Client(guarded.url, token=admin) as client:
@@ -311,7 +420,7 @@ async def test_a_worker_shows_its_key_and_asks_on_when_that_is_revoked(guarded: 
     async def hello(name: str) -> str:
         return f"hello {name}"
 
-    worker = Worker(app)
+    worker = Worker(app, every="200ms", wait="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         handle = await hello.push("ada")

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.hypothesis,  # it takes what its examples take
 ]
 
-EXAMPLES = examples(500)
+EXAMPLES = examples(500, costly=True)
 ROUND = 25
 STEPS = 25
 BUDGET_S = 60.0

@@ -56,7 +56,7 @@ async def worked(tenant: Tenant) -> list[tuple[str, int]]:
         ran.append((namespace, number))
         return number
 
-    worker = Worker(app)
+    worker = Worker(app, wait="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(tenant.nats_url) as client:
         jobs = [NewJob[int]("count.one", (tenant.namespace, number), {"queue": "counted"}) for number in range(JOBS)]

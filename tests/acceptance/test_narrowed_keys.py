@@ -14,6 +14,7 @@ import pytest
 from acceptance.test_access_matrix import Operation, operations, session_of
 from support.guarded import API, Guarded
 from support.system import send
+from support.waiting import eventually
 
 QUERIES: Final = (
     "",
@@ -125,7 +126,13 @@ async def following(url: str, token: str, queue: str) -> AsyncIterator[list[str]
 
 
 @pytest.mark.parametrize(
-    "narrowing", [{"queues": ["shop.*"]}, {"types": ["order.*"]}, {"queues": ["shop.*"], "types": ["order.*"]}]
+    "narrowing",
+    [
+        {"queues": ["shop.*"], "types": ["order.*"]},
+        pytest.param({"queues": ["shop.*"]}, marks=pytest.mark.slow),
+        pytest.param({"types": ["order.*"]}, marks=pytest.mark.slow),
+    ],
+    ids=["both", "queues", "types"],
 )
 async def test_nothing_that_a_narrowed_key_is_told_has_anything_of_others_jobs(
     guarded: Guarded,
@@ -173,6 +180,20 @@ async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: G
     assert shown["args"] == [secret]
     assert hidden["redacted"] == ["args", "meta", "metadata", "result", "x_own"]
     assert shown.keys() - hidden.keys() == set(hidden["redacted"])
+
+
+async def test_a_key_without_payloads_can_t_guess_what_jobs_carry(guarded: Guarded) -> None:
+    """Who finds a job by a word, or counts those that have it, knows that it is there."""
+    tokens = [(await guarded.made("guesses", "custom", permissions=["read", *more]))["token"] for more in ([], ["payloads"])]
+    for path in ("/jobs", "/admin/jobs"):
+        for query in ("text=ada", "meta.tenant=acme", "state=active&meta.tenant=acme"):
+            seen = [await guarded.ask("GET", f"{path}?{query}", token=token) for token in tokens]
+            assert [status for status, _, _ in seen] in ([403, 200], [403, 422]), query  # words may not be indexed here
+            assert seen[0][1]["error"]["details"]["permission"] == "payloads"
+    controls = [(await guarded.made("acts", "custom", permissions=["control", *more]))["token"] for more in ([], ["payloads"])]
+    body = {"filter": {"queue": "guessed", "meta": {"tenant": "acme"}}, "dry_run": True, "confirm": True}
+    for path in ("/jobs/bulk/cancel", "/admin/jobs/bulk/retry"):
+        assert [(await guarded.ask("POST", path, body, token=token))[0] for token in controls] == [403, 200]
 
 
 async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:
@@ -226,6 +247,54 @@ async def test_a_worker_goes_on_with_the_key_that_its_own_was_rotated_to(guarded
 
     assert await ask("register", made["token"]) == 200
     assert [await ask(path, rotated["token"]) for path in ("heartbeat", "deregister")] == [200, 200]
+
+
+async def test_a_key_narrowed_by_types_is_not_told_how_many_others_wait_before_its_job(guarded: Guarded) -> None:
+    queue, admin = f"shared.{uuid.uuid4().hex[:8]}", guarded.tokens["admin"]
+    own, whole = (
+        (await guarded.made("typed", "viewer", types=["order.*"]))["token"],
+        (await guarded.made("q", "viewer"))["token"],
+    )
+
+    async def push(job_type: str, priority: int) -> str:
+        body = {"type": job_type, "args": [], "options": {"queue": queue, "priority": priority}}
+        job_id: str = (await guarded.ask("POST", "/jobs", body, token=admin))[1]["job"]["id"]
+        return job_id
+
+    async def why(token: str) -> set[str]:
+        status, answer, _ = await guarded.ask("GET", f"/admin/jobs/{job_id}/why", token=token)
+        assert status == 200, answer
+        return {reason["code"] for reason in answer["reasons"]}
+
+    job_id = await push("order.paid", 0)
+    for priority in (0, 5):
+        await push("mail.send", priority)
+
+    async def all_are_counted() -> bool:
+        return await why(whole) >= {"higher_priority", "in_line", "no_worker"}
+
+    await eventually(all_are_counted)
+    assert await why(own) == {"available"}
+
+
+async def test_a_narrowed_key_sends_no_job_into_anothers_queue(guarded: Guarded) -> None:
+    """Neither with a new life, nor by deleting the queue that it is in."""
+    own, others = f"shop.{uuid.uuid4().hex[:8]}", f"mail.{uuid.uuid4().hex[:8]}"
+    token = (await guarded.made("mover", "admin", queues=["shop.*"]))["token"]
+    planted_there = await planted(guarded, own, "order.paid", "own", named=f"own{uuid.uuid4().hex[:8]}")
+
+    async def ask(method: str, path: str, body: object) -> tuple[int, Any]:
+        return (await guarded.ask(method, path, body, token=token))[:2]
+
+    for path in (f"/dead-letter/{planted_there.dead}/retry", f"/admin/dead-letter/{planted_there.dead}/retry"):
+        status, answer = await ask("POST", path, {"override": {"queue": others}})
+        assert (status, answer["error"]["code"]) == (403, "permission_denied")
+    status, answer = await ask("DELETE", f"/queues/{own}", {"strategy": "move", "target_queue": others})
+    assert (status, answer["error"]["code"]) == (403, "permission_denied")
+    assert (await ask("DELETE", f"/queues/{own}?strategy=move&target_queue={others}", None))[0] == 403
+    assert (await ask("GET", f"/jobs/{planted_there.waiting}", None))[1]["job"]["queue"] == own
+    status, answer = await ask("POST", f"/dead-letter/{planted_there.dead}/retry", {"override": {"queue": f"{own}.b"}})
+    assert (status, answer["job"]["queue"]) == (200, f"{own}.b")
 
 
 async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:

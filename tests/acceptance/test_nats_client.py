@@ -90,7 +90,7 @@ async def test_a_worker_of_one_queue_needs_no_more_than_its_permissions(
         ran.append(number)
         return number
 
-    worker = Worker(app)
+    worker = Worker(app, wait="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(url_of(guarded, "shop")) as client:
         handles = await client.push_many([NewJob("email.send", (number,), {"queue": "email"}) for number in range(10)])

@@ -54,7 +54,7 @@ def worst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             processes.stop()
 
 
-@pytest.fixture(params=["ojs", "shop"])
+@pytest.fixture(params=[pytest.param("ojs", marks=pytest.mark.slow), "shop"])
 def namespace(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -248,7 +248,7 @@ async def test_the_documented_rights_are_all_that_the_services_need(
             raise RuntimeError("once more")
         return number
 
-    worker = Worker(app)
+    worker = Worker(app, wait="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(f"{url_of(server, 'shop')}&namespace={namespace}") as client:
         jobs = [NewJob[int]("email.send", (number,), {"queue": "email"}) for number in range(10)]
@@ -314,7 +314,7 @@ async def test_a_client_of_another_account_works_and_reaches_no_subject_of_the_s
             async def send_mail() -> None:
                 ran.set()
 
-            worker = Worker(app)
+            worker = Worker(app, wait="200ms")
             running = asyncio.create_task(worker.run())
             async with Client(url) as client:
                 pushed = await client.push(NewJob[None]("email.send", (), {"queue": "email"}))

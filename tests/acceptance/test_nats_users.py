@@ -88,7 +88,7 @@ async def test_a_whole_life_needs_no_more_than_the_rows(guarded: Guarded) -> Non
             raise RuntimeError("once more")
         return number
 
-    worker = Worker(app)
+    worker = Worker(app, wait="200ms")
     running = asyncio.create_task(worker.run())
     with WebhookTarget.started() as target:
         await asyncio.to_thread(_everything_over_http, guarded, target)
@@ -254,7 +254,7 @@ async def test_teams_work_in_their_own_queues_alone(guarded: Guarded) -> None:
         ran.set()
         return "made"
 
-    worker = Worker(app)
+    worker = Worker(app, wait="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(guarded.as_user("media-client")) as media, Client(guarded.as_user("shop-client")) as shop:
         made = await media.push(NewJob[str]("thumbnail.make", (), {"queue": "thumbnails"}))

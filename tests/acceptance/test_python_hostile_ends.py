@@ -14,7 +14,20 @@ from support.python_worker import WorkerProcess, completed, exits, installed, pu
 from support.system import System
 from support.waiting import until
 
+WAYS: Final = ("http", "nats")
 KINDS: Final = ("coroutine", "thread", "process")
+each_kind = pytest.mark.parametrize(
+    ("side", "kind"),
+    [
+        pytest.param(way, kind, marks=() if way == "http" or kind == "coroutine" else pytest.mark.slow)
+        for way in WAYS
+        for kind in KINDS
+    ],
+    indirect=["side"],
+)
+"""Every day, the ends of coroutines go both ways to the server, those of threads and processes by HTTP."""
+of_processes = pytest.mark.parametrize("side", ["http", pytest.param("nats", marks=pytest.mark.slow)], indirect=True)
+"""For what becomes of the process, which starts anew each time: nothing of it goes another way to the server."""
 MOST_BYTES: Final = 100_000
 """What the server keeps of an error, at most."""
 
@@ -102,7 +115,7 @@ def sides(_shared_system: System, tmp_path_factory: pytest.TempPathFactory) -> I
             each.worker.signal(signal.SIGTERM)
 
 
-@pytest.fixture(params=["http", "nats"])
+@pytest.fixture(params=WAYS)
 def side(sides: Callable[[str], Side], request: pytest.FixtureRequest) -> Side:
     return sides(request.param)
 
@@ -116,7 +129,7 @@ def failed_once(job: dict[str, Any], types: set[str]) -> str:
     return str(error["message"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_an_attempt_fails_with_its_error_where(side: Side, kind: str) -> None:
     """Several ways at once: what the one leaves behind, the next one meets."""
     jobs = side.all_ended(f"hostile.{kind}", [[name] for name, _, _ in RAISED.values()])
@@ -124,36 +137,44 @@ def test_an_attempt_fails_with_its_error_where(side: Side, kind: str) -> None:
         assert said in failed_once(job, {error}), way
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_an_attempt_fails_where_json_can_t_say_what_it_returned(side: Side, kind: str) -> None:
     jobs = side.all_ended(f"hostile.{kind}", [[name] for name, _ in UNWRITABLE.values()])
     for (_, errors), job in zip(UNWRITABLE.values(), jobs, strict=True):
         failed_once(job, errors)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_a_line_that_can_t_be_logged_harms_no_attempt(side: Side, kind: str) -> None:
     job = side.ended(f"hostile.log_{kind}")
     assert (job["state"], job.get("result")) == ("completed", "logged"), job
 
 
-@pytest.mark.parametrize("written", ["ff" * 64, "00" * 64, "0000000000100000", "00", "0000000000000002" + b"{}".hex()])
+@of_processes
+@pytest.mark.parametrize(
+    "written",
+    [
+        "ff" * 64,
+        "0000000000000002" + b"{}".hex(),
+        *(pytest.param(written, marks=pytest.mark.slow) for written in ("00" * 64, "0000000000100000", "00")),
+    ],
+)
 def test_a_process_that_writes_into_what_isn_t_its_own_fails_its_attempt_alone(side: Side, written: str) -> None:
     failed_once(side.ended("hostile.scribble", written), {"ProcessDied"})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_a_result_arrives_as_json_says_it(side: Side, kind: str) -> None:
     jobs = side.all_ended(f"hostile.{kind}", [[name] for name in RETURNED])
     assert [job.get("result") for job in jobs] == [read for _, read in RETURNED.values()]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_numbers_as_keys_are_numbers_to_the_handler(side: Side, kind: str) -> None:
     assert side.ended(f"hostile.keyed_{kind}", {"1": "a"})["result"] == ["1 is int"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_what_json_can_t_say_fails_an_attempt_that_reports_it(side: Side, kind: str) -> None:
     for job in side.all_ended(f"hostile.nan_{kind}", [["progress"], ["checkpoint"]]):
         assert "nan" in failed_once(job, {"ValueError"})
@@ -208,11 +229,13 @@ def test_an_async_handler_that_a_decorator_made_plain_runs(side: Side) -> None:
     failed_once(side.ended("hostile.wrapped", "raises a BaseException"), {"Panic"})
 
 
-@pytest.mark.parametrize("how", ["starts a program", "forks"])
+@of_processes
+@pytest.mark.parametrize("how", [pytest.param("starts a program", marks=pytest.mark.slow), "forks"])
 def test_a_process_that_is_killed_fails_its_attempt_though_another_has_its_files(side: Side, how: str) -> None:
     assert "SIGKILL" in failed_once(side.ended("hostile.orphan", how), {"ProcessDied"})
 
 
+@of_processes
 def test_processes_start_whatever_a_handler_puts_where_modules_are_looked_for(side: Side) -> None:
     side.ended("hostile.path")
     failed_once(side.ended("hostile.orphan", "is killed alone"), {"ProcessDied"})

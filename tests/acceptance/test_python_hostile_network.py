@@ -142,7 +142,8 @@ def scheme(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize(
     "condition",
     [
-        *(PARTITION, UP_ALONE, DOWN_ALONE, DELAY, DRIBBLE, HALF_OPEN, RESET, LOST_ANSWERS),
+        *(PARTITION, DELAY, HALF_OPEN, RESET, LOST_ANSWERS),
+        *(pytest.param(other, marks=pytest.mark.slow) for other in (UP_ALONE, DOWN_ALONE, DRIBBLE)),
         pytest.param(STRAND, marks=pytest.mark.slow),  # a request that nobody answers is given up after half a minute
     ],
     ids=lambda condition: condition.name,
@@ -207,7 +208,16 @@ def test_jobs_that_come_while_the_network_comes_and_goes_run_once(kept: Callable
         way.ended_once(job_id)
 
 
-@pytest.mark.parametrize("condition", [PARTITION, RESET], ids=lambda condition: condition.name)
+@pytest.mark.parametrize(
+    ("scheme", "condition"),
+    [
+        ("http", PARTITION),
+        ("nats", RESET),
+        pytest.param("nats", PARTITION, marks=pytest.mark.slow),
+        pytest.param("http", RESET, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_a_worker_stops_in_time_though_nothing_gets_through(
     connected: Callable[..., Way], scheme: str, condition: Condition
 ) -> None:
@@ -235,7 +245,8 @@ IMPOSTORS: Final[dict[str, dict[str, str] | None]] = {
 
 @pytest.mark.parametrize(
     "said",
-    [pytest.param(said, marks=pytest.mark.slow) if said == "429" else said for said in IMPOSTORS],  # it waits as it is told to
+    # 429 waits as it is told to; the other two are statuses like 500.
+    [pytest.param(said, marks=pytest.mark.slow) if said in {"429", "401", "404"} else said for said in IMPOSTORS],
 )
 async def test_whoever_answers_over_nats_in_a_gateway_s_place_decides_nothing(kept: Callable[[str], Way], said: str) -> None:
     """They hear each request as the gateways do, and answer first."""

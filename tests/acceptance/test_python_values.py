@@ -146,7 +146,7 @@ async def test_keys_that_aren_t_texts_come_back_as_they_were(url: str) -> None:
     def in_thread(names: dict[int, str], sizes: dict[Size, int]) -> dict[int, dict[Size, str]]:
         return {number: dict.fromkeys(sizes, name) for number, name in names.items()}
 
-    worker = Worker(app)
+    worker = Worker(app, wait="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         for job in (in_loop, in_thread):

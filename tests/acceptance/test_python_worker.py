@@ -205,6 +205,7 @@ async def test_the_server_tells_a_worker_to_end(system: System, start: Start) ->
     worker = start()
     [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
     system.call("POST", f"/admin/workers/{known['id']}/directive", {"directive": "terminate"})
+    worker.beats()
     assert worker.process.wait(timeout=60) == 0
 
 
@@ -214,6 +215,7 @@ async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start
     handle = await jobs.wait.push("a", "never")
     until(lambda: worker.notes() == ["a began 1"])
     await handle.cancel()
+    worker.beats()
     until(lambda: worker.notes() == ["a began 1", "a stopped 1"])
     assert (await handle.job()).state == "cancelled"
 

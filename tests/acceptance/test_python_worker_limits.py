@@ -50,7 +50,7 @@ def test_more_jobs_than_a_heartbeat_names_run_once_each(system: System, start: S
     assert Counter(worker.notes()) == Counter(f"{number} runs" for number in range(len(jobs)))
 
 
-@both_ways
+@pytest.mark.parametrize("address", ["nats", pytest.param("http", marks=pytest.mark.slow)], indirect=True)
 def test_a_worker_of_more_queues_than_a_fetch_names_serves_all(system: System, start: Start) -> None:
     queues = [f"hostile.{number}" for number in range(120)]
     worker = start("--queues", ",".join(queues))
@@ -97,8 +97,16 @@ def test_progress_that_the_server_refuses_is_a_warning(system: System, start: St
 # What this worker can't run
 
 
-@both_ways
-@pytest.mark.parametrize("forgotten", ["by an operator", "with all that the server knew"])
+@pytest.mark.parametrize(
+    ("address", "forgotten"),
+    [
+        ("http", "by an operator"),
+        ("nats", "with all that the server knew"),
+        pytest.param("nats", "by an operator", marks=pytest.mark.slow),
+        pytest.param("http", "with all that the server knew", marks=pytest.mark.slow),
+    ],
+    indirect=["address"],
+)
 def test_a_worker_that_is_forgotten_takes_its_own_jobs_alone(system: System, start: Start, forgotten: str) -> None:
     worker = start("--concurrency", "4")
     completed(system, pushed(system, "hostile.well"))

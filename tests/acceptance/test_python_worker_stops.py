@@ -47,11 +47,18 @@ def ends_in_seconds(worker: WorkerProcess) -> None:
 # Signals
 
 
-@both_ways
 @pytest.mark.parametrize(
-    ("job_type", "number"),
-    [("to_thread", signal.SIGINT), ("to_thread", signal.SIGTERM), ("provided", signal.SIGINT)],
-    ids=["asyncio.to_thread-SIGINT", "asyncio.to_thread-SIGTERM", "a dependency-SIGINT"],
+    ("address", "job_type", "number"),
+    [
+        ("http", "to_thread", signal.SIGINT),
+        ("nats", "to_thread", signal.SIGTERM),
+        ("http", "provided", signal.SIGINT),
+        # The others, too, wait for the three seconds that threads and their reports are given.
+        pytest.param("nats", "to_thread", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("http", "to_thread", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("nats", "provided", signal.SIGINT, marks=pytest.mark.slow),
+    ],
+    indirect=["address"],
 )
 def test_a_thread_that_goes_on_keeps_no_process(system: System, start: Start, job_type: str, number: signal.Signals) -> None:
     worker = start("--grace", "100ms")
@@ -107,8 +114,18 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
 # Ctrl-C in a handler
 
 
-@both_ways
-@pytest.mark.parametrize("kind", ["coroutine", "thread", "task"])
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("http", "coroutine"),
+        ("nats", "thread"),
+        ("http", "task"),
+        pytest.param("nats", "coroutine", marks=pytest.mark.slow),
+        pytest.param("http", "thread", marks=pytest.mark.slow),
+        pytest.param("nats", "task", marks=pytest.mark.slow),
+    ],
+    indirect=["address"],
+)
 def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: Start, kind: str) -> None:
     worker = start("--concurrency", "9", "--grace", "1h")
     neighbours = [pushed(system, "hostile.wait", str(number), "never") for number in range(8)]
@@ -185,7 +202,7 @@ async def test_an_embedded_worker_that_is_cancelled_hands_its_job_back(system: S
         assert workers == [], "it has signed off"
 
 
-@both_ways
+@pytest.mark.parametrize("address", ["http", pytest.param("nats", marks=pytest.mark.slow)], indirect=True)
 async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(system: System, address: str) -> None:
     """As `asyncio.run` does it: whatever is left in the loop is cancelled."""
     found: list[str] = []

@@ -72,12 +72,16 @@ async def never() -> int:
     return 0
 
 
-@pytest.fixture(params=["HTTP", "NATS"])
+both_ways = pytest.mark.parametrize("started", ["HTTP", "NATS"], indirect=True)
+"""For tests that show every day that both ways serve workflows; the others go by NATS in the slow lane."""
+
+
+@pytest.fixture(params=["HTTP", pytest.param("NATS", marks=pytest.mark.slow)])
 async def started(system: System, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> AsyncIterator[App]:
     """The app, while a worker runs its jobs."""
     monkeypatch.setattr(app, "url", system.url if request.param == "HTTP" else system.nats_url)
     failing.clear()
-    worker = Worker(app, queues=["w"])
+    worker = Worker(app, queues=["w"], wait="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         yield app
@@ -85,6 +89,7 @@ async def started(system: System, monkeypatch: pytest.MonkeyPatch, request: pyte
     await running
 
 
+@both_ways
 async def test_a_chain_hands_its_results_on(started: App) -> None:
     workflows = started.client.workflows
     handle = await workflows.start(chain(add.s(1), group(add.s(10), add.s(20)), add.s(100)).named("sums"))
@@ -128,6 +133,7 @@ async def test_a_dag_runs_each_step_after_those_that_it_needs(started: App) -> N
     assert result.keys() == {"0", "1", "both", "last"}
 
 
+@both_ways
 async def test_a_failure_is_an_error_and_can_be_retried(started: App) -> None:
     failing.add("b")
     handle = await started.client.workflows.start(chain(fail.s("a"), fail.s("b"), fail.s("c")))
@@ -167,6 +173,7 @@ async def test_the_same_start_again_is_the_same_workflow(started: App) -> None:
         await workflows.start(chain(never.s()), id="mine")
 
 
+@both_ways
 async def test_events_of_a_workflow(started: App) -> None:
     after = await started.client.events.cursor()
     handle = await started.client.workflows.start(chain(add.s(1), add.s(2)))

@@ -9,11 +9,13 @@ import signal
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.nats import NatsServer
 from support.processes import free_ports, runs
 from support.system import Command, Processes, System, send
 from support.waiting import until
@@ -41,27 +43,64 @@ def push(url: str) -> int:
     return send("POST", f"{url}/ojs/v1/jobs", {"type": "t", "args": []}).status
 
 
-@pytest.fixture
-def pair(processes: Processes) -> Iterator[Command]:
-    """A gateway of two processes; they are gone at the end, whatever became of the one above them."""
-    command = processes.start("gateway", "--processes", "2")
+@contextmanager
+def started(processes: Processes, port: int) -> Iterator[Command]:
+    """A gateway of two processes, asked for their health at this port and the next; they are gone at the end,
+    whatever became of the one above them.
+    """
+    command = processes.start("gateway", "--processes", "2", "--health-port", str(port), "--drain-delay", "300")
     command.ready()
     yield command
     pids = [line["pid"] for line in command.events("ready")]
-    command.stop()
+    command.process.terminate()
+    command.stop()  # the second signal ends the draining
     until(lambda: not any(runs(pid) for pid in pids))
+
+
+@pytest.fixture(scope="module")
+def beside(shared_nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """Processes of this file beside one NATS server."""
+    processes = Processes(tmp_path_factory.mktemp("processes"), shared_nats_server.url)
+    yield processes
+    processes.stop()
+
+
+@pytest.fixture(scope="module")
+def health_port() -> int:
+    return free_ports(2)
+
+
+@pytest.fixture(scope="module")
+def pair(beside: Processes, health_port: int) -> Iterator[Command]:
+    """A gateway of two processes for this file, whose last test stops it. Each of them is a start of Python."""
+    with started(beside, health_port) as command:
+        yield command
+
+
+def test_the_first_is_asked_for_its_health_at_the_given_port_the_second_at_the_next(pair: Command, health_port: int) -> None:
+    asked = sorted(line["health_url"].rpartition(":")[2] for line in gateways(pair))
+    assert asked == [str(health_port), str(health_port + 1)]
 
 
 def test_two_processes_share_one_port_and_tell_of_themselves_apart(pair: Command) -> None:
     url = pair.ready()["url"]
     both = gateways(pair)
     assert [line["url"] for line in both] == [url, url]
+    before = [pushed(gateway) for gateway in both]
     assert [push(url) for _ in range(64)] == [201] * 64
-    counts = [pushed(gateway) for gateway in both]
+    counts = [pushed(gateway) - earlier for gateway, earlier in zip(both, before, strict=True)]
     assert sum(counts) == 64
     assert min(counts) > 0  # by chance alone: once in 2^63
     for gateway in both:
         assert send("GET", f"{gateway['health_url']}/readyz").status == 200
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_whoever_does_not_belong_to_them_finds_the_port_taken(beside: Processes, pair: Command, number: str) -> None:
+    port = pair.ready()["url"].rpartition(":")[2]
+    other = beside.start("gateway", "--processes", number, "--port", port)
+    assert other.process.wait(60) == 1
+    assert other.output.splitlines()[-1].startswith(f"ojs-nats gateway: 127.0.0.1:{port} is taken")
 
 
 def test_one_that_dies_leaves_its_clients_to_the_other_and_comes_back(pair: Command) -> None:
@@ -84,33 +123,13 @@ def test_one_that_dies_leaves_its_clients_to_the_other_and_comes_back(pair: Comm
     until(lambda: push(url) == 201 and pushed(newcomer) > 0)
 
 
-def test_a_stop_ends_all_of_them(pair: Command) -> None:
-    pids = [line["pid"] for line in gateways(pair)]
-    assert len(pids) == 2
-    assert pair.stop() == 0
-    assert not any(runs(pid) for pid in pids)
-    assert len(pair.events("stopped")) == 3
-
-
-def test_none_outlives_the_one_above_them(pair: Command) -> None:
-    pids = [line["pid"] for line in gateways(pair)]
-    pair.kill()
-    until(lambda: not any(runs(pid) for pid in pids))
-
-
-@pytest.mark.parametrize("number", ["1", "2"])
-def test_whoever_does_not_belong_to_them_finds_the_port_taken(processes: Processes, pair: Command, number: str) -> None:
-    port = pair.ready()["url"].rpartition(":")[2]
-    other = processes.start("gateway", "--processes", number, "--port", port)
-    assert other.process.wait(60) == 1
-    assert other.output.splitlines()[-1].startswith(f"ojs-nats gateway: 127.0.0.1:{port} is taken")
-
-
-def test_the_first_is_asked_for_its_health_at_the_given_port_the_second_at_the_next(processes: Processes) -> None:
-    port = free_ports(2)
-    command = processes.start("gateway", "--processes", "2", "--health-port", str(port))
-    command.ready()
-    assert sorted(line["health_url"].rpartition(":")[2] for line in gateways(command)) == [str(port), str(port + 1)]
+@pytest.mark.slow
+def test_none_outlives_the_one_above_them(processes: Processes) -> None:
+    with started(processes, free_ports(2)) as command:
+        pids = [line["pid"] for line in gateways(command)]
+        assert len(pids) == 2
+        command.kill()
+        until(lambda: not any(runs(pid) for pid in pids))
 
 
 @pytest.mark.slow  # nine processes
@@ -121,3 +140,17 @@ def test_dev_starts_them_too(tmp_path: Path) -> None:
         assert len(pids) == 2
         assert system.stop() == 0
         assert not any(runs(pid) for pid in pids)
+
+
+def test_they_drain_and_a_second_signal_stops_all_of_them(pair: Command) -> None:
+    """The last one of this file: it stops what the others share."""
+    url, pids = pair.ready()["url"], [line["pid"] for line in gateways(pair)]
+    assert len(pids) == 2
+    pair.process.terminate()
+    until(lambda: len(pair.events("draining")) == 3)
+    assert send("GET", f"{url}/readyz").status == 503
+    assert push(url) == 201
+    pair.process.terminate()
+    assert pair.process.wait(180) == 0
+    assert not any(runs(pid) for pid in pids)
+    assert len(pair.events("stopped")) == 3

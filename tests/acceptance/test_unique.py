@@ -96,7 +96,7 @@ async def test_of_500_pushes_through_two_gateways_one_job_lives(processes: Proce
 async def test_a_gateway_killed_among_unique_pushes_leaves_no_key_blocked(processes: Processes) -> None:
     victim, survivor = processes.start("gateway"), processes.start("gateway")
     urls = [victim.ready()["url"], survivor.ready()["url"]]
-    keys = [f"key-{number}" for number in range(400)]
+    keys = [f"key-{number}" for number in range(200)]
 
     async def to_victim(session: aiohttp.ClientSession, key: str) -> str | None:
         try:

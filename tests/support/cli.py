@@ -12,10 +12,10 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from support.forked import OJS_NATS, Forked, completed
 from support.system import environment
@@ -42,16 +42,31 @@ class Said(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
 
+class Piped(NamedTuple):
+    """A command that runs, and the ends of its pipes."""
+
+    process: Forked
+    stdout: TextIO
+    stderr: TextIO
+
+    def said(self) -> Said:
+        """Return what it printed that hasn't been read, once it has ended."""
+        out, err = self.stdout.read(), self.stderr.read()
+        return Said(self.process.wait(_SECONDS), out, err)
+
+
 class Cli(NamedTuple):
     """The command with a server and a folder of settings of its own."""
 
     folder: Path
     url: str = ""
+    more: Mapping[str, str] = {}
+    """Further variables of its environment."""
 
     @property
     def env(self) -> dict[str, str]:
         named = {"OJS_URL": self.url} if self.url else {}
-        return environment(XDG_CONFIG_HOME=str(self.folder), HOME=str(self.folder), TERM="xterm-256color", **named)
+        return environment(XDG_CONFIG_HOME=str(self.folder), HOME=str(self.folder), TERM="xterm-256color", **named, **self.more)
 
     def __call__(self, *words: str, stdin: str = "", program: Sequence[str] = OJS_NATS) -> Said:
         """Run it without a terminal."""
@@ -80,6 +95,21 @@ class Cli(NamedTuple):
         finally:
             process.kill()
             process.communicate()
+
+    @contextmanager
+    def piped(self, *words: str) -> Iterator[Piped]:
+        """Run it while the block does, forked, with its output in pipes."""
+        (out, theirs), (err, their_errors) = os.pipe(), os.pipe()
+        with os.fdopen(out, encoding="utf-8") as stdout, os.fdopen(err, encoding="utf-8") as stderr:
+            with Path(os.devnull).open("rb") as nothing:
+                process = Forked(words, self.env, (nothing.fileno(), theirs, their_errors), Path.cwd())
+            os.close(theirs)
+            os.close(their_errors)
+            try:
+                yield Piped(process, stdout, stderr)
+            finally:
+                process.kill()
+                process.wait(_SECONDS)
 
     @contextmanager
     def on_terminal(self, *words: str, stdin: Path | None = None) -> Iterator[Terminal]:

@@ -52,7 +52,12 @@ def asked(whole: int) -> settings:
     and may not fail again.
     """
     phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    return settings(max_examples=examples(whole), deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=examples(whole, least=2, costly=True),
+        deadline=None,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def requests(described: Described, pools: Pools, *, wanted: Callable[[str, str], bool]) -> st.SearchStrategy[Drawn]:

@@ -69,6 +69,10 @@ class WorkerProcess(Command):
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
+    def beats(self) -> None:
+        """Have it tell the server of itself at once, and so hear what the server has for it: it fetches no more."""
+        self.signal(signal.SIGTSTP)
+
     @classmethod
     def started(
         cls, folder: Path, module: str, *arguments: str, url: str, label: str = "worker", **variables: str

@@ -15,39 +15,48 @@ T = TypeVar("T")
 
 PATIENCE_S: Final = 60.0
 """How long a busy machine may take for what is waited for. It costs time only in a test that fails."""
+_SHARE: Final = 6
+"""A pause between two looks is this part of the time that has gone by: most looks ask a server, which costs CPU."""
+_SHORTEST_S: Final = 0.02
+_LONGEST_S: Final = 0.25
 
 
-def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T:
-    """Poll until the condition holds, and return what it returned; the condition's name says what was missing."""
-    deadline = time.monotonic() + seconds
+def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float | None = None) -> T:
+    """Poll until the condition holds, and return what it returned; the condition's name says what was missing.
+
+    The longer it takes, the longer are the pauses between two looks, unless `every` says how long they are.
+    """
+    begun = time.monotonic()
     while True:
         if found := condition():
             return found
-        if time.monotonic() > deadline:
+        if time.monotonic() > begun + seconds:
             raise AssertionError(_missing(condition, seconds))
-        time.sleep(every)
+        time.sleep(_pause(begun, every))
 
 
 @overload
-async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T: ...
+async def eventually(
+    condition: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S, *, every: float | None = None
+) -> T: ...
 
 
 @overload
-async def eventually(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T: ...
+async def eventually(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float | None = None) -> T: ...
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S, *, every: float = 0.02) -> Any:
+async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S, *, every: float | None = None) -> Any:
     """The same for tests with an event loop; the condition may be a coroutine function."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while True:
         found = condition()
         if inspect.isawaitable(found):
             found = await found
         if found:
             return found
-        if time.monotonic() > deadline:
+        if time.monotonic() > begun + seconds:
             raise AssertionError(_missing(condition, seconds))
-        await asyncio.sleep(every)
+        await asyncio.sleep(_pause(begun, every))
 
 
 async def answered(request: Callable[..., Awaitable[T]], *arguments: Any, patience_s: float = PATIENCE_S) -> T:
@@ -83,6 +92,10 @@ async def in_the_end(
         elif now > deadline:
             raise AssertionError(f"{_missing(condition, patience_s)} after it had come to {reached}")
         await asyncio.sleep(every)
+
+
+def _pause(begun: float, every: float | None) -> float:
+    return max(_SHORTEST_S, min((time.monotonic() - begun) / _SHARE, _LONGEST_S)) if every is None else every
 
 
 def _missing(condition: Callable[[], object], seconds: float) -> str:

@@ -200,6 +200,7 @@ def _narrowed(selection: Selection, call: Call) -> Selection:
     if wanted is None:
         call.held = True
         return selection
+    call.require_payloads("filter.meta", wanted.meta)
     queue, job_type = call.narrowed_to(wanted.queue, wanted.type)
     return replace(selection, filter=replace(wanted, queue=queue, type=job_type))
 

@@ -104,6 +104,8 @@ class DeadLetterHandlers:
 
         def checked(job: Job) -> RetryOverride:
             override = override_of(job)
+            if override.queue is not None:
+                call.require_queue(override.queue, job_type=job.type)
             if self._context.strict is not None and override.meta:
                 require_metadata(override.meta, "override.meta")
             return override

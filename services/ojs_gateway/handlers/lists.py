@@ -88,7 +88,9 @@ class ListHandlers:
     async def _jobs(self, call: Call, asked: Page) -> JobPageAnswer:
         sort = _sort(call.query("sort"))
         check_cursor(asked, lambda cursor: is_job_cursor(cursor, sort), f"a page sorted by {sort}")
-        text = search_text(call.query("text"))
+        text, meta = search_text(call.query("text")), meta_members(call.queries)
+        call.require_payloads("text", text)
+        call.require_payloads("meta", meta)
         queue, job_type = call.narrowed_to(call.query("queue") or None, call.query("type") or None)
         page = await self._queries.jobs(
             JobsAsk(
@@ -98,7 +100,7 @@ class ListHandlers:
                 tag=call.query("tag") or None,
                 error_type=call.query("error_type") or None,
                 worker=call.query("worker") or call.query("worker_id") or None,
-                meta=meta_members(call.queries),
+                meta=meta,
                 text=text,
                 since=timestamp(call.query("since"), "since"),
                 until=timestamp(call.query("until"), "until"),

@@ -131,6 +131,8 @@ class QueueHandlers:
         """
         name = queue_name(call.parameters[0], "queue", self._limits)
         asked = await call.read(parse_deletion, call.queries, name, self._limits)
+        if asked.target_queue is not None:
+            call.require_queue(asked.target_queue)
         emptied = await self._removal.delete(name, asked)
         return Response(202 if emptied.remaining else 200, deleted_queue(name, asked, emptied))
 

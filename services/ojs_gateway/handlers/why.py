@@ -28,9 +28,10 @@ class WhyHandlers:
     async def read(self, call: Call) -> Response:
         """GET /admin/jobs/{id}/why: without a projector, without what only the index knows."""
         job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
-        return Response(200, explanation(job, reasons(job, await self._facts(job))))
+        return Response(200, explanation(job, reasons(job, await self._facts(job, whole=call.sees(job.queue)))))
 
-    async def _facts(self, job: Job) -> JobFacts:
+    async def _facts(self, job: Job, *, whole: bool) -> JobFacts:
+        """`whole` is whether the caller may hear of its queue as a whole, and so of the jobs before it and of the workers."""
         store, now = self._store, self._store.clock.now()
         if job.terminal:
             return JobFacts(now=now)
@@ -39,9 +40,8 @@ class WhyHandlers:
         maintenance = await store.queues.under_maintenance()
         if job.state is not State.AVAILABLE:
             return JobFacts(now=now, maintenance=maintenance)
-        record, limits, levels, workers = await asyncio.gather(
-            store.queues.get(job.queue), self._limits(job), self._levels(job), self._workers(job)
-        )
+        record, limits = await asyncio.gather(store.queues.get(job.queue), self._limits(job))
+        levels, workers = await asyncio.gather(self._levels(job), self._workers(job)) if whole else ({}, None)
         return JobFacts(
             now=now,
             maintenance=maintenance,

@@ -282,6 +282,17 @@ class Call(ABC):
                     details={"field": "queue", "queue": self.queue},
                 )
 
+    def require_payloads(self, field: str, asked: object) -> None:
+        """Raises permission_denied if the request finds jobs by what they carry, which it may not see, and would guess so."""
+        if asked and self.hides:
+            raise OjsError(
+                "permission_denied",
+                f"{field} looks into what jobs carry, which needs the permission 'payloads'; "
+                f"key {self.principal.name!r} doesn't have it",
+                hint="Look for jobs by state, queue, type, tag, error_type or worker, or with a key that has it.",
+                details={"permission": "payloads", "field": field},
+            )
+
     def own(self, job: Job) -> Job:
         """The job, if the request may be about it. Raises not_found."""
         if self.bounded:

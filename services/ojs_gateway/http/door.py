@@ -28,6 +28,8 @@ Refused = Callable[[Call, Endpoint, OjsError], None]
 _UNNAMED: Final[frozenset[Need]] = frozenset({"nothing", "key"})
 _CARRYING: Final[frozenset[Need]] = frozenset({"work", "enqueue"})
 """Whoever works gets what it works on, and whoever pushes has sent it."""
+_LOOKING: Final[frozenset[Need]] = frozenset({"read", "payloads"})
+"""Whoever only looks has done nothing yet when its key ends on the way, and is told nothing then."""
 _STRANGER: Final = Admission(NOBODY)
 
 
@@ -59,6 +61,8 @@ class Door:
                 answer = await _in_a_place(allowance, call, endpoint)
             else:
                 answer = await endpoint.handler(call)
+            if call.admission.over and endpoint.need in _LOOKING and isinstance(answer, Response):  # streams are cut off
+                raise unauthenticated("the key has ended meanwhile")
         except OjsError as error:
             self._refused(call, endpoint, error)
             raise
@@ -99,8 +103,7 @@ class Door:
         elif self._open is not None:
             self._open.over = self._keyless != "always"
             self._open = None
-        now = self._keys.now()
-        for call in [call for call in self._streams if call.admission.over or call.admission.until <= now]:
+        for call in [call for call in self._streams if call.admission.over]:
             call.hang_up()
 
     @contextmanager

@@ -29,7 +29,7 @@ from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
-from ojs_gateway.http.request import HttpCall
+from ojs_gateway.http.request import HttpCall, said_by_parser
 from ojs_gateway.http.request_log import RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
@@ -188,7 +188,7 @@ class _Protocol(GuardedHandler):
         if isinstance(exc, BadHttpMethod):
             error = OjsError("method_not_allowed", "the request's method is not one of HTTP", allow=METHODS)
         elif status < 500:
-            error = OjsError("invalid_payload", f"the request is not valid HTTP: {' '.join((message or '').split())}")
+            error = OjsError("invalid_payload", f"the request is not valid HTTP{said_by_parser(message)}")
         else:
             log.error("request failed", exc_info=exc)
             error = OjsError("backend_error", "the server failed to handle the request")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,7 +21,14 @@ from ojs_gateway.http.large_bodies import LargeBodies
 
 SESSION_COOKIE: Final = "ojs_session"
 _BODY_TIMEOUT_S: Final = 30.0
+_SAID: Final = re.compile(r"(?:[0-9]+, message:\s*)?([A-Z][A-Za-z0-9 ,/-]*)", re.ASCII)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def said_by_parser(message: str | None) -> str:
+    """What the parser complains of, without the bytes that it shows: a key may be among them."""
+    found = _SAID.match(message or "")
+    return "" if found is None else f": {found[1].strip()}"
 
 
 class HttpCall(Call):
@@ -63,14 +71,15 @@ class HttpCall(Call):
 
     def hang_up(self) -> None:
         if (transport := self._request.transport) is not None:
-            transport.close()
+            transport.abort()  # close() waits for a client that reads nothing any more
 
     @property
     def queries(self) -> Mapping[str, str]:
         return self._request.query
 
     def header(self, name: str) -> str | None:
-        return self._request.headers.get(name)
+        values = self._request.headers.getall(name, None)
+        return None if values is None else ", ".join(values)
 
     async def body(self, limit: int) -> bytes:
         request = self._request
@@ -98,7 +107,7 @@ class HttpCall(Call):
         except web.HTTPRequestEntityTooLarge:
             raise beyond(limit) from None
         except web.RequestPayloadError as error:
-            raise OjsError("invalid_payload", f"the request body is broken: {error}") from None
+            raise OjsError("invalid_payload", f"the request body is broken{said_by_parser(str(error))}") from None
         except TimeoutError:
             raise OjsError("request_timeout", f"the request body did not arrive within {_BODY_TIMEOUT_S:.0f} s") from None
         if len(body) > limit:

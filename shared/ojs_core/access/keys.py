@@ -74,11 +74,11 @@ class Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return hmac.compare_digest(_hash(token, self.salt), self.hash)
 
     def counted_as(self, other: Key) -> bool:
-        """Whether both let in the same caller for the same time, whatever its limits."""
+        """Whether both let in the same caller, whatever its limits and for however long."""
         return self._whom() == other._whom()
 
     def _whom(self) -> Key:
-        return replace(self, used_at=None, limits=BY_SETTINGS, op="")
+        return replace(self, used_at=None, limits=BY_SETTINGS, expires_at=None, replaced_by=None, op="")
 
 
 class NewKey(NamedTuple):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
+from weakref import WeakSet
 
 from ojs_core.access.allowances import UNLIMITED, Allowance, KeyLimits
 from ojs_core.access.keys import ENVIRONMENT, Key, environment_key, key_id_of, make_key
@@ -22,12 +24,12 @@ _CHALLENGE: Final = (("WWW-Authenticate", "Bearer"),)
 
 
 class Admission:
-    """Who was let in, and until when (Unix ms). `over` is set when that ends before, as by revoking the key.
+    """Who was let in, and until when (Unix ms). `over` is set once that has ended: then, or before as by revoking the key.
 
     `allowance` is how much the key may ask for; None where there is no key, and so no limit.
     """
 
-    __slots__ = ("allowance", "over", "principal", "until")
+    __slots__ = ("__weakref__", "allowance", "over", "principal", "until")
 
     def __init__(self, principal: Principal, until: int = _FOREVER, allowance: Allowance | None = None) -> None:
         self.principal = principal
@@ -58,6 +60,8 @@ class KnownKeys:
         self._keys: dict[str, Key] = dict(self._own)
         self._headers: dict[str, Admission] = {}
         self._cookies: dict[str, Admission] = {}
+        self._let_in_by: defaultdict[str, WeakSet[Admission]] = defaultdict(WeakSet)
+        """By key, all that somebody still goes by: a stream outlasts what is remembered for looking up."""
         self._used: set[str] = set()
         self.any = token is not None
         """Whether there are keys, or have been: those that have ended count, or revoking the last would let everybody in."""
@@ -67,19 +71,33 @@ class KnownKeys:
         before = self._keys
         self._keys = {key.id: key for key in keys} | self._own
         self.any = bool(self._keys) or unreadable
-        changed = {
-            key_id for key_id, key in before.items() if key_id not in self._keys or not key.counted_as(self._keys[key_id])
-        }
-        for place in (self._headers, self._cookies):
-            for text, admission in list(place.items()):
-                if admission.principal.id in changed:
-                    admission.over = True
-                    del place[text]
+        for key_id, key in before.items():
+            self._tell_of(key, self._keys.get(key_id))
+        self.look()
         for key_id, allowance in list(self._allowances.items()):
             if key_id not in self._keys or self._keys[key_id].ended(self.now()):
                 del self._allowances[key_id]
             else:
                 allowance.limits = self._keys[key_id].limits.filled(self._limits)
+
+    def _tell_of(self, before: Key, key: Key | None) -> None:
+        """Have what was let in by a key end with it, as it is now: one that was rotated goes on for a while."""
+        if key is None or not before.counted_as(key):
+            for admission in self._let_in_by.pop(before.id, ()):
+                admission.over = True
+        elif key.expires_at is not None and key.expires_at != before.expires_at:
+            for admission in self._let_in_by.get(key.id, ()):
+                admission.until = min(admission.until, key.expires_at)
+
+    def look(self) -> None:
+        """Tell those under way whose time has come, as that of an expired key, and forget all that is over."""
+        now = self.now()
+        for admitted in self._let_in_by.values():
+            for admission in admitted:
+                admission.over = admission.over or admission.until <= now
+        for place in (self._headers, self._cookies):
+            for text in [text for text, admission in place.items() if admission.over]:
+                del place[text]
 
     def of_header(self, authorization: str) -> Admission | None:
         """Who was found to send this `Authorization` before; None if nobody, or no longer."""
@@ -98,7 +116,7 @@ class KnownKeys:
         key = self._keys.get(key_id_of(token) or ENVIRONMENT) or self._own.get(ENVIRONMENT)
         if not (key or _NOBODY).is_of(token) or key is None:
             raise unauthenticated("the key is not known here")
-        return self._let_in(key, key.expires_at or _FOREVER, self._headers, authorization)
+        return self._let_in(key, _FOREVER, self._headers, authorization)
 
     def check_cookie(self, session: str) -> Admission:
         """Whose session it is. Raises OjsError unauthenticated."""
@@ -129,13 +147,16 @@ class KnownKeys:
         return found
 
     def _let_in(self, key: Key, until: int, place: dict[str, Admission], text: str) -> Admission:
+        """Let the key's holder in, until then and no longer than the key lasts. Raises OjsError unauthenticated."""
         if key.revoked_at is not None:
             raise unauthenticated(f"key {key.name!r} was revoked", canonical="TOKEN_EXPIRED")
         if key.ended(self.now()):
             raise unauthenticated(f"key {key.name!r} has expired", canonical="TOKEN_EXPIRED")
         if len(place) >= _MOST_SHOWN:
             place.clear()
+        until = until if key.expires_at is None else min(until, key.expires_at)
         place[text] = admission = Admission(key.principal, until, self._allowance(key))
+        self._let_in_by[key.id].add(admission)
         self._used.add(key.id)
         return admission
 

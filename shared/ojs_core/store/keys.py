@@ -89,7 +89,8 @@ class Keys:
         """
         old = await self.get(key_id)
         _require_live(old, self._clock.now())
-        new = renewed(old, self._clock.now())
+        last = await self._last(old)
+        new = renewed(replace(old, created_at=last.created_at, expires_at=last.expires_at), self._clock.now())
         made = await self._put(new.key)
 
         def ends(key: Key | None, moment: Moment) -> Key:
@@ -101,6 +102,12 @@ class Keys:
 
         await self._change(key_id, ends)
         return NewKey(made, new.token)
+
+    async def _last(self, key: Key) -> Key:
+        """The newest that a key was rotated to: the end of those before is that of their overlap."""
+        while key.replaced_by is not None:
+            key = await self.get(key.replaced_by)
+        return key
 
     async def revoke(self, key_id: str) -> Key:
         """It lets nobody in from now on. Raises OjsError not_found."""

@@ -88,6 +88,20 @@ async def test_rotating_makes_a_new_key_and_ends_the_old_one_after_the_overlap(s
     assert error.value.code == "not_found"
 
 
+async def test_a_key_that_is_rotated_again_is_renewed_for_as_long_as_it_was_made_for(store: Store) -> None:
+    """The end of the old one is that of its overlap, and says nothing of the new one's."""
+    await admin(store)
+    endless = await store.keys.create(make_key("shop", "producer"))
+    for _ in range(2):
+        assert (await store.keys.rotate(endless.id, 60_000)).key.expires_at is None
+    hour = 3_600_000
+    passing = await store.keys.create(make_key("shop", "producer", expires_at=store.clock.now() + hour))
+    lasts = (passing.expires_at or 0) - passing.created_at
+    for _ in range(2):
+        new = (await store.keys.rotate(passing.id, 60_000)).key
+        assert abs((new.expires_at or 0) - new.created_at - lasts) < 60_000
+
+
 async def test_a_revoked_key_keeps_its_record_and_stays_as_it_ended(store: Store) -> None:
     key = await admin(store)
     first = await store.keys.revoke(key.id)

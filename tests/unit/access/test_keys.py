@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from ojs_core.access.keys import ENVIRONMENT, Key, NewKey, key_id_of, make_key, renewed
-from ojs_core.access.known_keys import KnownKeys
+from ojs_core.access.known_keys import Admission, KnownKeys
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
@@ -84,6 +84,55 @@ def test_revoking_a_key_drops_what_is_remembered_of_it_and_tells_those_under_way
     assert "was revoked" in refusal(known, f"Bearer {first.token}")
     with pytest.raises(OjsError, match="was revoked"):
         known.check_cookie(session[0])
+
+
+def test_who_shows_a_key_in_many_ways_still_hears_of_its_end(time: Time) -> None:
+    """What is looked up is limited, and forgotten when it is too much; a stream goes on meanwhile."""
+    new = make_key("shop", "viewer")
+    known = knowing(time, new.key)
+    under_way = known.check_header(f"Bearer {new.token}")
+    for spaces in range(2, 3_900):
+        known.check_header("Bearer" + " " * spaces + new.token)
+        known.check_header("bearer" + " " * spaces + new.token)
+    assert known.of_header(f"Bearer {new.token}") is None
+    known.replace([replace(new.key, revoked_at=NOW)])
+    assert under_way.over
+
+
+def test_those_under_way_are_told_when_their_key_expires(time: Time) -> None:
+    new = make_key("shop", "viewer", expires_at=NOW + 1_000)
+    known = knowing(time, new.key)
+    admission = known.check_header(f"Bearer {new.token}")
+    known.look()
+    assert not admission.over
+    time.at += 1_000
+    known.look()
+    assert admission.over
+
+
+@pytest.mark.parametrize("shown_before", [True, False])
+def test_a_key_that_is_rotated_ends_what_it_let_in_after_the_overlap(time: Time, shown_before: bool) -> None:
+    """That is, sessions that began before as well."""
+    new = make_key("person", "admin")
+    known = knowing(time, new.key)
+    made = known.session(new.key.principal)
+    assert made is not None
+    header = f"Bearer {new.token}"
+
+    def let_in() -> tuple[Admission, Admission]:
+        return known.of_header(header) or known.check_header(header), known.of_cookie(made[0]) or known.check_cookie(made[0])
+
+    before = let_in() if shown_before else None
+    known.replace([replace(new.key, expires_at=NOW + 60_000, replaced_by="other", op="o1")])
+    admissions = let_in()
+    assert before in {None, admissions}
+    assert {(one.until, one.over) for one in admissions} == {(NOW + 60_000, False)}
+    time.at += 60_000
+    known.look()
+    assert [one.over for one in admissions] == [True, True]
+    assert known.of_cookie(made[0]) is None
+    with pytest.raises(OjsError, match="has expired"):
+        known.check_cookie(made[0])
 
 
 def test_a_session_is_of_its_key_and_ends_by_itself(time: Time) -> None:

@@ -104,6 +104,23 @@ async def test_a_stream_has_its_place_until_it_ends_and_what_fails_takes_none() 
     assert isinstance(await door.through(Keyed(new.token), endpoint(streamed, streams=True)), StreamedResponse)
 
 
+async def test_who_only_looks_is_told_nothing_once_its_key_has_ended_meanwhile() -> None:
+    new = key()
+    door = door_of(new)
+
+    async def ends(call: Call) -> Response:
+        call.admission.over = True
+        call.count_pushes(1)
+        return Response(200, b"{}")
+
+    for need in ("read", "payloads"):
+        with pytest.raises(OjsError, match="ended meanwhile") as refused:
+            await door.through(Keyed(new.token), endpoint(ends, need))
+        assert refused.value.info.status == 401
+    door = door_of(new)
+    assert await door.through(Keyed(new.token), endpoint(ends, "enqueue")) == Response(200, b"{}"), "it was done"
+
+
 async def test_a_handler_that_pushes_and_does_not_count_answers_nothing_to_a_key() -> None:
     new = key()
     door = door_of(new)
