@@ -57,6 +57,7 @@ class Context:
         keys: KnownKeys | None = None,
         auditor: Auditor | None = None,
         timings: GatewayTimings = GatewayTimings(),
+        aside: LargeBodies | None = None,
     ) -> None:
         self.timings = timings
         self.store = store
@@ -70,7 +71,7 @@ class Context:
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)
-        self.aside = LargeBodies()
+        self.aside = aside or LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""
         self.prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict))

@@ -19,6 +19,7 @@ from ojs_gateway.access import Access, own_key
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
+from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.pages import Pages
@@ -42,8 +43,14 @@ class Gateway:
     """The API over one store, by HTTP and NATS. `chain` is frozen when it starts; add to it before."""
 
     def __init__(
-        self, store: Store, settings: Settings, chain: EnqueueChain, timings: GatewayTimings = GatewayTimings()
+        self,
+        store: Store,
+        settings: Settings,
+        chain: EnqueueChain,
+        timings: GatewayTimings = GatewayTimings(),
+        aside: LargeBodies | None = None,
     ) -> None:
+        """`timings` and `aside` (which does the work on large bodies) are for tests."""
         self.chain = chain
         self._settings = settings
         limits = PayloadLimits(
@@ -68,6 +75,7 @@ class Gateway:
             keys=known,
             auditor=self._auditor,
             timings=timings,
+            aside=aside,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))

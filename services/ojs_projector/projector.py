@@ -44,6 +44,7 @@ from ojs_projector.gauges import Gauges
 from ojs_projector.index.checkpoints import Checkpoints
 from ojs_projector.index.file import IndexFile
 from ojs_projector.index.model import Model, Seen
+from ojs_projector.index.orders import Ordering
 from ojs_projector.index.watermark import Watermark
 from ojs_projector.relaying.relay import Relay, RelayTimings
 from ojs_projector.safety_net.completeness import Completeness, CompletenessTimings
@@ -98,7 +99,10 @@ class Projector:
         copied: int = 0,
         dead_letters: int = 0,
         timings: ProjectorTimings = ProjectorTimings(),
+        ordering: Callable[[Path], Ordering] = Ordering,
     ) -> None:
+        """`timings` and `ordering` (which makes the end of a rebuild) are for tests."""
+        self._ordering = ordering
         self._timings = timings
         self._store = store
         self._searched = searched
@@ -137,7 +141,7 @@ class Projector:
         store = self._store
         path = self._place.take() if self._place is not None else None
         try:
-            self._model = model = Model(path, self._searched, self._copied)
+            self._model = model = Model(path, self._searched, self._copied, self._ordering)
         except (OSError, sqlite3.Error) as error:
             if self._place is None:
                 raise

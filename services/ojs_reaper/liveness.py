@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from ojs_core.base.lru import Lru
-from ojs_core.domain.transitions import LIVENESS_MS, Liveness
+from ojs_core.domain.transitions import Liveness
 from ojs_core.domain.worker import CompleteList
 from ojs_core.store.announce import announce_lost
 from ojs_core.store.store import Store
@@ -47,8 +47,9 @@ class WorkerLiveness:
         if record is None:
             return Liveness(seen_at=None, covered=False)
         beats = await self._store.presence.of("gateway")
-        covered = covers(beats, now - LIVENESS_MS, now, self._store.presence.timings.max_gap_ms)
-        dead = covered and record.state != STOPPED and record.seen_at + LIVENESS_MS <= now
+        dead_ms = self._store.clock.workers.dead_ms
+        covered = covers(beats, now - dead_ms, now, self._store.presence.timings.max_gap_ms)
+        dead = covered and record.state != STOPPED and record.seen_at + dead_ms <= now
         if dead and self._told.get(worker_id) != record.seen_at:
             self._told.put(worker_id, record.seen_at, len(worker_id) + _ENTRY_BYTES)
             await announce_lost(self._store, record)

@@ -62,7 +62,13 @@ async def opened_store(
     async def attempt() -> Store | None:
         try:
             return await Store.open(
-                url, config, role=role, test_mode=test_mode, timings=timings, clock=SteeredClock(), connect=connect
+                url,
+                config,
+                role=role,
+                test_mode=test_mode,
+                timings=timings,
+                clock=SteeredClock(timings.workers),
+                connect=connect,
             )
         except Unreachable:
             if replicas == 1:

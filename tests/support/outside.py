@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import (
     REQUEST_TIMEOUT_S,
@@ -37,8 +38,8 @@ EMPTY: Final = Collected([], Reply(b"", b"", b"", b"NATS/1.0 404 No Messages\r\n
 class SteeredClock(ServerClock):
     """Server time, and `ahead_ms` more: by so much a process seems to have slept. It may be made to stand still."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, workers: WorkerTimes = WorkerTimes()) -> None:
+        super().__init__(workers=workers)
         self.ahead_ms = 0
         self._stands_at: int | None = None
 
@@ -65,13 +66,15 @@ class TappedConnection(Connection):
         """Beginnings of subjects; what is published there is lost on the way."""
         self.deaf = False
         """Whether what it listens to doesn't reach it."""
+        self.socket_closed = False
+        """Whether the next write meets a socket that is closed, of which nobody has heard yet."""
 
     def clear(self) -> None:
         """Let everything pass again."""
         self.taps.clear()
         self.collect_taps.clear()
         self.drops.clear()
-        self.deaf = False
+        self.deaf = self.socket_closed = False
 
     def request(
         self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
@@ -97,6 +100,12 @@ class TappedConnection(Connection):
     def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
         if not subject.startswith(tuple(self.drops)):
             super().publish(subject, payload, headers, reply)
+
+    def _send(self, frames: list[bytes]) -> None:
+        if self.socket_closed:
+            self.socket_closed = False  # the next socket is another one
+            raise RuntimeError("unable to perform operation; the handler is closed")
+        super()._send(frames)
 
     async def listen(self, subject: str, handler: Callable[[Reply], None], *, group: str = "") -> Callable[[], Awaitable[None]]:
         def hear(message: Reply) -> None:

@@ -39,7 +39,11 @@ class Router:
         """An endpoint of GET answers HEAD, too."""
         node = self._root
         for segment in template[1:].split("/"):
-            node = node.children.setdefault(_ANY if segment.startswith("{") else segment, _Node())
+            name = _ANY if segment.startswith("{") else segment
+            child = node.children.get(name)
+            if child is None:
+                child = node.children[name] = _Node()
+            node = child
         node.template = template
         node.methods[method] = endpoint
         if method == "GET":

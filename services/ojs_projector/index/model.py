@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -111,11 +111,14 @@ class Model:
     """One replica's index. All methods but `make_orders` are short and block; `applied` is the last sequence it has seen.
 
     `searched` is how many bytes of a job's arguments are indexed by their words, 0 for none; `copied` how large a job may be
-    whose document is kept, too.
+    whose document is kept, too. `ordering` makes what makes the orders of lists.
     """
 
-    def __init__(self, path: Path | None, searched: int = 0, copied: int = 0) -> None:
+    def __init__(
+        self, path: Path | None, searched: int = 0, copied: int = 0, ordering: Callable[[Path], Ordering] = Ordering
+    ) -> None:
         self._path = path
+        self._make_ordering = ordering
         self._searched = searched
         self._copied = copied
         self._open()
@@ -190,7 +193,7 @@ class Model:
         if found.get("stream") == stream and applied <= last_sequence and settings == self._settings:
             self.applied, self.target = applied, int(found.get("target", 0))
             if self._path is not None and not orders.are_there(self._db):
-                self.ordering = Ordering(self._path)
+                self.ordering = self._make_ordering(self._path)
             return
         if found:
             log.warning("the bucket or what is indexed of it is another than before: everything is read anew")
@@ -208,7 +211,7 @@ class Model:
         self.ordering = None
         if last_sequence and self._path is not None:
             orders.leave_out(self._db)
-            self.ordering = Ordering(self._path)
+            self.ordering = self._make_ordering(self._path)
         values = {"stream": stream, "applied": "0", "target": str(last_sequence), **self._settings}
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
 

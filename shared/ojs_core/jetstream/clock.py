@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.domain.transitions.result import Moment
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Connection
@@ -35,7 +36,10 @@ class ServerClock:
         steady: Callable[[], float] = _steady,
         wall: Callable[[], float] = time.time,
         chance: Callable[[], float] = random.random,
+        *,
+        workers: WorkerTimes = WorkerTimes(),
     ) -> None:
+        self.workers = workers
         self._steady = steady
         self._chance = chance
         self._offset = wall() - steady()
@@ -56,9 +60,10 @@ class ServerClock:
         self._count += 1
         op = f"{self._prefix}{self._count:x}"
         if now is None:
-            return Moment(now=self.now(), op=op, chance=self._chance())
+            return Moment(now=self.now(), op=op, chance=self._chance(), workers=self.workers)
         late_ms = self.now() - now
-        return Moment(now=now, op=op, chance=self._chance(), late_ms=late_ms if late_ms >= _LATE_MS else 0)
+        late_ms = late_ms if late_ms >= _LATE_MS else 0
+        return Moment(now=now, op=op, chance=self._chance(), late_ms=late_ms, workers=self.workers)
 
     async def measure(self, nats: Connection, stream: str) -> float:
         """Compare with the server by one request; returns its round trip in seconds.

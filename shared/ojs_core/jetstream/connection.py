@@ -542,13 +542,16 @@ class Connection:
 
     def _flush(self) -> None:
         out, self._out = self._out, []
+        try:
+            self._send(out)
+        except RuntimeError as error:
+            # uvloop's socket is closed, of which nats-py has not heard yet; when it does, those who wait hear it, too.
+            log.debug("nats connection", error=str(error), nats=self.name)
+
+    def _send(self, frames: list[bytes]) -> None:
         transport = self._nc._transport
         if self._nc.is_connected and transport is not None:
-            try:
-                transport.writelines(out)
-            except RuntimeError as error:
-                # uvloop's socket is closed, of which nats-py has not heard yet; when it does, those who wait hear it, too.
-                log.debug("nats connection", error=str(error), nats=self.name)
+            transport.writelines(frames)
 
     def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         number = subject[len(self._inbox) :]

@@ -114,7 +114,7 @@ class Timekeeper:
         return stored, decision
 
     async def _decide(self, job: Job, revision: int, moment: Moment) -> Transition | Rearm | None:
-        worker = transitions.needs_liveness(job, moment.now)
+        worker = transitions.needs_liveness(job, moment.now, moment.workers)
         liveness = await self._liveness(worker, moment.now) if worker is not None else None
         return transitions.due(job, moment, liveness, revision)
 

@@ -14,6 +14,7 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
+from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.contents import damage
@@ -70,6 +71,7 @@ class StoreTimings(Struct, frozen=True, kw_only=True):
     """How long a pull waits for a timer that fires."""
     connections: ConnectionTimings = ConnectionTimings()
     presence: PresenceTimings = PresenceTimings()
+    workers: WorkerTimes = WorkerTimes()
     room: RoomTimings = RoomTimings()
     commits: CommitTimings = CommitTimings()
     outbox: OutboxTimings = OutboxTimings()
@@ -180,7 +182,7 @@ class Store:
                 raise no_way_to_nats(url, error) from None
             check_server(nats)
             config = await provision(nats, config)
-            outside = _Outside(nats, bulk, ServerClock() if clock is None else clock, url, connect)
+            outside = _Outside(nats, bulk, ServerClock(workers=timings.workers) if clock is None else clock, url, connect)
             store = cls(outside, config, role, room or RoomSettings(), timings)
             await store._begin(test_mode=test_mode)
         except BaseException:

@@ -9,8 +9,6 @@ import structlog
 from ojs_core.domain.events.envelope import trace_id
 from ojs_core.domain.job import Job
 
-log = structlog.get_logger(__name__)
-
 
 def log_transition(job: Job, op: str) -> None:
     """Log the transition `op` of a job that is stored; none of what the job carries, and not why it failed.
@@ -31,4 +29,4 @@ def log_transition(job: Job, op: str) -> None:
     trace = trace_id(job.meta)
     if trace is not None:
         members["trace"] = {"trace_id": trace}
-    log.debug("job transition", **members)
+    structlog.get_logger(__name__).debug("job transition", **members)

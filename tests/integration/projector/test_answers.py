@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,31 +27,30 @@ LATE_S = 4.0
 """Longer than settings are waited for where a request needs them."""
 
 
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """The end of a rebuild, which nothing reaches before this is set."""
-    let_go = asyncio.Event()
-    run = Ordering.run
+class HeldOrdering(Ordering):
+    """The end of a rebuild, which nothing reaches before `let_go` is set."""
 
-    async def later(ordering: Ordering) -> None:
-        await let_go.wait()
-        await run(ordering)
+    def __init__(self, path: Path, let_go: asyncio.Event) -> None:
+        super().__init__(path)
+        self._let_go = let_go
 
-    monkeypatch.setattr(Ordering, "run", later)
-    return let_go
+    async def run(self) -> None:
+        await self._let_go.wait()
+        await super().run()
 
 
 async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whole_one(
     store: Store,
     start_projector: StartProjector,
-    held: asyncio.Event,
     open_here: OpenStore,
     tmp_path: Path,
 ) -> None:
     first = await start_projector(in_memory=True)
     for _ in range(3):
         await store.jobs.push(draft())
-    second = Projector(await open_here(role="projector"), tmp_path / "second")
+    held = asyncio.Event()
+    ordering = partial(HeldOrdering, let_go=held)
+    second = Projector(await open_here(role="projector"), tmp_path / "second", ordering=ordering)
     await second.start()
     queries = Queries(store)
     try:

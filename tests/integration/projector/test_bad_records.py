@@ -348,7 +348,7 @@ async def world(url: str, index: Path) -> AsyncIterator[World]:
 
 
 @settings(
-    max_examples=examples(24),
+    max_examples=examples(24, least=3, costly=True),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

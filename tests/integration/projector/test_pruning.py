@@ -124,7 +124,7 @@ async def test_one_that_was_retried_meanwhile_stays(store: Store, projector: Pro
 
 
 async def test_two_at_once_and_people_between_never_take_one_too_many(store: Store, other_projectors: list[Projector]) -> None:
-    jobs = in_order(await dead_letters(store, "q", 260))
+    jobs = in_order(await dead_letters(store, "q", 170))
     await indexed(*other_projectors)
     pruners = [pruner(projector, 50) for projector in other_projectors]
 

@@ -9,14 +9,17 @@ import pytest
 
 import ojs_reaper
 import ojs_scheduler
-from integration.samples import acked, draft, due_subjects, failed, fetch, in_state, put_raw, timers, tokens
+from integration.samples import acked, draft, due_subjects, failed, fetch, in_state, put_raw, timed, timers, tokens
 from ojs_core.base.errors import unavailable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
+from ojs_core.domain.transitions import Liveness
+from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Reply, ReplyOrFailure
 from ojs_core.runtime.service import Service
 from ojs_core.runtime.settings import Settings
+from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from support.outside import Send, tapped
@@ -211,26 +214,24 @@ async def test_a_message_for_a_corrupt_record_keeps_nothing_up(store: Store, que
     await becomes(store, pushed.id, State.AVAILABLE)
 
 
-async def test_a_job_that_cannot_be_judged_keeps_no_other_waiting(
-    store: Store, queue: str, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    due = transitions.due
-    at = store.clock.now() + SOON
-    bad = await store.jobs.push(draft(queue=queue, scheduled_at=at))
-    good = [await store.jobs.push(draft(queue=queue, scheduled_at=at)) for _ in range(5)]
+@timed(workers=WorkerTimes(dead_ms=SOON))
+async def test_a_job_that_cannot_be_judged_keeps_no_other_waiting(store: Store, queue: str, start: Start) -> None:
+    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(6)]
+    await fetch(store, queue, worker="broken")
+    await fetch(store, queue, count=5, worker="silent")
+    bad, *good = [job.id for job in jobs]
 
-    def stumbles(job: Job, *rest: object) -> object:
-        if job.id == bad.id:
+    async def stumbles(worker: str, _now: int) -> Liveness:
+        if worker == "broken":
             raise ValueError("a bug")
-        return due(job, *rest)  # type: ignore[arg-type]
+        return Liveness(seen_at=0, covered=True)
 
-    monkeypatch.setattr(transitions, "due", stumbles)
-    await eventually(lambda: due_subjects(store, good[-1].id))  # all are in one batch
-    await start(ojs_scheduler.build, store)
+    await eventually(lambda: due_subjects(store, good[-1]))  # all are in one batch
+    await start(lambda store, _settings: Timekeeper(store, "reaper", stumbles), store)
     for job in good:
-        await becomes(store, job.id, State.AVAILABLE, deadline=3.0)
-    assert await in_state(store, bad.id, State.SCHEDULED)
-    assert await due_subjects(store, bad.id), "it comes back"
+        await becomes(store, job, State.AVAILABLE)
+    assert await in_state(store, bad, State.ACTIVE)
+    assert await due_subjects(store, bad), "it comes back"
 
 
 async def test_what_was_due_while_nobody_was_there_is_done(store: Store, queue: str, start: Start) -> None:

@@ -8,6 +8,7 @@ from ojs_core.access.known_keys import Admission, KnownKeys
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
+from support.tables import each
 
 NOW = 1_770_000_000_000
 
@@ -216,7 +217,7 @@ def test_a_renewed_key_is_for_the_same_and_as_long() -> None:
     assert key_id_of(new.token) == new.key.id
 
 
-@pytest.mark.parametrize(
+@each(
     ("queues", "types", "queue", "job_type", "seen"),
     [
         ((), (), "mail", None, True),

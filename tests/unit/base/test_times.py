@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.base.times import format_duration, format_ms, parse_duration_ms, parse_moment, parse_timestamp
+from support.tables import each
 
 YEAR_1 = -62_135_596_800_000
 YEAR_9999 = 253_402_300_799_999
@@ -29,7 +30,7 @@ def test_every_offset_names_the_same_moment(at: int, offset_minutes: int) -> Non
     assert parse_timestamp(text) == at
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -46,7 +47,7 @@ def test_rfc_3339_in_its_variants(text: str, expected: int) -> None:
     assert parse_timestamp(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -91,7 +92,7 @@ def test_durations_are_written_short(ms: int, text: str) -> None:
     assert format_duration(ms) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "ms"),
     [
         ("PT1S", 1_000),
@@ -115,9 +116,7 @@ def test_both_ways_of_writing_durations(text: str, ms: int) -> None:
     assert parse_duration_ms(text) == ms
 
 
-@pytest.mark.parametrize(
-    "text", ["", "P", "PT", "P1DT", "P1Y", "P1M", "-PT1S", "PT1", "1", "s", "1y", "1s ", "PT1S1M", "PT" + "9" * 80 + "S"]
-)
+@each("text", ["", "P", "PT", "P1DT", "P1Y", "P1M", "-PT1S", "PT1", "1", "s", "1y", "1s ", "PT1S1M", "PT" + "9" * 80 + "S"])
 def test_other_texts_are_no_durations(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration_ms(text)

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from bench.processes import Spent
 from bench.trust import doubts
+from support.tables import each
 from unit.bench.results import spent
 
 
@@ -27,7 +26,7 @@ def test_what_has_no_latency_needs_no_samples() -> None:
     assert found(samples=None) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("reasons", "expected"),
     [
         (found(used=spent(generator=4.5)), "generator saturated (90% of a core)"),

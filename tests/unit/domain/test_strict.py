@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.strict import Strict, require_metadata
+from support.tables import each
 
 DRAFT = Job(id="j", type="mail.send", args=Raw(b"[]"), state=State.AVAILABLE)
 
@@ -52,8 +53,8 @@ def test_the_names_of_many_attributes_are_cut() -> None:
     assert len(error.details["attributes"]) == 10
 
 
-@pytest.mark.parametrize("key", ["", "a b", "a:b", "ä", "a\r\nSet-Cookie", "k" * 129, "a\n"])
-@pytest.mark.parametrize("member", ["meta", "metadata"])
+@each("key", ["", "a b", "a:b", "ä", "a\r\nSet-Cookie", "k" * 129, "a\n"])
+@each("member", ["meta", "metadata"])
 def test_a_key_of_metadata_that_could_not_be_a_headers_name_is_refused(member: str, key: str) -> None:
     error = refused(Strict(), replace(DRAFT, **{member: raw({"fine": 1, key: 1})}))
     assert (error.code, error.canonical, error.details["field"]) == ("invalid_request", "INVALID_METADATA", member)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
@@ -15,6 +15,8 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions.retention import RETENTION_S, retention_s
 from ojs_core.domain.unique import UniquePolicy, counts, kept_s, keyed, parse_policy
+from support.examples import examples
+from support.tables import each
 
 NOW = 1_770_000_000_000
 LIVE = frozenset({State.AVAILABLE, State.ACTIVE, State.SCHEDULED, State.RETRYABLE, State.PENDING})
@@ -54,7 +56,7 @@ def test_the_defaults_are_those_of_the_specification() -> None:
     assert policy() == UniquePolicy(dimensions=("type", "version"), states=LIVE, on_conflict="reject", period_ms=None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "expected"),
     [
         ({"keys": ["type", "args"]}, UniquePolicy(dimensions=("type", "args"))),
@@ -103,7 +105,7 @@ def test_versions_of_a_type_are_different_jobs_unless_a_list_of_dimensions_leave
     assert policy(key=["version"]).args_keys == ("version",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "field"),
     [
         ({"keys": ["argz"]}, "unique.keys[0]"),
@@ -200,6 +202,7 @@ def shuffled(value: Any) -> Any:
     return [shuffled(item) for item in value] if isinstance(value, list) else value
 
 
+@settings(max_examples=examples(300, costly=True))
 @given(st.lists(json_values, max_size=3))
 def test_the_order_of_members_makes_no_difference(args: list[Any]) -> None:
     assert key({"keys": ["args"]}, args=args) == key({"keys": ["args"]}, args=shuffled(args))
@@ -208,7 +211,7 @@ def test_the_order_of_members_makes_no_difference(args: list[Any]) -> None:
 # Duplicates
 
 
-@pytest.mark.parametrize("state", State)
+@each("state", State)
 def test_only_the_listed_states_count(state: State) -> None:
     existing = job({"keys": ["type"]}, state=state)
     assert existing.unique_key is not None

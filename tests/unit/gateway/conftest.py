@@ -10,6 +10,7 @@ from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_gateway.context import GatewayTimings
+from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore
 
@@ -32,13 +33,19 @@ def timings() -> GatewayTimings:
 
 
 @pytest.fixture
-async def start(store: FakeStore, chain: EnqueueChain, timings: GatewayTimings) -> AsyncIterator[Start]:
+def aside() -> LargeBodies:
+    """Where a gateway works on large bodies; a test that keeps it busy lets it go."""
+    return LargeBodies()
+
+
+@pytest.fixture
+async def start(store: FakeStore, chain: EnqueueChain, timings: GatewayTimings, aside: LargeBodies) -> AsyncIterator[Start]:
     """Start a gateway with these settings; returns a client of it."""
     gateways: list[Gateway] = []
     clients: list[aiohttp.ClientSession] = []
 
     async def started(**settings: Any) -> aiohttp.ClientSession:
-        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain, timings)
+        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain, timings, aside)
         gateways.append(gateway)
         await gateway.start()
         clients.append(aiohttp.ClientSession(gateway.url))

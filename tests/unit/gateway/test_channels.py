@@ -13,6 +13,7 @@ from ojs_core.domain.events.vocabulary import ENTERED
 from ojs_core.jetstream.event_reader import EventFilter, StoredEvent
 from ojs_core.wire.members import encode
 from ojs_gateway.channels import channel_of, cursor_of, ends
+from support.tables import each
 
 JOB = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
@@ -68,7 +69,7 @@ def test_what_changes_no_state_or_does_not_say_it_is_no_change(given: StoredEven
     assert told("all", given) == [(given.type, "41")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("channel", "types", "heard"),
     [
         ("all", "", True),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 import structlog
 
-from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from support.fake_store import FakeStore, unavailable_store
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -142,10 +143,16 @@ async def test_an_answer_may_vary_by_origin_as_well(start: Start) -> None:
 
 
 async def test_an_answer_does_not_wait_for_other_large_work_to_be_compressed(
-    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+    http: aiohttp.ClientSession, aside: LargeBodies
 ) -> None:
-    monkeypatch.setattr(LargeBodies, "busy", True)
-    body, headers = await packed(http, "/ojs/v1/openapi.json", "gzip")
+    done = threading.Event()
+    other = asyncio.create_task(aside.run(LARGE_BYTES, done.wait))
+    await asyncio.sleep(0)
+    try:
+        body, headers = await packed(http, "/ojs/v1/openapi.json", "gzip")
+    finally:
+        done.set()
+        await other
     assert "Content-Encoding" not in headers
     assert msgspec.json.decode(body)["openapi"] == "3.1.0"
 

@@ -12,6 +12,7 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.setting_readers import inbox_prefixes
 from ojs_core.runtime.settings import Settings
 from ojs_core.telemetry import metrics
+from support.tables import each
 
 DEFAULT = Settings().inbox_prefixes
 
@@ -34,7 +35,7 @@ def test_inboxes_of_clients_are_answered_on(reply: str) -> None:
     assert Inboxes(DEFAULT).admit(asked(reply))
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         "$KV.ojs.job.x",

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from support.tables import each
 
 _NAMESPACES = st.from_regex(r"[a-z][a-z0-9-]{0,31}", fullmatch=True).filter(lambda name: name not in {"kv", "obj"})
 _ROOT = Path(__file__).parents[3]
@@ -94,9 +95,7 @@ def test_no_two_namespaces_share_a_stream_or_a_subject(one: str, suffix: str, un
         assert not roots & others
 
 
-@pytest.mark.parametrize(
-    "name", ["", "A", "OJS", "a.b", "a_b", "1a", "-a", "$kv", "_inbox", "*", ">", "a b", "ä", "a\n", "a" * 33, "kv", "obj"]
-)
+@each("name", ["", "A", "OJS", "a.b", "a_b", "1a", "-a", "$kv", "_inbox", "*", ">", "a b", "ä", "a\n", "a" * 33, "kv", "obj"])
 def test_what_is_no_namespace_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"like ojs|choose another"):
         checked_namespace(name)

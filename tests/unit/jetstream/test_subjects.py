@@ -6,6 +6,7 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig, Wildcard
+from support.tables import each
 
 CONFIG = StoreConfig()
 NAMED: list[Callable[[str], str]] = [
@@ -58,7 +59,7 @@ NAMED: list[Callable[[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("subject", NAMED)
+@each("subject", NAMED)
 def test_no_name_from_outside_addresses_more_than_its_own_subject(subject: Callable[[str], str]) -> None:
     assert "name" in subject("name")
     for name in ("*", ">", "a.*", "a.>", "a b", "a\tb", "x\r\nPUB y 0", "a\x00", "\x7f"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ojs_link.address import Address, read_address
+from support.tables import each
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ def test_an_address_reads_what_it_writes(url: str) -> None:
     assert read_address(url).url == url
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "words"),
     [
         ("http://h", "is not a URL like nats://"),

@@ -23,6 +23,7 @@ from ojs_core.read.messages import (
     WorkerSummary,
 )
 from ojs_core.store.workers.presence import ServiceBeat, WorkerRecord
+from support.tables import each
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -48,7 +49,7 @@ def status(**changes: Any) -> ProjectorStatus:
     return ProjectorStatus(instance="p", **(usual | changes))
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "severity"),
     [
         (server.nats(1.0, None, None), None),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from msgspec import Raw
 
 from ojs_core.domain.handlers import Handler
@@ -12,6 +11,7 @@ from ojs_core.domain.job import Entry, Job, JobError, Retry, State
 from ojs_core.domain.rate_limits.permits import Hit
 from ojs_core.operations.why import JobFacts, LimitHit, reasons
 from ojs_core.store.workers.presence import WorkerRecord
+from support.tables import each
 
 NOW = 1_800_000_000_000
 LATER = NOW + 60_000
@@ -50,7 +50,7 @@ def test_a_job_waits_for_a_worker_that_handles_its_type_and_version() -> None:
     assert [code for code, _ in told(job(), workers=None)] == ["available"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "code", "message"),
     [
         (job(State.SCHEDULED, scheduled_at=LATER), "delayed", f"It is delayed until {LATER_SAID}."),

@@ -9,9 +9,10 @@ import pytest
 from ojs_core.base.errors import CODES
 from ojs_nats import Duplicate, QueueFull, Refused
 from ojs_nats._errors import refusal
+from support.tables import each
 
 
-@pytest.mark.parametrize("code", list(CODES))
+@each("code", list(CODES))
 def test_each_code_of_the_server_has_a_type(code: str) -> None:
     found = refusal(
         CODES[code].status, json.dumps({"error": {"code": code, "message": "why", "retryable": False}}).encode(), None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from ojs_nats._worker.lifecycle import Trigger, WorkerState, after
+from support.tables import each
 
 RUNNING, QUIET, TERMINATE = WorkerState.RUNNING, WorkerState.QUIET, WorkerState.TERMINATE
 
@@ -24,6 +23,6 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(WorkerState, Trigger)))
+@each(("state", "trigger"), list(itertools.product(WorkerState, Trigger)))
 def test_where_a_trigger_leads(state: WorkerState, trigger: Trigger) -> None:
     assert after(state, trigger) is TABLE.get((state, trigger), state)

@@ -8,6 +8,7 @@ from ojs_core.jetstream.subjects import is_namespace
 from ojs_nats import Client
 from ojs_nats._names import namespace
 from ojs_nats._nats import nats_address
+from support.tables import each
 
 
 def test_an_address_without_options_is_of_the_system_that_names_no_namespace() -> None:
@@ -25,7 +26,7 @@ def test_another_option_is_refused_where_the_address_is_written(option: str, tol
         Client(f"nats://127.0.0.1:4222?{option}")
 
 
-@pytest.mark.parametrize("name", ["ojs", "a", "a-b", "a" * 32, "", "A", "a.b", "a_b", "1a", "-a", "*", "a" * 33, "a\n", "é"])
+@each("name", ["ojs", "a", "a-b", "a" * 32, "", "A", "a.b", "a_b", "1a", "-a", "*", "a" * 33, "a\n", "é"])
 def test_the_client_takes_the_names_that_the_server_takes(name: str) -> None:
     if is_namespace(name):
         assert namespace(name) == name

@@ -6,12 +6,11 @@ import importlib
 import pkgutil
 from typing import Final
 
-import pytest
-
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import PARTS
 from ojs_nats import _api, _operations
 from ojs_nats._operations import Operation
+from support.tables import each
 
 OFFERED = {place.operation_id: (place.method, place.path) for part in PARTS for route in part.routes for place in places(route)}
 FIRST_NAMES = {next(places(route)).operation_id for part in PARTS for route in part.routes if not route.test_only}
@@ -61,7 +60,7 @@ LEFT_OUT: Final = {
 }
 
 
-@pytest.mark.parametrize("operation", list(ASKED.values()), ids=list(ASKED))
+@each("operation", list(ASKED.values()), ids=list(ASKED))
 def test_the_server_has_the_operation_by_this_name_at_this_place(operation: Operation) -> None:
     assert (operation.method, operation.place) == OFFERED[operation.name]
 

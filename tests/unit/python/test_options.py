@@ -10,6 +10,7 @@ import pytest
 from ojs_nats import App, Rate, RateLimit, Retry, Unique, Worker
 from ojs_nats._durations import milliseconds
 from ojs_nats._options import Options, wire
+from support.tables import each
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_durations(written: Any, expected: int) -> None:
     assert milliseconds(timedelta(milliseconds=expected)) == expected
 
 
-@pytest.mark.parametrize("written", ["", "30", "s", "30 s", "-1s", "1y", -1, float("inf"), float("nan"), timedelta(-1)])
+@each("written", ["", "30", "s", "30 s", "-1s", "1y", -1, float("inf"), float("nan"), timedelta(-1)])
 def test_what_is_no_duration(written: Any) -> None:
     with pytest.raises(ValueError, match="duration"):
         milliseconds(written)
@@ -92,7 +93,7 @@ def test_what_no_server_would_take_is_told_where_it_is_written() -> None:
         App("127.0.0.1:8080")
 
 
-@pytest.mark.parametrize("name", ["Tenant.0", "tenant.0", "a.", ".a", "a b", "", "a" * 256, "mail\n", "email.send@2", 5])
+@each("name", ["Tenant.0", "tenant.0", "a.", ".a", "a b", "", "a" * 256, "mail\n", "email.send@2", 5])
 def test_a_job_type_that_no_server_takes_is_refused_where_it_is_written(name: Any) -> None:
     app = App("http://127.0.0.1:1")
     with pytest.raises(ValueError, match=r"a job type is one or more words with dots between them, such as email.send"):
@@ -100,7 +101,7 @@ def test_a_job_type_that_no_server_takes_is_refused_where_it_is_written(name: An
     assert not app.definitions
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "said"),
     [
         ({"queue": "My Queue"}, "a queue's name has lower-case letters, digits, - and ., .* not 'My Queue'"),

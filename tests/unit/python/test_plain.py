@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ojs_nats._plain import encoded, plain
+from support.tables import each
 
 
 class Size(enum.IntEnum):
@@ -48,7 +49,7 @@ def nested(levels: int, within: Any = None) -> Any:
     return within
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "read"),
     [
         (None, None),
@@ -74,7 +75,7 @@ def test_what_json_holds_is_sent(value: Any, read: Any) -> None:
     assert plain(value, "it") == read
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "said"),
     [
         (float("nan"), r"it is nan, which JSON can't hold"),

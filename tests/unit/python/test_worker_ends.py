@@ -265,4 +265,6 @@ class Ends(RuleBasedStateMachine):
 
 
 TestEnds = Ends.TestCase
-TestEnds.settings = settings(max_examples=examples(50), stateful_step_count=15, deadline=None, phases=[Phase.generate])
+TestEnds.settings = settings(
+    max_examples=examples(50, least=2, costly=True), stateful_step_count=15, deadline=None, phases=[Phase.generate]
+)

@@ -8,9 +8,10 @@ import pytest
 
 from ojs_core.base.masking import mask
 from ojs_core.runtime import setting_readers
+from support.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("read", "written", "value"),
     [
         (setting_readers.text, " n1 ", "n1"),
@@ -47,7 +48,7 @@ def test_a_value_is_read(read: setting_readers.Reader, written: object, value: A
     assert read(written) == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("read", "written", "words"),
     [
         (setting_readers.text, "  ", "at least one character"),
@@ -89,7 +90,7 @@ def test_a_value_is_refused_in_words(read: setting_readers.Reader, written: obje
         read(written)
 
 
-@pytest.mark.parametrize("value", [True, 8080, 30.0, 0.25, "json", ("a:b", "c:d"), Path("data"), None])
+@each("value", [True, 8080, 30.0, 0.25, "json", ("a:b", "c:d"), Path("data"), None])
 def test_what_is_written_is_read_again(value: Any) -> None:
     read_back: dict[type, setting_readers.Reader] = {
         bool: setting_readers.boolean,

@@ -8,6 +8,7 @@ import pytest
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import OPTIONS, Settings, load
+from support.tables import each
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +110,7 @@ def test_a_single_problem_is_one_sentence() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "variable",
     [
         "OJS_URL",

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import structlog
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -19,11 +18,6 @@ from ojs_core.telemetry import logs, transitions
 from unit.domain.transitions.samples import active, available, dead_letter
 
 pytestmark = pytest.mark.usefixtures("logging_restored")
-
-
-@pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transitions, "log", structlog.get_logger())  # one that has not met its stream yet
 
 
 def configured(level: str) -> io.StringIO:

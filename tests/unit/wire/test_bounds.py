@@ -20,6 +20,7 @@ from ojs_core.wire.jobs.selection import parse_confirmed
 from ojs_core.wire.queues.requests import parse_config
 from ojs_core.wire.system.maintenance import parse_maintenance
 from ojs_core.wire.workers.requests import parse_fetch, parse_heartbeat, parse_nack, parse_register
+from support.tables import each
 
 NOW = 1_790_000_000_000
 JOB_ID = "01900000-0000-7000-8000-000000000000"
@@ -52,8 +53,8 @@ FAR = [
 ]
 
 
-@pytest.mark.parametrize("far", FAR)
-@pytest.mark.parametrize("path", MOMENTS)
+@each("far", FAR)
+@each("path", MOMENTS)
 def test_a_moment_that_nothing_could_write_is_refused(path: str, far: str) -> None:
     with pytest.raises(OjsError) as refused:
         _push(_nested(*path.split("."))(far))
@@ -119,8 +120,8 @@ INTEGERS: list[tuple[Parse, str]] = [
 ]
 
 
-@pytest.mark.parametrize("value", [HUGE, -HUGE, 10**25, 10**310], ids=["400", "-400", "25", "310"])
-@pytest.mark.parametrize(("parse", "path"), INTEGERS, ids=[f"{at}-{path}" for at, (_, path) in enumerate(INTEGERS)])
+@each("value", [HUGE, -HUGE, 10**25, 10**310], ids=["400", "-400", "25", "310"])
+@each(("parse", "path"), INTEGERS, ids=[f"{at}-{path}" for at, (_, path) in enumerate(INTEGERS)])
 def test_an_integer_of_any_length_is_refused_naming_its_member(parse: Parse, path: str, value: int) -> None:
     body = _nested(*path.split("."))(value)
     if path == "rate_limit.period":
@@ -131,16 +132,16 @@ def test_an_integer_of_any_length_is_refused_naming_its_member(parse: Parse, pat
     assert path.rpartition(".")[2] in refused.value.message
 
 
-@pytest.mark.parametrize("value", [HUGE, -HUGE, 10**25, 10**310], ids=["400", "-400", "25", "310"])
-@pytest.mark.parametrize("name", ["visibility_timeout_ms", "pid", "concurrency", "active_jobs"])
+@each("value", [HUGE, -HUGE, 10**25, 10**310], ids=["400", "-400", "25", "310"])
+@each("name", ["visibility_timeout_ms", "pid", "concurrency", "active_jobs"])
 def test_an_integer_of_any_length_is_left_out_of_a_heartbeat_naming_its_member(name: str, value: int) -> None:
     beat = _worker(parse_heartbeat, worker_id="w")({name: value})
     assert [warning.field for warning in beat.warnings] == [name]
     assert (beat.lease_ms, beat.worker.pid, beat.worker.concurrency, beat.worker.active_jobs) == (None, None, None, 0)
 
 
-@pytest.mark.parametrize("name", ["since", "until", "enqueued_before", "enqueued_after", "older_than"])
-@pytest.mark.parametrize("far", ["P99999999999999999D", "9999-12-31T23:59:59-12:00"])
+@each("name", ["since", "until", "enqueued_before", "enqueued_after", "older_than"])
+@each("far", ["P99999999999999999D", "9999-12-31T23:59:59-12:00"])
 def test_filters_take_no_moment_that_the_index_can_not_take(name: str, far: str) -> None:
     with pytest.raises(OjsError) as refused:
         _bulk({"filter": {name: far}, "confirm": True})

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from ojs_core.base.errors import CODES, NUMBERS, OjsError, conflict, duplicate, invalid, not_found, placed
 from ojs_core.wire.errors import error_body
+from support.tables import each
 
 CATALOG = Path(__file__).parents[2] / "fixtures" / "error_catalog.txt"
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -18,7 +18,7 @@ def read(body: bytes) -> Any:
     return msgspec.json.decode(body)
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_every_error_has_the_members_that_clients_read(code: str) -> None:
     error = read(error_body(OjsError(code, "words", details={"a": 1}), "req_1"))["error"]
     renamed = {
@@ -46,13 +46,13 @@ def test_the_numbers_are_those_of_the_catalog() -> None:
     assert {in_capitals(name) if code == "-" else code: number for number, name, code in rows} == NUMBERS
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_a_code_names_the_nearest_of_the_catalog_only_where_that_lacks_it(code: str) -> None:
     info = CODES[code]
     assert (info.canonical in NUMBERS) is (not info.nearest)
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "canonical", "number"),
     [
         (conflict("no", ID, "completed", "", canonical="JOB_ALREADY_COMPLETED"), "JOB_ALREADY_COMPLETED", "OJS-3002"),

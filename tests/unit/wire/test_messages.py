@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.fields import shown
@@ -19,6 +18,7 @@ from ojs_core.wire.schemas import parse_schema
 from ojs_core.wire.webhooks.requests import parse_changes
 from ojs_core.wire.workers.requests import parse_fetch
 from ojs_core.wire.workflows.requests import parse_workflow
+from support.tables import each
 
 NOW = 1_800_000_000_000
 LIMITS = DEFAULT_LIMITS
@@ -77,7 +77,7 @@ def refused(read: Callable[[bytes], object], body: bytes) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", READERS)
+@each("name", READERS)
 def test_no_message_shows_a_value_as_python_writes_it_or_at_full_length(name: str) -> None:
     read, sound, fields = READERS[name]
     bodies = [msgspec.json.encode(sound | {field: value}) for field in fields for value in WRONG]
@@ -88,7 +88,7 @@ def test_no_message_shows_a_value_as_python_writes_it_or_at_full_length(name: st
         assert not [words for words in PYTHONS if words in message], message
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ("it's", '"it\'s"'),

@@ -8,11 +8,12 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.wire.schemas import parse_schema
+from support.tables import each
 
 GOOD = {"type": "mail.send", "version": "1.0.0", "schema": {"type": "array", "minItems": 2}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "field", "status"),
     [
         ({"schema": None}, "schema", 400),

@@ -17,6 +17,7 @@ from ojs_core.wire.queues.fair_pools import parse_pool
 from ojs_core.wire.queues.rate_limits import parse_override
 from ojs_core.wire.queues.requests import DeletionBody, PurgeBody, parse_config
 from ojs_core.wire.system.maintenance import parse_maintenance
+from support.tables import each
 
 NOW = 1_790_000_000_000
 
@@ -43,7 +44,7 @@ RARE: list[tuple[Callable[[bytes], object], bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("parse", "body", "field"), RARE, ids=[f"{at}-{field}" for at, (*_, field) in enumerate(RARE)])
+@each(("parse", "body", "field"), RARE, ids=[f"{at}-{field}" for at, (*_, field) in enumerate(RARE)])
 def test_a_rare_request_that_says_two_things_is_refused_naming_the_member(
     parse: Callable[[bytes], object], body: bytes, field: str
 ) -> None:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from msgspec import Struct
+
 from ojs_core.domain.job import Job, Service, State
 
 DEFAULT_LEASE_MS: Final = 1_800_000
 DEFAULT_TIMEOUT_MS: Final = 1_800_000
 LIVENESS_MS: Final = 30_000
 """A worker not heard of for this long is dead."""
+
+
+class WorkerTimes(Struct, frozen=True, kw_only=True):
+    """How a worker's silence is judged: only tests have other times than these."""
+
+    dead_ms: int = LIVENESS_MS
+    """A worker not heard of for this long is dead."""
+    look_again_ms: int = 5_000
+    """How soon silence is judged again that no gateway could have heard."""
+
 
 Cause = Literal[
     "scheduled",
@@ -32,7 +44,7 @@ class Deadline(NamedTuple):
     cause: Cause
 
 
-def deadlines(job: Job) -> list[Deadline]:
+def deadlines(job: Job, workers: WorkerTimes = WorkerTimes()) -> list[Deadline]:
     """Everything that will happen to the job by itself, in its present state; among equals the first one decides."""
     found: list[Deadline] = []
     if job.deleted or job.terminal:
@@ -40,7 +52,7 @@ def deadlines(job: Job) -> list[Deadline]:
     if job.total_timeout_ms is not None:
         found.append(Deadline(life_began(job) + job.total_timeout_ms, "reaper", "total_timeout"))
     if job.state is State.ACTIVE:
-        _add_active(job, found)
+        _add_active(job, found, workers)
         return found
     if job.expires_at is not None:
         found.append(Deadline(job.expires_at, "reaper", "expired"))
@@ -54,7 +66,7 @@ def deadlines(job: Job) -> list[Deadline]:
     return found
 
 
-def _add_active(job: Job, found: list[Deadline]) -> None:
+def _add_active(job: Job, found: list[Deadline], workers: WorkerTimes) -> None:
     if job.started_at is not None:
         found.append(Deadline(job.started_at + execution_ms(job), "reaper", "timeout"))
     if job.heartbeat_timeout_ms is not None and job.beat_at is not None:
@@ -62,7 +74,7 @@ def _add_active(job: Job, found: list[Deadline]) -> None:
     if job.visible_until is not None:
         found.append(Deadline(job.visible_until, "reaper", "visibility_timeout"))
     if job.worker is not None and job.beat_at is not None:
-        found.append(Deadline(job.beat_at + LIVENESS_MS, "reaper", "liveness"))
+        found.append(Deadline(job.beat_at + workers.dead_ms, "reaper", "liveness"))
 
 
 def execution_ms(job: Job) -> int:
@@ -75,9 +87,9 @@ def life_began(job: Job) -> int:
     return job.re_enqueued_at or job.created_at
 
 
-def next_deadline(job: Job) -> tuple[int, Service] | None:
+def next_deadline(job: Job, workers: WorkerTimes = WorkerTimes()) -> tuple[int, Service] | None:
     """When the job's one timer must fire and for whom, or None if nothing ever happens to it by itself."""
-    first = min(deadlines(job), key=_at, default=None)
+    first = min(deadlines(job, workers), key=_at, default=None)
     return None if first is None else (first.at, first.service)
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ojs_core.access.principal import Reach
 from ojs_core.base.errors import conflict
 from ojs_core.domain.job import NOTHING, Job, Service, State, Timer
-from ojs_core.domain.transitions.deadlines import LIVENESS_MS, expired, next_deadline, real_deadline
+from ojs_core.domain.transitions.deadlines import WorkerTimes, expired, next_deadline, real_deadline
 from ojs_core.domain.transitions.failure import non_retryable, recorded
 from ojs_core.domain.transitions.limits import outlived, server_error
 from ojs_core.domain.transitions.outcome import FailureVerdict, discarded, failed, requeued
@@ -17,8 +17,6 @@ from ojs_core.domain.transitions.result import Moment, Rearm, Transition
 from ojs_core.domain.transitions.rings import rings_for
 from ojs_core.domain.transitions.settle import conclude, made_available
 from ojs_core.domain.worker import CompleteList
-
-_LOOK_AGAIN_MS = 5_000
 
 
 class Liveness(Struct, frozen=True):
@@ -47,11 +45,11 @@ class LivenessNeededError(Exception):
         self.worker = worker
 
 
-def needs_liveness(job: Job, now: int) -> str | None:
+def needs_liveness(job: Job, now: int, workers: WorkerTimes = WorkerTimes()) -> str | None:
     """The id of the worker whose `Liveness` decides about the job at `now`, if one does."""
     if job.deleted or job.state is not State.ACTIVE or job.worker is None:
         return None
-    coming = next_deadline(job)
+    coming = next_deadline(job, workers)
     asked = coming is not None and coming[0] <= now < real_deadline(job).at
     return job.worker if asked else None
 
@@ -64,13 +62,13 @@ def due(job: Job, moment: Moment, liveness: Liveness | None = None, revision: in
     Raises `LivenessNeededError` if `needs_liveness` names a worker and `liveness` is None.
     """
     now = moment.now
-    coming = next_deadline(job)
+    coming = next_deadline(job, moment.workers)
     if coming is None or job.timer is None:
         return None
     if coming[0] > now:
         return _later(job.timer, *coming, now)
     if job.state is State.ACTIVE:
-        worker = needs_liveness(job, now)
+        worker = needs_liveness(job, now, moment.workers)
         return _run_out(job, moment) if worker is None else _check(job, worker, job.timer, moment, liveness, revision)
     if expired(job, now) is not None:
         return expire(job, moment)
@@ -118,12 +116,12 @@ def _check(
     if liveness.seen_at is None:
         # It never spoke for itself, so its silence means nothing: the lease decides.
         return _later(timer, real.at, real.service, moment.now)
-    alive_until = liveness.seen_at + LIVENESS_MS
+    alive_until = liveness.seen_at + moment.workers.dead_ms
     if alive_until > moment.now:
         return _later(timer, min(real.at, alive_until), real.service, moment.now)
     if not liveness.covered:
-        return _later(timer, min(real.at, moment.now + _LOOK_AGAIN_MS), real.service, moment.now)
-    return _died(job, f"worker {worker!r} has not been heard of for 30 s", moment)
+        return _later(timer, min(real.at, moment.now + moment.workers.look_again_ms), real.service, moment.now)
+    return _died(job, f"worker {worker!r} has not been heard of for {moment.workers.dead_ms // 1_000} s", moment)
 
 
 def _taken_back(job: Job, worker: str, moment: Moment, liveness: Liveness, revision: int) -> Transition | None:

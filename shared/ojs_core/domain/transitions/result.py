@@ -7,19 +7,22 @@ from typing import Literal
 from msgspec import Raw, Struct
 
 from ojs_core.domain.job import Blob, Job, Timer
+from ojs_core.domain.transitions.deadlines import WorkerTimes
 
 
 class Moment(Struct, frozen=True):
     """When and as what a transition happens: everything a pure function may not find out by itself.
 
     `now` is server time in Unix milliseconds; `op` a fresh word that no other transition ever carries, fit for a subject
-    token; `chance` a random number in [0, 1) for jitter; `late_ms` how long ago `now` is, if that is more than a moment.
+    token; `chance` a random number in [0, 1) for jitter; `late_ms` how long ago `now` is, if that is more than a moment;
+    `workers` says how their silence is judged.
     """
 
     now: int
     op: str
     chance: float = 0.5
     late_ms: int = 0
+    workers: WorkerTimes = WorkerTimes()
 
 
 class Apart(Struct, frozen=True):

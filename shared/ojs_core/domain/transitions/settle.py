@@ -24,7 +24,7 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
     retried.
     """
     live = old.timer if old is not None else None
-    deadline = next_deadline(new)
+    deadline = next_deadline(new, moment.workers)
     if deadline is None:
         timer = None
     elif not fresh and live is not None and live == Timer(live.op, *deadline) and live.at > moment.now:

@@ -141,7 +141,7 @@ async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, ope
             runs = (await store.crons.get("ticking")).n
             assert await fetch(store, f"{queue}-cron", wait_ms=1_500) == []
             assert (await store.crons.get("ticking")).n == runs, "no run is noted without its job"
-            for job_id in ids:
+            for job_id in ids[: len(ids) // 2]:
                 await store.jobs.change(job_id, transitions.cancel)
                 await store.jobs.change(job_id, transitions.remove)
             assert await fetch(store, f"{queue}-cron", wait_ms=20_000) != []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
@@ -11,15 +10,14 @@ import pytest
 from integration.conftest import OpenStore
 from integration.samples import draft, fetch, timers
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import deadlines
+from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.domain.worker import CompleteList, Mark
 from ojs_core.jetstream.event_reader import EventFilter, EventReader
 from ojs_core.runtime.service import Service
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.store import Store, StoreTimings
 from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord, covers
-from ojs_reaper import liveness
-from ojs_reaper.liveness import LivenessTimings
+from ojs_reaper.liveness import LivenessTimings, WorkerLiveness
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -28,19 +26,13 @@ MAX_GAP_MS = 500
 Start = Callable[[Store], Awaitable[Service]]
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is dead after one second instead of thirty."""
-    due = sys.modules["ojs_core.domain.transitions.due"]  # the package has a function of this name
-    for module in (deadlines, due, liveness):
-        monkeypatch.setattr(module, "LIVENESS_MS", LIVENESS_MS)
-    monkeypatch.setattr(due, "_LOOK_AGAIN_MS", 300)
-
-
 @pytest.fixture
 def timings() -> StoreTimings:
-    """A service is away after half a second instead of ten."""
-    return StoreTimings(presence=PresenceTimings(beat_s=0.1, max_gap_ms=MAX_GAP_MS))
+    """A service is away after half a second instead of ten, and a worker dead after one second instead of thirty."""
+    return StoreTimings(
+        presence=PresenceTimings(beat_s=0.1, max_gap_ms=MAX_GAP_MS),
+        workers=WorkerTimes(dead_ms=LIVENESS_MS, look_again_ms=300),
+    )
 
 
 @pytest.fixture
@@ -54,7 +46,7 @@ async def reaping(own_nats: NatsServer, open_store: OpenStore) -> AsyncIterator[
     """A reaper's process; no gateway beats unless the test opens one."""
     store = await open_store(own_nats.url, role="reaper")
     looks = LivenessTimings(fresh_ms=0)
-    services = [Timekeeper(store, "reaper", liveness.WorkerLiveness(store, looks).of) for _ in range(2)]
+    services = [Timekeeper(store, "reaper", WorkerLiveness(store, looks).of) for _ in range(2)]
     for service in services:
         await service.start()
     yield store

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ojs_command.client.arguments import ago, duration, header, json_value, member, positive, seconds, when, words
+from support.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [("5", 5), ("true", True), ("null", None), ('"5"', "5"), ('{"a": [1]}', {"a": [1]}), ("ada@example.org", "ada@example.org"),
      ("2026-11", "2026-11"), ("", ""), ("nul", "nul")],
@@ -32,7 +33,7 @@ def test_what_else_is_read() -> None:
     assert duration("1h30m") == "1h30m"
 
 
-@pytest.mark.parametrize(
+@each(
     ("read", "text"),
     [
         (json_value, 2_000 * "["),

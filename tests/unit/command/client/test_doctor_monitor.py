@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from ojs_command.client.doctor.monitor import Server, judged, together
+from support.tables import each
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 SYNC = {"sync_interval": 120_000_000_000}
@@ -21,7 +22,7 @@ def server(stores: dict[str, Any] | None = None, **changes: Any) -> Server:
     return msgspec.convert(said | changes, Server)
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "wrong"),
     [
         (server(), []),

@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from ojs_command.client.output import Output, age, clean, json_text, shown
 from ojs_core.base.wording import counted, duration
+from support.tables import each
 
 NOW = datetime(2026, 11, 24, 8, 0, tzinfo=UTC)
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -39,7 +40,7 @@ def test_times_are_told_by_how_long_ago_they_were_or_will_be() -> None:
     assert age(NOW + timedelta(hours=2), NOW) == "in 2h"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "seen"),
     [
         ("a\x1b[31mb", "a\\x1b[31mb"),

@@ -12,6 +12,7 @@ import pytest
 from ojs_command.monitoring import alerts, grafana
 from ojs_command.monitoring.queries import metrics_of, names
 from support.promtool import promtool, promtool_program
+from support.tables import each
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "deploy" / "monitoring"
@@ -105,7 +106,7 @@ def test_panels_do_not_cover_each_other() -> None:
         taken |= fields
 
 
-@pytest.mark.parametrize("alert", alerts.ALERTS, ids=lambda alert: alert.name)
+@each("alert", alerts.ALERTS, ids=[alert.name for alert in alerts.ALERTS])
 def test_an_alert_has_a_section_that_says_what_to_do(alert: alerts.Alert) -> None:
     page, _, anchor = alert.runbook.partition("#")
     found = re.findall(r"^### (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)

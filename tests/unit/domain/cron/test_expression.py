@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from ojs_core.domain.cron.expression import BadExpression, Every, Fields, parse_expression
+from support.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "read"),
     [
         ("* * * * *", "0 * * * * *"),
@@ -75,7 +76,7 @@ def test_an_interval_is_read(sent: str, interval_ms: int) -> None:
     assert parse_expression(sent) == Every(interval_ms)
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "why"),
     [
         ("", "it is empty"),

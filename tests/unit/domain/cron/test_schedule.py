@@ -4,10 +4,12 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ojs_core.domain.cron.schedule import BadZone, Gap, check_zone, coming, following
+from support.examples import examples
+from support.tables import each
 
 MINUTE = 60_000
 
@@ -34,7 +36,7 @@ def test_a_zone_of_the_database_is_accepted(name: str) -> None:
     assert check_zone(name) == name
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "EST", "PST", "CST", "CET", "EST5EDT", "GMT", "utc", "Japan", "+05:00", "-08:00", "UTC+5", "Europe/Atlantis",
      "europe/berlin", "../UTC", "/etc/passwd", "right/UTC", "posix/Europe/Berlin", "Europe/", "Europe", "Europe/Berlin\0"],
@@ -51,7 +53,7 @@ def test_a_tick_is_strictly_later() -> None:
     assert following("0 9 * * *", "UTC", 0, at + 1).at == at + 86_400_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "zone", "start", "expected"),
     [
         ("0 9 * * *", "Asia/Tokyo", "2026-01-31T12:00:00+00:00", "2026-02-01T09:00:00+09:00"),
@@ -85,7 +87,7 @@ def test_the_next_tick(expression: str, zone: str, start: str, expected: str) ->
 # Clocks put forward: what doesn't exist doesn't fire, and is told
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "zone", "start", "expected", "gap_at", "tick", "count"),
     [
         ("30 2 * * *", "America/New_York", "2026-03-07T02:30:00-05:00", "2026-03-09T02:30:00-04:00",
@@ -235,6 +237,7 @@ def test_the_next_tick_is_the_models(
     assert found >= at
 
 
+@settings(max_examples=examples(300, costly=True))
 @given(zone=st.sampled_from(ZONES), start=st.integers(1_767_225_600_000, 1_830_297_600_000), step=st.integers(1, 59))
 def test_ticks_grow_and_gaps_lie_between_them(zone: str, start: int, step: int) -> None:
     at = start

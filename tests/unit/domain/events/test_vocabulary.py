@@ -37,6 +37,7 @@ from ojs_core.domain.transitions import (
     retry_discarded,
 )
 from ojs_core.domain.transitions import TransitionName as Word
+from support.tables import each
 from unit.domain.transitions.samples import (
     ANYONE,
     SECOND,
@@ -185,7 +186,7 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_an_entry_is_these_events(case: str) -> None:
     word, make, expected = CASES[case]
     job = make()
@@ -198,7 +199,7 @@ def test_every_word_of_the_log_has_a_case() -> None:
     assert {word for word, _, _ in CASES.values()} == set(get_args(Word))
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_events_say_all_that_is_required(case: str) -> None:
     job = CASES[case][1]()
     for event in events_of(job, job.transitions[-1]):
@@ -212,7 +213,7 @@ def test_events_say_all_that_is_required(case: str) -> None:
             assert event.data["elapsed_seconds"] >= event.data["limit_seconds"] > 0
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_events_say_the_state_and_one_of_them_that_the_job_has_come_into_it(case: str) -> None:
     job = CASES[case][1]()
     entry = job.transitions[-1]

@@ -11,6 +11,7 @@ from ojs_core.domain.queues.config import NOT_SET, QueueConfig, layered
 from ojs_core.domain.queues.record import QueueRecord, configured, created, deleted, draining, paused, resumed
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.transitions.retention import DEAD_LETTER_S, RETENTION_S, TOMBSTONE_S, retention_s
+from support.tables import each
 
 NOW = Moment(1_000, "op1")
 LATER = Moment(2_000, "op2")
@@ -75,7 +76,7 @@ def test_a_paused_queue_takes_jobs_unless_it_is_strict_and_a_draining_one_never_
     assert caught.value.code == "queue_draining"
 
 
-@pytest.mark.parametrize(
+@each(
     ("state", "dead", "asked", "seconds"),
     [
         (State.COMPLETED, False, Retention(completed_s=7_200), 7_200),

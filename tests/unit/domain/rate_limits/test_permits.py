@@ -30,6 +30,7 @@ from ojs_core.domain.rate_limits.permits import (
 )
 from ojs_core.domain.rate_limits.policy import LimitPolicy, read_policy
 from ojs_core.domain.transitions import Moment
+from support.tables import each
 
 T0 = 1_000_000_000
 EMPTY = LimitRecord(name="key.k")
@@ -54,7 +55,7 @@ def test_every_dialect_of_a_policy_is_read(sent: dict[str, Any], policy: LimitPo
     assert read_policy(sent, "rate_limit") == policy
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "field"),
     [
         ({"key": "-k"}, "key"),

@@ -7,6 +7,7 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.schemas.catalogue import Catalogue, mode_of
 from ojs_core.domain.schemas.record import Mode
+from support.tables import each
 from unit.domain.schemas.samples import draft, record
 
 STRINGS = {"items": {"type": "string"}}
@@ -30,7 +31,7 @@ def test_what_was_deleted_is_not_there() -> None:
         known.versions("another")
 
 
-@pytest.mark.parametrize(
+@each(
     ("job", "version"),
     [
         ({}, "2.0.0"),

@@ -6,6 +6,7 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.schemas.compatibility import check_compatible, gaps
+from support.tables import each
 from unit.domain.schemas.samples import record
 
 STRING = {"type": "string"}
@@ -15,7 +16,7 @@ def differences(before: Any, after: Any, *, removals: bool = True) -> list[str]:
     return list(gaps(record(before, "1.0.0"), record(after, "1.1.0"), removals=removals))
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "gap"),
     [
         # ojs-schema-registry §8.2
@@ -69,7 +70,7 @@ def test_what_breaks_is_named_with_its_place(before: Any, after: Any, gap: str) 
     assert any(gap in one for one in found), found
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         # ojs-schema-registry §8.3
@@ -111,7 +112,7 @@ REQUIRED = {"type": "object", "properties": {"a": STRING}, "required": ["a"]}
 OPTIONAL = {"type": "object", "properties": {"a": STRING}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("compatibility", "before", "after", "version", "taken"),
     [
         (None, OPTIONAL, REQUIRED, "1.1.0", False),

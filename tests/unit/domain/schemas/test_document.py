@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.schemas.document import DIALECT, branching, checked, modern
+from support.tables import each
 
 LIMITS = replace(DEFAULT_LIMITS, max_schema_nodes=20, max_schema_patterns=2, max_pattern_chars=10)
 
@@ -23,7 +24,7 @@ def chained(length: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": defs | {f"d{length}": {}}}
 
 
-@pytest.mark.parametrize(
+@each(
     "document",
     [
         {},
@@ -41,7 +42,7 @@ def test_a_document_that_ends_and_stays_within_its_limits_is_taken(document: dic
     checked(document, LIMITS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "field", "words"),
     [
         ([], "schema", "a schema is an object"),
@@ -86,7 +87,7 @@ def test_lists_of_items_are_read_as_older_drafts_have_them_unless_the_document_s
     assert modern(said) == said
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "looks"),
     [
         ({}, 1),

@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.schemas.validator import MAX_FINDINGS, Validator
+from support.tables import each
 
 EMAIL = {
     "type": "array",
@@ -100,7 +101,7 @@ def test_numbers_of_any_size_are_compared(number: float) -> None:
     assert bool(found({"items": {"maximum": 5}}, [number])) is (number > 5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "words"),
     [
         ({"type": "text"}, "not valid draft 2020-12"),

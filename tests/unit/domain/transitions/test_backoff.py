@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ojs_core.domain.job import Backoff, Retry
 from ojs_core.domain.transitions.backoff import delay_ms
+from support.tables import each
 
 
 def _policy(strategy: Backoff, coefficient: float = 2.0, max_interval_ms: int = 300_000, *, jitter: bool = False) -> Retry:
@@ -18,7 +19,7 @@ def _policy(strategy: Backoff, coefficient: float = 2.0, max_interval_ms: int = 
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("strategy", "coefficient", "delays"),
     [
         ("none", 2.0, [1_000, 1_000, 1_000]),

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import NOTHING, Job, State, Timer
 from ojs_core.domain.transitions import Failure, JobHolder, ack, claim, extend, nack
+from support.tables import each
 from unit.domain.transitions.samples import ANYONE, SAMPLES, SECOND, T0, active, at, available, retryable
 
 
@@ -57,7 +58,7 @@ def test_a_job_past_a_limit_is_never_handed_out(members: dict[str, int]) -> None
     assert refusal.value.code == "conflict"
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "lease_ms", "worker", "due_at"),
     [
         ({}, None, "w1", 30 * SECOND),
@@ -173,8 +174,8 @@ def _answer(job: Job, holder: JobHolder, answer: str) -> State:
     return transition.job.state
 
 
-@pytest.mark.parametrize("answer", ["ack", "nack"])
-@pytest.mark.parametrize("holder", [ANYONE, JobHolder("w1"), JobHolder(None, 1), JobHolder("w1", 1)])
+@each("answer", ["ack", "nack"])
+@each("holder", [ANYONE, JobHolder("w1"), JobHolder(None, 1), JobHolder("w1", 1)])
 def test_the_holder_or_an_unnamed_caller_finishes_the_job(answer: str, holder: JobHolder) -> None:
     assert _answer(active("w1"), holder, answer) is (State.COMPLETED if answer == "ack" else State.RETRYABLE)
 
@@ -204,8 +205,8 @@ def test_a_name_of_an_earlier_attempt_has_to_say_which_one_it_means(answer: str)
     assert _answer(again, JobHolder("w1", again.attempt), answer) is not State.ACTIVE
 
 
-@pytest.mark.parametrize("answer", ["ack", "nack"])
-@pytest.mark.parametrize("state", [state for state in State if state is not State.ACTIVE])
+@each("answer", ["ack", "nack"])
+@each("state", [state for state in State if state is not State.ACTIVE])
 def test_only_an_active_job_is_finished(answer: str, state: State) -> None:
     with pytest.raises(OjsError) as refusal:
         _answer(SAMPLES[state](), ANYONE, answer)

@@ -21,6 +21,7 @@ from ojs_core.domain.transitions import (
     reissue,
 )
 from ojs_core.domain.worker import CompleteList, Mark
+from support.tables import each
 from unit.domain.transitions.samples import (
     SAMPLES,
     SECOND,
@@ -68,8 +69,8 @@ def test_an_early_timer_is_set_again_for_the_records_own_time(make: Any, wait: i
 WAITING = {"scheduled": scheduled, "available": available, "pending": pending, "retryable": retryable}
 
 
-@pytest.mark.parametrize("name", WAITING)
-@pytest.mark.parametrize(
+@each("name", WAITING)
+@each(
     ("members", "kind", "details"),
     [
         ({"expires_at": T0 + 500}, "expired", None),
@@ -296,7 +297,7 @@ def test_a_job_that_its_worker_may_have_stays_there(liveness: Liveness, revision
     assert isinstance(due(active(lease_ms=LEASE), at(32 * SECOND), liveness, revision), Rearm)
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         _complete(BEFORE, AFTER, "job-2"),
@@ -306,7 +307,7 @@ def test_a_job_that_its_worker_may_have_stays_there(liveness: Liveness, revision
     ],
     ids=["not held", "an earlier process", "has left", "dead"],
 )
-@pytest.mark.parametrize("reach", [Reach(queues=("shop.*",)), Reach(types=("shop.*",))], ids=["queues", "types"])
+@each("reach", [Reach(queues=("shop.*",)), Reach(types=("shop.*",))], ids=["queues", "types"])
 def test_what_is_said_of_a_worker_counts_for_jobs_of_who_says_it_alone(said: Liveness, reach: Reach) -> None:
     """A narrowed key may name any worker: its lease goes on."""
     job = active(lease_ms=LEASE, queue="mail", type="mail.send")

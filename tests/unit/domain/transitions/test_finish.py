@@ -11,6 +11,7 @@ from ojs_core.domain.job import NOTHING, Blob, Job, Membership, Retention, Retry
 from ojs_core.domain.transitions import Failure, JobHolder, ack, acked_before, claim, nack, remove
 from ojs_core.domain.transitions.finish import INLINE_BYTES
 from ojs_core.domain.transitions.result import Apart
+from support.tables import each
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, completed, json, once
 
 HOUR_S = 3_600
@@ -168,9 +169,9 @@ def test_exhaustion_follows_the_policy(on_exhaustion: Any, dead: bool, days: int
     assert (transition.ttl_s, transition.arm, transition.token) == (days * DAY_S, None, False)
 
 
-@pytest.mark.parametrize("on_exhaustion", ["discard", "dead_letter"])
-@pytest.mark.parametrize("where", ["code", "action"])
-@pytest.mark.parametrize(
+@each("on_exhaustion", ["discard", "dead_letter"])
+@each("where", ["code", "action"])
+@each(
     ("response", "state", "dead"),
     [
         ("RETRY", State.RETRYABLE, False),
@@ -207,7 +208,7 @@ def test_a_failure_that_is_not_retryable_ends_the_job(on_exhaustion: Any, dead: 
     assert (job.state, job.dead_letter) == (State.DISCARDED, dead)
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "state"),
     [
         ({"type": "auth.token_expired"}, State.DISCARDED),
@@ -269,7 +270,7 @@ def test_a_failure_may_name_its_own_pause() -> None:
 # The error history
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "code", "kind"),
     [
         ({}, "handler_error", "handler_error"),

@@ -410,4 +410,6 @@ class JobLife(RuleBasedStateMachine):
 
 
 TestJobLife = pytest.mark.timeout(600)(JobLife.TestCase)
-TestJobLife.settings = settings(max_examples=examples(1_600), stateful_step_count=20, deadline=None, print_blob=True)
+TestJobLife.settings = settings(
+    max_examples=examples(1_600, costly=True), stateful_step_count=20, deadline=None, print_blob=True
+)

@@ -5,12 +5,13 @@ import pytest
 from ojs_core.domain.job import Timer
 from ojs_core.domain.transitions import Liveness, Rearm, cancel, due, extend
 from ojs_core.domain.transitions.rings import may_have_message
+from support.tables import each
 from unit.domain.transitions.samples import SECOND, T0, active, at, available, scheduled
 
 ALIVE = Liveness(T0 + 30 * SECOND, covered=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("lease_ms", "every_s"),
     [(9_999, None), (10_000, 11), (10_500, 11), (10_501, 12), (30_000, 31), (59_500, 60), (60_000, 60), (3_600_000, 60)],
 )

@@ -26,6 +26,7 @@ from ojs_core.domain.transitions import (
     reprioritise,
 )
 from ojs_core.domain.transitions.retention import result_expires_at, retention_s
+from support.tables import each
 from unit.domain.transitions.samples import (
     ANYONE,
     SECOND,
@@ -132,7 +133,7 @@ def _due(job: Job) -> Transition:
     return decision
 
 
-@pytest.mark.parametrize(("event", "run", "before", "after"), ROWS, ids=[row[0] for row in ROWS])
+@each(("event", "run", "before", "after"), ROWS, ids=[row[0] for row in ROWS])
 def test_each_transition_is_logged(event: str, run: Callable[[], Transition], before: State | None, after: State) -> None:
     job = run().job
     entry = job.transitions[-1]
@@ -150,7 +151,7 @@ def test_the_log_keeps_the_last_64_and_goes_on_counting() -> None:
     assert [entry.n for entry in job.transitions] == list(range(37, 101))
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "result_ttl_s", "kept_s"),
     [
         (completed, None, 7 * DAY_S),

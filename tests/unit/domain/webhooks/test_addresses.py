@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.domain.webhooks.addresses import allowed
+from support.tables import each
 
 NEVER = [
     "169.254.169.254",
@@ -73,7 +74,7 @@ def forms(inside: int) -> dict[str, str]:
     return {name: str(ipaddress.IPv6Address(number)) for name, number in numbers.items()}
 
 
-@pytest.mark.parametrize("address", [*NEVER, *PRIVATE])
+@each("address", [*NEVER, *PRIVATE])
 def test_nothing_is_sent_to_an_address_that_is_not_public(address: str) -> None:
     assert not allowed(address, private=False)
 
@@ -84,23 +85,23 @@ def test_public_addresses_are_targets(address: str, private: bool) -> None:
     assert allowed(address, private=private)
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@each("address", PRIVATE)
 def test_a_setting_allows_private_networks(address: str) -> None:
     assert allowed(address, private=True)
 
 
-@pytest.mark.parametrize("address", NEVER)
+@each("address", NEVER)
 def test_no_setting_allows_link_local_and_metadata_addresses(address: str) -> None:
     assert not allowed(address, private=True)
 
 
-@pytest.mark.parametrize("form", forms(METADATA).values(), ids=forms(METADATA))
-@pytest.mark.parametrize("private", [True, False])
+@each("form", forms(METADATA).values(), ids=forms(METADATA))
+@each("private", [True, False])
 def test_an_ipv6_address_is_no_way_to_the_metadata_of_a_cloud(form: str, private: bool) -> None:
     assert not allowed(form, private=private)
 
 
-@pytest.mark.parametrize("form", forms(LOOPBACK).values(), ids=forms(LOOPBACK))
+@each("form", forms(LOOPBACK).values(), ids=forms(LOOPBACK))
 def test_an_ipv6_address_is_no_way_to_loopback(form: str) -> None:
     assert not allowed(form, private=False)
 

@@ -7,6 +7,7 @@ from ojs_core.domain.job import JobError, State
 from ojs_core.read.messages import MAX_ANSWER_BYTES, MAX_PAGE, DeadLettersAsk, JobPage, JobsAsk, QueuesAsk
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs, lists
+from support.tables import each
 from unit.projector.reading.test_dispatches import PUSHED, lived
 from unit.projector.samples import NOW, fresh, job, seen
 
@@ -39,8 +40,8 @@ def walk(model: Model, ask: JobsAsk) -> tuple[list[str], list[JobPage]]:
     return [row.id for page in pages for row in page.jobs], pages
 
 
-@pytest.mark.parametrize("limit", [1, 7, 50])
-@pytest.mark.parametrize(
+@each("limit", [1, 7, 50])
+@each(
     "wanted",
     [
         JobsAsk(),

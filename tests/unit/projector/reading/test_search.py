@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -20,6 +19,7 @@ from ojs_projector.index import labels, texts
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs, orders
 from ojs_projector.reading.filters import Filters
+from support.tables import each
 from unit.projector.samples import NOW, epoch, fresh, gone, job, seen
 
 QUEUES, TYPES, TAGS = ("a", "b"), ("mail.send", "mail.read", "bill"), ("x", "y", "z")
@@ -141,7 +141,7 @@ def test_cursors_show_every_job_that_fits_once_and_in_order(ask: JobsAsk, limits
         assert skipped.jobs == [row for page in pages for row in page.jobs][2:52]
 
 
-@pytest.mark.parametrize(
+@each(
     "ask",
     [
         JobsAsk(queue="a", type="mail.send", state=State.AVAILABLE, since=NOW, until=NOW + 3),
@@ -225,7 +225,7 @@ def test_what_no_kept_number_tells_is_counted_up_to_a_limit_and_then_left_out() 
 # Metadata
 
 
-@pytest.mark.parametrize(
+@each(
     ("meta", "key", "value", "found"),
     [
         (b'{"a": "b"}', "a", "b", True),
@@ -255,7 +255,7 @@ def told(model: Model, text: str) -> list[str]:
     return [row.id for row in jobs.jobs(model, JobsAsk(text=text)).jobs]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("ada", True),

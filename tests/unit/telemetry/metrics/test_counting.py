@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
@@ -18,16 +19,11 @@ _numbers = itertools.count()
 NOBODY = JobHolder()
 
 
-@pytest.fixture(autouse=True)
-def _room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests of this process have used up the series that job types and queues get of their own."""
-    monkeypatch.setattr(metrics, "_all_series", metrics._AllSeries())
-
-
 class Life:
     """A job that goes through transitions, each of which is counted."""
 
     def __init__(self, **members: object) -> None:
+        self._before = _values()
         self.queue = f"counted-{next(_numbers)}"
         self.now = 1_770_000_000_000
         self.job = Job(id="j", type="mail.send", args=Raw(b"[]"), state=State.AVAILABLE, queue=self.queue)
@@ -51,13 +47,19 @@ class Life:
         return self.do(lambda job, moment: transitions.nack(job, failure, NOBODY, moment), after_ms)
 
     def counted(self) -> dict[str, float]:
-        """Every counter and every histogram's count and sum that isn't zero, of this job's queue."""
-        return {
-            ",".join([sample.name, *([sample.labels["state"]] if "state" in sample.labels else [])]): sample.value
-            for family in metrics.REGISTRY.collect()
-            for sample in family.samples
-            if sample.labels.get("queue") == self.queue and not sample.name.endswith("_bucket") and sample.value
-        }
+        """By how much every counter of jobs, and every histogram's count and sum, is above what it was before this job."""
+        now = _values()
+        return {name: round(now[name] - self._before[name], 6) for name in now if now[name] != self._before[name]}
+
+
+def _values() -> defaultdict[str, float]:
+    """What is counted of jobs, over all queues and types: other tests of this process may have used up the series."""
+    values: defaultdict[str, float] = defaultdict(float)
+    for family in metrics.REGISTRY.collect():
+        for sample in family.samples:
+            if "queue" in sample.labels and "type" in sample.labels and not sample.name.endswith("_bucket"):
+                values[",".join([sample.name, *([sample.labels["state"]] if "state" in sample.labels else [])])] += sample.value
+    return values
 
 
 ENQUEUED = {"ojs_job_enqueued_total": 1}

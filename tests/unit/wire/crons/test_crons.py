@@ -16,6 +16,7 @@ from ojs_core.wire.crons.answers import cron_answer, cron_history, cron_page
 from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
+from support.tables import each
 
 NOW = 1_800_000_000_000
 FLAT: dict[str, Any] = {"name": "daily.report-1", "cron": "0 9 * * *", "type": "report.make"}
@@ -104,7 +105,7 @@ def test_relative_times_are_kept_relative() -> None:
     assert (draft.scheduled_at, draft.verbatim) == (5_000, {"expires_at": "2030-01-01T00:00:00Z"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "field", "words"),
     [
         ({"name": None}, "name", "name is required"),

@@ -5,13 +5,14 @@ import pytest
 from ojs_core.base.ids import request_id_of
 from ojs_core.wire.dialects.readers import dialect_of
 from ojs_core.wire.media_types import accepts_media_type
+from support.tables import each
 
 OJS = "application/openjobspec+json"
 PLAIN = "application/json"
 PROFILED = 'application/openjobspec+json; profile="application/json"'
 
 
-@pytest.mark.parametrize(
+@each(
     ("accept", "version", "expected"),
     [
         (None, None, OJS),
@@ -25,7 +26,7 @@ PROFILED = 'application/openjobspec+json; profile="application/json"'
         (PLAIN, "1.0", PLAIN),
     ],
 )
-@pytest.mark.parametrize("user_agent", [None, "acme/1", "python-httpx/0.27.0"])
+@each("user_agent", [None, "acme/1", "python-httpx/0.27.0"])
 def test_content_type_of_answers(user_agent: str | None, accept: str | None, version: str | None, expected: str) -> None:
     assert dialect_of(user_agent, accept, version, OJS).content_type == expected
 
@@ -60,7 +61,7 @@ def test_the_command_line_follows_events_by_their_media_type() -> None:
     assert dialect_of("curl/8", "text/event-stream", None, None).reader == "standard"
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "supported"),
     [
         (None, True),

@@ -29,6 +29,7 @@ from ojs_core.wire.queues.requests import parse_config
 from ojs_core.wire.schemas import OneSchema, parse_schema, schema_answer
 from ojs_core.wire.webhooks.answers import OneWebhook, webhook_answer
 from ojs_core.wire.webhooks.requests import parse_changes
+from support.tables import each
 
 NOW: Final = 1_800_000_000_000
 MOMENT: Final = Moment(NOW, "op")
@@ -51,8 +52,8 @@ def test_a_limit_that_the_admin_ui_shows_is_taken_back_as_that_limit(policy: dic
     assert parse_override(encoded(form), NOW, DEFAULT_LIMITS) == LimitOverride(**policy)
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(
+@each("reader", READERS)
+@each(
     "override",
     [
         LimitOverride(concurrency=1),

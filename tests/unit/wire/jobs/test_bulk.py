@@ -7,10 +7,11 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.wire.jobs.bulk import JobList, parse_batch, parse_bulk_enqueue
+from support.tables import each
 
 
-@pytest.mark.parametrize("parse", [parse_batch, parse_bulk_enqueue])
-@pytest.mark.parametrize("body", [b"{}", b'{"jobs":[]}', b'{"jobs":null}', b'{"jobs":{}}'])
+@each("parse", [parse_batch, parse_bulk_enqueue])
+@each("body", [b"{}", b'{"jobs":[]}', b'{"jobs":null}', b'{"jobs":{}}'])
 def test_jobs_that_are_no_list_of_some_are_refused_by_name(
     parse: Callable[[bytes, PayloadLimits], JobList], body: bytes
 ) -> None:

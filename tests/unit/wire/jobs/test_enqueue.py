@@ -15,6 +15,7 @@ from ojs_core.domain.job import Job, Retry, State
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.jobs.job import envelope, job_answer, job_view
 from ojs_core.wire.members import encode, members
+from support.tables import each
 
 NOW = 1_770_000_000_000
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -79,7 +80,7 @@ FLAT_AND_OPTION: list[tuple[str, Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "sent", "attribute", "expected"), FLAT_AND_OPTION)
+@each(("name", "sent", "attribute", "expected"), FLAT_AND_OPTION)
 def test_attributes_may_stand_flat_or_in_options(name: str, sent: Any, attribute: str, expected: Any) -> None:
     assert getattr(parse({name: sent}), attribute) == expected
     assert getattr(parse(options={name: sent}), attribute) == expected
@@ -171,7 +172,7 @@ UNSOUND = [
 ]
 
 
-@pytest.mark.parametrize("body", UNSOUND)
+@each("body", UNSOUND)
 def test_what_is_no_sound_json_object_is_an_invalid_payload(body: bytes) -> None:
     assert refused(body).code == "invalid_payload"
 
@@ -282,7 +283,7 @@ INVALID: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "sent", "code", "field"), INVALID)
+@each(("name", "sent", "code", "field"), INVALID)
 def test_a_refusal_names_the_field(name: str, sent: Any, code: str, field: str) -> None:
     error = refused({"type": "email.send", "args": [], name: sent})
     assert (error.code, error.details["field"]) == (code, field)
@@ -412,7 +413,7 @@ def test_a_type_may_be_in_camel_case(name: str) -> None:
     assert parse_enqueue(encode({"type": name, "args": []}), NOW, DEFAULT_LIMITS).type == name
 
 
-@pytest.mark.parametrize("name", ["Email.Send", "email.Send", "email send", "1email", "email@send!", "", "a..b", "a."])
+@each("name", ["Email.Send", "email.Send", "email send", "1email", "email@send!", "", "a..b", "a."])
 def test_a_segment_of_a_type_begins_with_a_lower_case_letter(name: str) -> None:
     with pytest.raises(OjsError) as refused:
         parse_enqueue(encode({"type": name, "args": []}), NOW, DEFAULT_LIMITS)

@@ -21,6 +21,7 @@ from ojs_core.wire.jobs.progress import (
     reported_progress,
 )
 from ojs_core.wire.members import encode
+from support.tables import each
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 JOB = Job(id=ID, type="t", args=Raw(b"[]"), queue="q", state=State.ACTIVE, attempt=1, worker="w")
@@ -31,7 +32,7 @@ def parse(body: dict[str, Any], job_id: str | None = ID) -> ProgressReport:
     return parse_progress(json.dumps(body).encode(), DEFAULT_LIMITS, job_id)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "fraction"),
     [
         ({"progress": 0.47}, 0.47),
@@ -59,7 +60,7 @@ def test_what_sdks_send_is_read() -> None:
     assert parse({"progress": 0, "worker_id": "w", "attempt": 3}).holder == JobHolder("w", 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "words"),
     [
         ({}, "invalid_request", "progress (0 to 1), percentage (0 to 100) or data is required"),

@@ -11,6 +11,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Backoff, Retry
 from ojs_core.wire.jobs.retry import check_retry, retry_raw
+from support.tables import each
 
 
 def check(**members: Any) -> Retry:
@@ -33,7 +34,7 @@ def test_intervals_are_read_in_every_spelling(members: dict[str, Any]) -> None:
     assert check(**members) == Retry(initial_interval_ms=2_000, max_interval_ms=600_000)
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "expected"),
     [
         ({}, Retry()),
@@ -53,7 +54,7 @@ def test_members_are_merged_over_the_defaults(members: dict[str, Any], expected:
     assert check(**members) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "field"),
     [
         ({"max_attempts": -1}, "max_attempts"),

@@ -6,12 +6,13 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import State
 from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
+from support.tables import each
 
 NOW = 1_800_000_000_000
 LIMITS = PayloadLimits()
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "field"),
     [
         (b"", "confirm"),
@@ -33,7 +34,7 @@ def test_a_bulk_action_needs_a_filter_and_a_confirmation(body: bytes, field: str
     assert refused.value.details["field"] == field
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "field"),
     [
         (b"{}", "job_ids"),

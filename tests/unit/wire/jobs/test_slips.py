@@ -9,6 +9,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.members import AnswerWarning, encode
+from support.tables import each
 
 NOW = 1_780_000_000_000
 
@@ -19,7 +20,7 @@ def told(sent: dict[str, Any]) -> list[AnswerWarning]:
     return warnings
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "field", "meant"),
     [
         ({"retry": {"max_atempts": 9}}, "retry.max_atempts", "max_attempts"),

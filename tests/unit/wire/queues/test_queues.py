@@ -12,6 +12,7 @@ from ojs_core.domain.job import Retention
 from ojs_core.domain.queues.config import NOT_SET, QueueConfig, patched
 from ojs_core.wire.queues.answers import queue_settings
 from ojs_core.wire.queues.requests import parse_config
+from support.tables import each
 
 DAY_S = 86_400
 BEFORE = QueueConfig(retention=Retention(completed_s=DAY_S, dead_letter_s=2 * DAY_S), dead_letter_max=7)
@@ -87,7 +88,7 @@ def test_a_wrong_limit_is_refused_by_name(body: Any, field: str) -> None:
     assert refusal.value.details["field"] == field
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "field", "status"),
     [
         ({"visibility_timeout": 0}, "visibility_timeout", 400),

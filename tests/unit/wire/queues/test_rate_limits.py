@@ -10,6 +10,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
 from ojs_core.wire.queues.rate_limits import limit_answer, parse_override
 from ojs_core.wire.queues.requests import parse_queue_limit
+from support.tables import each
 
 NOW = 1_800_000_000_000
 SOON = "2027-01-15T08:00:01Z"
@@ -19,7 +20,7 @@ def override(body: Any) -> LimitOverride:
     return parse_override(msgspec.json.encode(body), NOW, DEFAULT_LIMITS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "field"),
     [
         ({"concurrency": 1, "duration": "5m"}, "duration"),

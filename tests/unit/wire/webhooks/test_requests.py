@@ -13,6 +13,7 @@ from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page
 from ojs_core.wire.webhooks.answers import OneWebhook, on_page, webhook_answer, webhook_page
 from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
+from support.tables import each
 
 GOOD = {"url": "https://a.example/hook", "events": ["job.completed", "job.*", "*"]}
 
@@ -29,7 +30,7 @@ def test_a_subscription_has_what_was_sent() -> None:
     assert read().secret == "made-here"
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "field"),
     [
         ({"url": "http://a.example/"}, "url"),

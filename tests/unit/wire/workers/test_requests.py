@@ -15,6 +15,7 @@ from ojs_core.domain.worker import CompleteList, Mark, Worker
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers import requests
 from ojs_core.wire.workers.requests import Ack, Deregistration, Fetch, Heartbeat, Nack
+from support.tables import each
 from unit.domain.transitions.samples import draft
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -64,7 +65,7 @@ def test_how_many_acks_a_fetch_may_have() -> None:
     assert refused("fetch", {"queues": ["a"], "acks": [{"job_id": ID}] * 1_001}).code == "batch_size_exceeded"
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "field"),
     [
         ({}, "queues"),
@@ -133,7 +134,7 @@ def test_an_id_that_no_job_can_have_is_not_found() -> None:
         assert (refused(name, body).code, refused(name, body).details["resource_id"]) == ("not_found", "nope.>")
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "failure"),
     [
         ({"error": {"message": "m"}}, Failure(message="m")),
@@ -243,7 +244,7 @@ def test_a_heartbeat_may_say_that_it_names_all_jobs() -> None:
     assert call("heartbeat", sent | {"complete": None}).worker.complete is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "field"),
     [
         ({"active_jobs": 2, "active_job_ids": [ID]}, "complete"),
@@ -293,7 +294,7 @@ def test_a_heartbeat_is_read_as_it_is_plainly_meant() -> None:
     assert beat == Heartbeat(expected, (), None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("active_jobs", "x"),
@@ -381,9 +382,7 @@ def test_ids_of_results_are_bounded_and_counted_once() -> None:
     assert "100" in refused("result_ids", {"ids": ["x"] * 101}).message
 
 
-@pytest.mark.parametrize("name", ["fetch", "ack", "nack", "heartbeat", "register", "cancel", "result_ids"])
-@pytest.mark.parametrize(
-    "body", [b"{", b"[]", b"null", b'{"worker_id":"\xff"}', b"  ", b'{"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"]
-)
+@each("name", ["fetch", "ack", "nack", "heartbeat", "register", "cancel", "result_ids"])
+@each("body", [b"{", b"[]", b"null", b'{"worker_id":"\xff"}', b"  ", b'{"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"])
 def test_a_body_that_is_no_sound_json_object_is_an_invalid_payload(name: str, body: bytes) -> None:
     assert refused(name, body).code == "invalid_payload"

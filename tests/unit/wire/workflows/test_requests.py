@@ -11,6 +11,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
 from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
+from support.tables import each
 from unit.domain.workflows.definitions import NOW, batch, chain, dag, group, job, parsed, tree
 
 ALL = ["step-0", "step-1"]
@@ -30,7 +31,7 @@ def go_batch() -> dict[str, Any]:
     return {"name": "b", "steps": members + called, "options": {"queue": "go"}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("definition", "expected"),
     [
         (chain(job("x"), job("y")), ("chain", "x", "y")),
@@ -70,7 +71,7 @@ def test_nesting_works_in_all_combinations_as_deep_as_is_documented() -> None:
     assert "nested deeper than" in refusal.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("definition", "place", "words"),
     [
         ({}, "$.steps", "required"),
