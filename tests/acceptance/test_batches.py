@@ -193,6 +193,8 @@ def test_jobs_are_cancelled_by_a_filter_in_pages(system: System, queue: str) -> 
     matched = {"queue": queue, "type": "bulk.job", "priority": 1, "enqueued_before": "+PT1H"}
     dry = bulk(system, "cancel", filter=matched, dry_run=True)
     assert (dry.status, statuses(dry), dry.body["cancelled"]) == (200, ["matched"] * 5, 0)
+    few = bulk(system, "cancel", filter=matched, dry_run=True, limit=3)
+    assert (few.body["total_matched"], few.body["remaining"]) == (3, 7), "what a dry run has found isn't left besides"
     first = bulk(system, "cancel", filter=matched, limit=3)
     assert (first.status, first.body["cancelled"], first.body["has_more"]) == (200, 3, True)
     assert first.body["remaining"] == 7, "the index isn't asked about priorities, so it is an upper bound"

@@ -34,12 +34,13 @@ class Proxy:
     each kind the server has answered, by the last part of their path.
     """
 
-    def __init__(self, target: str, *, keeps_connections: bool = True) -> None:
+    def __init__(self, target: str, *, keeps_connections: bool = True, keeps_host: bool = False) -> None:
         self.troubled: Counter[str] = Counter()
         self.passed: Counter[str] = Counter()
         self.url = ""
         self._target = target
         self._keeps = keeps_connections
+        self._dropped = _ITS_OWN - {"host"} if keeps_host else _ITS_OWN
         self._lock = threading.Lock()
         self._troubles: dict[str, list[Trouble | None]] = {}
 
@@ -62,9 +63,9 @@ class Proxy:
 
     @classmethod
     @contextmanager
-    def before(cls, target: str, *, keeps_connections: bool = True) -> Iterator[Proxy]:
-        """A proxy that runs in here, for the server at this address."""
-        proxy = cls(target, keeps_connections=keeps_connections)
+    def before(cls, target: str, *, keeps_connections: bool = True, keeps_host: bool = False) -> Iterator[Proxy]:
+        """A proxy that runs in here, for the server at this address; browsers that change something need their `Host` kept."""
+        proxy = cls(target, keeps_connections=keeps_connections, keeps_host=keeps_host)
         loop = asyncio.new_event_loop()
         ready, ended = threading.Event(), asyncio.Event()
         thread = threading.Thread(target=loop.run_until_complete, args=(proxy._run(ready, ended),), name="proxy")
@@ -108,7 +109,7 @@ class Proxy:
         return web.Response(status=trouble.status, headers=trouble.headers, text=trouble.text, content_type="text/html")
 
     async def _passed_on(self, request: web.BaseRequest, body: bytes) -> web.Response:
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in _ITS_OWN}
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in self._dropped}
         url = f"{self._target}{request.path_qs}"
         async with self._session.request(request.method, url, data=body, headers=headers) as answer:
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in _ITS_OWN}

@@ -31,6 +31,12 @@ export const open = signal(/** @type {Open | null} */ (null));
 /** What is shown this once: a title and a secret. */
 const revealed = signal(/** @type {readonly [title: string, secret: string] | null} */ (null));
 
+/** Close what is open, since whoever looks has gone to another page or signed out. */
+export function closeAll() {
+	open.value = null;
+	revealed.value = null;
+}
+
 /** Show a secret that nobody can read again, until it is closed. */
 export function reveal(/** @type {string} */ title, /** @type {string} */ secret) {
 	revealed.value = [title, secret];
@@ -38,13 +44,13 @@ export function reveal(/** @type {string} */ title, /** @type {string} */ secret
 }
 
 /**
- * A button for an action; nothing for whoever may not do it.
+ * A button for an action; nothing for whoever may not do it. The second of two quick clicks is none of its own.
  * @template {import('./api.js').Name} K
  * @param {Action<K>} action
  */
 export function button(action) {
 	if (!offered(action.needs)) return nothing;
-	return html`<button class=${action.danger ? 'danger' : ''} @click=${() => begin(action)}>${action.label}</button>`;
+	return html`<button class=${action.danger ? 'danger' : ''} @click=${(/** @type {MouseEvent} */ event) => event.detail > 1 || begin(action)}>${action.label}</button>`;
 }
 
 /**
@@ -70,6 +76,7 @@ async function perform() {
 	} catch (error) {
 		const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
 		if (open.peek()?.action === now.action) open.value = { ...now, busy: false, problem };
+		else say(`${now.action.label}: ${problem.message}`, { bad: true });
 	}
 }
 

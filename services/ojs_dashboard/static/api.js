@@ -1,5 +1,6 @@
 /** The one client of the API: requests, errors, exact numbers, who is signed in, and events. */
 
+import { clock, hex, UNSEEN } from './format.js';
 import { address } from './router.js';
 import { signal } from './signals-core.js';
 
@@ -28,7 +29,8 @@ export class Problem extends Error {
 		this.code = error.code ?? '';
 		this.hint = error.hint ?? '';
 		this.details = error.details ?? {};
-		this.retryAfter = retryAfter;
+		/** In seconds; a minute at most, and 0 for a date, which proxies write. */
+		this.retryAfter = Math.min(retryAfter || 0, 60);
 	}
 
 	/** Whether a later try may do better. */
@@ -92,6 +94,8 @@ export async function request(what, { token, signal } = {}) {
 		throw new Problem(response?.ok === false ? response.status : 0, { message, hint: 'This page tries again by itself.' });
 	}
 	reachable.value = true;
+	const ahead = Date.now() - Date.parse(response.headers.get('Date') ?? '');
+	clock.ahead = Math.abs(ahead) > 30_000 ? ahead : 0;
 	if (response.ok) return answer;
 	if (response.status === 401) who.value = false;
 	throw new Problem(response.status, answer?.error ?? {}, Number(response.headers.get('Retry-After') ?? 0));
@@ -117,7 +121,7 @@ export function exact(/** @type {string} */ text) {
 	return JSON.parse(text, reviver);
 }
 
-/** @returns {string} JSON of a value, BigInts as numbers. */
+/** @returns {string} JSON of a value, BigInts as numbers; where it is for people, none of it turns the direction of writing. */
 export function written(/** @type {unknown} */ value, /** @type {number | undefined} */ indent = undefined) {
 	const numbers = /** @type {Map<string, string>} */ (new Map());
 	const text = JSON.stringify(
@@ -130,7 +134,8 @@ export function written(/** @type {unknown} */ value, /** @type {number | undefi
 		},
 		indent,
 	);
-	return numbers.size ? text.replace(/"\\u0000-?\d+"/g, (mark) => numbers.get(mark) ?? mark) : (text ?? 'null');
+	const done = numbers.size ? text.replace(/"\\u0000-?\d+"/g, (mark) => numbers.get(mark) ?? mark) : (text ?? 'null');
+	return indent ? done.replace(UNSEEN, (mark) => `\\u${hex(mark.charCodeAt(0))}`) : done;
 }
 
 /** Find out who is signed in. */
@@ -163,7 +168,8 @@ export function quoted(/** @type {string} */ text) {
 const AGAIN_MS = [1_000, 2_000, 5_000, 10_000];
 
 /**
- * Follow events as they happen; after a break in the connection from where it broke off. Returns what ends it.
+ * Follow events as they happen; after a break in the connection from where it broke off. Returns what ends it. One that can be
+ * made again at once isn't told of.
  * @param {Operations['GET /events/stream']['query']} query
  * @param {(event: import('./openapi.js').Event, id: string) => void} heard
  * @param {(open: boolean) => void} connected
@@ -206,7 +212,7 @@ export function follow(query, heard, connected = () => {}) {
 		while (!ended.signal.aborted) {
 			const whole = await listen().catch(() => false);
 			if (ended.signal.aborted) return;
-			connected(whole);
+			connected(whole || !failures);
 			await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)]));
 		}
 	})();

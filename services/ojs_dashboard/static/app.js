@@ -1,6 +1,6 @@
 /** The frame of all pages: navigation, keys, theme, sign-in, and the page that is open. */
 
-import { dialog } from './actions.js';
+import { closeAll, dialog } from './actions.js';
 import { identify, Problem, reachable, readOnly, request, who } from './api.js';
 import { text } from './format.js';
 import { html, nothing, render } from './lit-html.js';
@@ -151,17 +151,27 @@ function signIn() {
 	</main>`;
 }
 
+/** The browser's other tabs have the same session. */
+const tabs = new BroadcastChannel('signed-out');
+tabs.onmessage = () => (who.value = false);
 async function signOut() {
 	await request({ call: 'DELETE /session' }).catch((error) => say(error.message, { bad: true }));
 	who.value = false;
+	tabs.postMessage('');
 }
 
-const chosen = () => localStorage.getItem('theme') ?? '';
+/** Kept with the page alone where the browser keeps nothing. */
+let chosen = '';
+try {
+	chosen = localStorage.getItem('theme') ?? '';
+} catch {}
 /** Switch to the other one of light and dark than what is shown. */
 function theme() {
-	const dark = chosen() ? chosen() === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-	localStorage.setItem('theme', dark ? 'light' : 'dark');
-	document.documentElement.dataset['theme'] = chosen();
+	const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+	chosen = document.documentElement.dataset['theme'] = dark ? 'light' : 'dark';
+	try {
+		localStorage.setItem('theme', chosen);
+	} catch {}
 }
 
 let before = '';
@@ -191,7 +201,7 @@ addEventListener('keydown', (event) => {
 	}
 });
 
-document.documentElement.dataset['theme'] = chosen();
+document.documentElement.dataset['theme'] = chosen;
 listen();
 effect(() => {
 	try {
@@ -200,14 +210,16 @@ effect(() => {
 		untracked(() => failed(error));
 	}
 });
-await identify().catch(() => {
-	who.value = { open: true, name: '', role: 'custom', permissions: [] };
-});
-const key = () => `${place.value.page} ${place.value.param}`;
+while (who.value === null) await identify().catch(() => new Promise((resolve) => setTimeout(resolve, 2_000)));
 let shown = '';
 effect(() => {
-	const now = key();
-	if (now === shown || who.value === false) return;
-	shown = now;
-	untracked(() => show(place.peek()));
+	const now = `${place.value.page} ${place.value.param}`;
+	untracked(closeAll);
+	document.querySelector('nav.main [aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+	if (who.value === false) visit?.close();
+	else if (now !== shown) {
+		shown = now;
+		untracked(() => show(place.peek()));
+	}
 });
+addEventListener('pageshow', (event) => event.persisted && show(place.peek()));

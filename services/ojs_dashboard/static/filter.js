@@ -1,4 +1,5 @@
 /** The filter line of the jobs: what is typed, as questions to the lists and as filters of bulk operations. */
+import { time } from './format.js';
 
 export const STATES = ['scheduled', 'available', 'pending', 'active', 'retryable', 'completed', 'cancelled', 'discarded'];
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 });
@@ -44,7 +45,7 @@ const ago = (/** @type {string} */ seconds, /** @type {number} */ now) =>
 	new Date(Math.floor(now / 60_000) * 60_000 - Number(seconds) * 1_000).toISOString();
 
 /** @returns {Record<string, string>} Parameters of `GET /jobs`. */
-export function listed(/** @type {Filter} */ filter, now = Date.now()) {
+export function listed(/** @type {Filter} */ filter, now = time()) {
 	const query = /** @type {Record<string, string>} */ ({});
 	for (const { name, value } of filter.terms) {
 		if (name === 'age>') query['until'] = ago(value, now);
@@ -62,7 +63,7 @@ export const beyondBulk = (/** @type {Filter} */ filter) =>
 		.map((term) => term.text);
 
 /** @returns {Record<string, unknown>} The same as a filter of bulk operations. */
-export function bulk(/** @type {Filter} */ filter, now = Date.now()) {
+export function bulk(/** @type {Filter} */ filter, now = time()) {
 	const made = /** @type {Record<string, any>} */ ({});
 	for (const { name, value } of filter.terms) {
 		if (name === 'age>') made['until'] = ago(value, now);

@@ -5,6 +5,10 @@ const whole = new Intl.NumberFormat('en-GB');
 const short = new Intl.NumberFormat('en-GB', { maximumSignificantDigits: 3 });
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
+/** How much the browser's clock is ahead of the server's (ms), where that is more than an answer takes. */
+export const clock = { ahead: 0 };
+export const time = () => Date.now() - clock.ahead;
+
 /** @returns {string} A whole number with its thousands apart. */
 export const number = (/** @type {number | bigint | null | undefined} */ value) => (value == null ? '–' : whole.format(value));
 
@@ -56,11 +60,11 @@ export const millis = (/** @type {string | number | null | undefined} */ time) =
 	time == null ? Number.NaN : typeof time === 'number' ? time : Date.parse(time);
 
 /** @returns {string} How long ago a time is, or how soon. */
-export function relative(/** @type {number} */ at, now = Date.now()) {
-	const gap = Math.abs(now - at);
+export function relative(/** @type {number} */ at) {
+	const gap = Math.abs(time() - at);
 	if (gap < 1_000) return 'now';
 	const text = duration(gap < 60_000 ? Math.floor(gap / 1_000) * 1_000 : gap);
-	return at > now ? `in ${text}` : `${text} ago`;
+	return at > time() ? `in ${text}` : `${text} ago`;
 }
 
 /** A moment: relative, or in local time with `plain`; the pointer shows UTC. */
@@ -73,15 +77,15 @@ export function moment(/** @type {string | number | null | undefined} */ time, {
 	>`;
 }
 
+export const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+export const hex = (/** @type {number} */ code) => code.toString(16).padStart(4, '0');
+
 /** @returns {string} Text in which control characters and those that turn the direction of writing are visible. */
 export function plain(/** @type {unknown} */ value) {
-	return String(value).replace(
-		/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
-		(mark) => {
-			const code = mark.codePointAt(0) ?? 0;
-			return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
-		},
-	);
+	return String(value).replace(UNSEEN, (mark) => {
+		const code = mark.codePointAt(0) ?? 0;
+		return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${hex(code).toUpperCase()}⟩`;
+	});
 }
 
 /** Text from outside, isolated from what stands around it; no more than so many characters of it. */

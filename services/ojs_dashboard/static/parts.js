@@ -65,7 +65,7 @@ export function head(
  * @returns {Part}
  */
 export function when(source, shown, { empty = () => false, none = 'There is nothing yet.' } = {}) {
-	const { value, problem, busy } = source.read.value;
+	const { value, problem, busy, slow } = source.read.value;
 	const again = html`<button @click=${source.reload}>Try again</button>`;
 	const trouble = problem
 		? html`<div class="notice ${problem.passing ? 'warn' : 'bad'}" role="status">
@@ -75,7 +75,8 @@ export function when(source, shown, { empty = () => false, none = 'There is noth
 			</div>`
 		: nothing;
 	if (value === undefined) return problem ? trouble : busy ? html`<div class="skeleton" role="status">Loading…</div>` : nothing;
-	return [trouble, partial(value), empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
+	const signs = [slow ? html`<div class="loading" role="status">Loading…</div>` : nothing, trouble, partial(value)];
+	return [signs, empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
 }
 
 /** Says that an answer was made while the index was being built, so that there may be more than it has. */

@@ -2,17 +2,16 @@
 
 import { follow, Problem, request } from './api.js';
 import { place } from './router.js';
-import { effect, signal } from './signals-core.js';
+import { computed, effect, signal } from './signals-core.js';
 
 /** Whether everything stands still because whoever looks said so. */
 export const paused = signal(false);
-const LEAST_MS = 1_000;
-const AGAIN_MS = 5_000;
+const [LEAST_MS, AGAIN_MS, SLOW_MS] = [1_000, 5_000, 300];
 
 /**
- * What a page has read: the last answer, what went wrong since, and whether a newer one is on its way.
+ * What a page has read: the last answer, what went wrong since, whether a newer one is on its way, and whether somebody waits long.
  * @template T
- * @typedef {{value: T | undefined, problem: Problem | null, busy: boolean, at: number}} Read
+ * @typedef {{value: T | undefined, problem: Problem | null, busy: boolean, slow: boolean}} Read
  */
 
 /**
@@ -21,7 +20,7 @@ const AGAIN_MS = 5_000;
  */
 
 /** @returns {Read<any>} What there is before a question is answered; null asks nothing. */
-const unread = (/** @type {unknown} */ question) => ({ value: undefined, problem: null, busy: !!question, at: 0 });
+const unread = (/** @type {unknown} */ question) => ({ value: undefined, problem: null, busy: !!question, slow: false });
 /** @returns {string} What is the same on all pages of a list. */
 const list = (/** @type {unknown} */ question) =>
 	JSON.stringify(question, (name, value) => (name === 'cursor' ? undefined : value));
@@ -51,13 +50,15 @@ export class Visit {
 
 	/**
 	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often (never for 0), and after events of these types.
-	 * The last answer stays until there is another one, of another page of its list, too. Events lead to one request a second at most.
+	 * The last answer stays until there is another one, of another page of its list, too. Events lead to one request a second at most,
+	 * and are followed while `live` says so of what was read.
 	 * @template {import('./api.js').Name} K
 	 * @param {() => import('./api.js').Call<K> | null} ask null if there is nothing to ask
-	 * @param {{every?: number, on?: import('./api.js').Operations['GET /events/stream']['query']}} options
+	 * @param {{every?: number, on?: import('./api.js').Operations['GET /events/stream']['query'],
+	 *   live?: (read: Read<import('./api.js').Operations[K]['answer']>) => boolean}} options
 	 * @returns {Source<import('./api.js').Operations[K]['answer']>}
 	 */
-	source(ask, { every = AGAIN_MS, on } = {}) {
+	source(ask, { every = AGAIN_MS, on, live = () => true } = {}) {
 		let current = ask();
 		const read = signal(/** @type {Read<import('./api.js').Operations[K]['answer']>} */ (unread(current)));
 		const signal_ = this.ended.signal;
@@ -65,20 +66,22 @@ export class Visit {
 		let due = 0; // when what was heard is asked about
 		let latest = 0;
 
-		const load = async () => {
+		const load = async (awaited = true) => {
 			clearTimeout(timer);
 			if (signal_.aborted || current === null) return;
 			const [mine, began] = [++latest, performance.now()];
 			read.value = { ...read.peek(), busy: true };
 			let wait = every;
+			const late = () => (read.value = { ...read.peek(), slow: true });
+			const waiting = awaited ? setTimeout(() => mine === latest && late(), SLOW_MS) : 0;
 			try {
-				const value = await request(current, { signal: signal_ });
-				if (mine === latest) read.value = { value, problem: null, busy: false, at: Date.now() };
+				const value = await request(current, { signal: signal_ }).finally(() => clearTimeout(waiting));
+				if (mine === latest) read.value = { value, problem: null, busy: false, slow: false };
 				if (due > began) wait = Math.max(1, due - performance.now());
 			} catch (error) {
 				if (signal_.aborted || mine !== latest) return;
 				const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
-				read.value = { ...read.peek(), problem, busy: false };
+				read.value = { ...read.peek(), problem, busy: false, slow: false };
 				wait = problem.passing ? Math.max(2_000, problem.retryAfter * 1_000) : every;
 			}
 			if (mine === latest && wait) soon(wait);
@@ -87,7 +90,7 @@ export class Visit {
 			clearTimeout(timer);
 			timer = setTimeout(() => {
 				if (paused.peek() || document.hidden) soon(LEAST_MS);
-				else if (!read.peek().busy) load(); // its answer asks again
+				else if (!read.peek().busy) load(false); // its answer asks again
 			}, ms);
 		};
 
@@ -106,9 +109,11 @@ export class Visit {
 				due = Math.max(now + 100, due + LEAST_MS);
 				soon(due - now);
 			};
-			this.finally(follow(on, heard, (open) => (this.connected.value = open)));
+			const open = (/** @type {boolean} */ now) => (this.connected.value = now);
+			const followed = computed(() => live(read.value));
+			this.finally(effect(() => (followed.value ? follow(on, heard, open) : void open(true))));
 		}
 		this.finally(() => clearTimeout(timer));
-		return { read, ask, reload: load };
+		return { read, ask, reload: () => void load() };
 	}
 }

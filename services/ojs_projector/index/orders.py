@@ -13,13 +13,14 @@ from typing import Final
 
 from ojs_projector.index.labels import ROWS
 
-# Each ends with the creation time. Jobs of one time are read together and sorted by their ids (reading/orders.py), so that no
-# index has the ids. A transition of a job changes those with a state in them, and no other.
+# Most end with the creation time. Jobs of one time are read together and sorted by their ids (reading/orders.py), so that only
+# `moments` has the ids, for times that very many have. A transition of a job changes those with a state in them, and no other.
 _INDEXES: Final = {
     "of_state": "jobs (state, created_at)",
     "of_queue": "jobs (queue, state, created_at)",
     "of_type": "jobs (type, created_at)",
     "of_worker": "jobs (worker, state, created_at) WHERE worker IS NOT NULL",
+    "moments": "jobs (created_at, id)",
     "leaving": "jobs (leaves_at) WHERE leaves_at IS NOT NULL",
 }
 _DONE: Final = "INSERT INTO meta VALUES ('ordered', '1') ON CONFLICT DO UPDATE SET value = '1'"

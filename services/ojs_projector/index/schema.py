@@ -21,7 +21,7 @@ from ojs_projector.index.time_buckets import SCHEMA as SPANS
 from ojs_projector.index.unreadable import SCHEMA as UNREADABLE
 from ojs_projector.index.workflows import SCHEMA as WORKFLOWS
 
-_VERSION: Final = 15
+_VERSION: Final = 16
 """Raise it with every change below: a file of another version is built anew."""
 
 _LARGEST_LOG: Final = 64 * 1024 * 1024

@@ -14,7 +14,8 @@ from ojs_projector.index.texts import words
 
 END: Final = 1 << 62
 """Beyond all times."""
-_HIGHEST: Final = "\U0010ffff"
+HIGHEST: Final = "\U0010ffff"
+"""Behind all texts."""
 _STATES: Final = tuple(state.value for state in State)
 
 
@@ -41,6 +42,14 @@ class Subset(NamedTuple):
     @property
     def source(self) -> str:
         return f"{self.table}{self.join}"
+
+    @property
+    def condition(self) -> str:
+        """`where`, as a condition on a row of `jobs`."""
+        if not self.join:
+            return self.where
+        same = f"{self.at} = jobs.created_at AND {self.table}.n = jobs.n"
+        return f"EXISTS (SELECT 1 FROM {self.table} WHERE {self.where} AND {same})"
 
 
 class Filters:
@@ -169,4 +178,4 @@ class Filters:
 def _span(job_type: str) -> tuple[str, str]:
     """The first and the last type that fits one, or all that begin as one with `*` at its end does."""
     prefix = job_type.removesuffix("*")
-    return (prefix, prefix if job_type == prefix else prefix + _HIGHEST)
+    return (prefix, prefix if job_type == prefix else prefix + HIGHEST)

@@ -2,7 +2,8 @@
 
 A position is (key, creation time, id). The key is what a list is sorted by ahead of the creation time: 0, a priority, or the
 time that a job is scheduled for; jobs without such a time come last, whichever way round. An index ends with the creation time,
-so jobs of one are read together and sorted here.
+so jobs of one are read together and sorted here. Where those are more than are read at once, all jobs of that moment are read
+by their ids, and those that aren't of the range are passed over (docs/adr/099).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.read.messages import Sort
-from ojs_projector.reading.filters import END, Filters, Subset
+from ojs_projector.reading.filters import END, HIGHEST, Condition, Filters, Subset
 
 _FIRST_READ: Final = 8
 _LARGEST_READ: Final = 2_000
@@ -103,16 +104,45 @@ def _entries(
         ended = len(found) < number
         if not ended:
             last = found[-1][:2]
+            start = last[-len(start) :]
             # The last moment may not be whole.
             found = [entry for entry in found if entry[:2] != last]
             if not found:
-                number *= 4
+                together = f"SELECT 1 FROM {subset.table} WHERE {subset.where} AND ({columns}) = ({marks}) LIMIT ?"
+                counted = db.execute(f"SELECT count(*) FROM ({together})", (*values, *start, _LARGEST_READ + 1))
+                number = counted.fetchone()[0] + 1
+                if number > _LARGEST_READ + 1:
+                    yield from _crowd(db, part, values, order, last, Condition(fits, checked))
+                    start = (*start[:-1], last[1] + (1 if order.ascending else -1))
+                    number = _LARGEST_READ
                 continue
-            start = last[-len(start) :]
         found.sort(reverse=not order.ascending)
         yield from _behind(found, order)
         if ended:
             return
+        number = min(number * 2, _LARGEST_READ)
+
+
+def _crowd(
+    db: sqlite3.Connection, part: _Part, values: tuple[Any, ...], order: Order, moment: tuple[int, int], others: Condition
+) -> Iterator[Entry]:
+    """Jobs of a range that have one key and moment, among all of that moment, by their ids."""
+    keyed, key = ("true", ()) if isinstance(part.key, int) else (f"{part.key} = ?", moment[:1])
+    beyond, way, end = (">", "ASC", "") if order.ascending else ("<", "DESC", HIGHEST)
+    fits = f"({part.subset.condition} AND {keyed} AND {others.sql}) IS TRUE"
+    statement = (
+        f"SELECT ?, created_at, id, n, {fits} FROM jobs INDEXED BY moments "
+        f"WHERE created_at = ? AND id {beyond} ? ORDER BY id {way} LIMIT ?"
+    )
+    place = order.after[2] if order.after[:2] == moment else end
+    number = _FIRST_READ + order.wanted
+    while True:
+        asked = (moment[0], *values, *key, *others.values, moment[1], place, number)
+        found: list[Entry] = db.execute(statement, asked).fetchall()
+        yield from found
+        if len(found) < number:
+            return
+        place = found[-1][2]
         number = min(number * 2, _LARGEST_READ)
 
 

@@ -42,14 +42,13 @@ class BulkChange:
         outcomes = await self._outcomes(operation, selection, matched, _decision(operation, selection, own))
         if run is not None and run.repeated and not selection.dry_run and own is None:
             outcomes = await in_portions(outcomes, lambda outcome: self._done_before(operation, outcome, run.began), AT_ONCE)
-        return outcomes, None if selection.filter is None else await self._targets.rest(selection.filter, cursor)
+        return outcomes, None if selection.filter is None else await self._targets.rest(selection, cursor, len(matched))
 
     async def change_all(
         self, operation: Operation, selection: Selection, own: Own | None = None
     ) -> tuple[list[ItemOutcome], Rest]:
         """The same for all jobs that fit a filter, up to `_MOST_CONFIRMED`; it can be repeated."""
-        wanted = selection.filter
-        assert wanted is not None
+        first = selection
         outcomes: list[ItemOutcome] = []
         while True:
             matched, cursor = await self._targets.of(selection)
@@ -57,7 +56,7 @@ class BulkChange:
             if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
                 break
             selection = replace(selection, cursor=cursor)
-        return outcomes, await self._targets.rest(wanted, cursor)
+        return outcomes, await self._targets.rest(first, cursor, len(outcomes))
 
     async def _outcomes(
         self, operation: Operation, selection: Selection, matched: Sequence[str], decide: DecideItem

@@ -52,14 +52,19 @@ class BulkTargets:
                     return found, place.text
         return found, None
 
-    async def rest(self, wanted: Filter, cursor: str | None) -> Rest:
-        """What may be left for the requests that follow: the jobs that fit what the index is asked about."""
+    async def rest(self, selection: Selection, cursor: str | None, found: int) -> Rest:
+        """What may be left for the requests that follow one that has `found` so many and come to `cursor`: the jobs that fit
+        what the index is asked about. After a dry run all that it found are still there.
+        """
+        wanted = selection.filter
+        assert wanted is not None
         if cursor is None:
             return Rest(None, 0)
-        states = wanted.states[_Place.of(cursor, len(wanted.states)).state :]
+        begun, known = (selection.cursor, found) if selection.dry_run else (cursor, 0)
+        states = wanted.states[_Place.of(begun, len(wanted.states)).state :]
         pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state)) for state in states))
         totals = [page.total for page in pages if page.total is not None]
-        return Rest(cursor, sum(totals) if len(totals) == len(pages) else None)
+        return Rest(cursor, max(0, sum(totals) - known) if len(totals) == len(pages) else None)
 
     async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
         """Ids of the rows that fit what the index is not asked about."""

@@ -74,6 +74,8 @@ async def test_a_form_keeps_hostile_text_and_large_numbers_as_they_are(screen: O
     tab = await screen(known=NO_SCHEMA)
     await tab.go(f"/jobs/{evil.job}")
     await tab.click("Push again")
+    typed = "[...document.querySelectorAll('dialog textarea')].map((field) => field.value).join('')"
+    assert "\u202e" not in await tab.page.run(typed), "it would turn what stands around it"
     await tab.fill("Type", "evil.again")
     await tab.click("Push again")
     await tab.closes()

@@ -46,17 +46,63 @@ async def test_a_job_appears_moves_on_and_ends_before_the_eyes(screen: OpenScree
 
 async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: System) -> None:
     job = site.push("shop.ended")["id"]
-    site.call("DELETE", f"/jobs/{job}")
     tab = await screen()
     await tab.go(f"/jobs/{job}")
-    await tab.shows("cancelled")
-    streams = "performance.getEntriesByType('resource').filter((entry) => entry.name.includes('/events/stream'))"
+    await tab.shows("available")
+    site.call("DELETE", f"/jobs/{job}")
+    await tab.shows("cancelled", "Retry")
+    since = await tab.page.run("performance.now()")
 
-    async def they_have_ended_twice() -> bool:
-        return bool(await tab.page.run(f"{streams}.length > 1"))
+    async def asked(what: str) -> int:
+        """How often, since then."""
+        entries = f"performance.getEntriesByType('resource').filter((one) => one.name.includes({what!r}))"
+        return int(await tab.page.run(f"{entries}.filter((one) => one.startTime > {since}).length"))
 
-    await tab.until(they_have_ended_twice, "the job's events are asked for again")
+    async def time_has_gone_on() -> bool:
+        return await asked("/progress") > 2
+
+    await tab.until(time_has_gone_on, "the page asks for what may still change")
+    assert await asked("/events/stream") == 0, "nothing happens to it any more"
     assert "Connecting to the events" not in await tab.text()
+    await tab.click("Retry")
+    await tab.shows("available")
+    site.call("DELETE", f"/jobs/{job}")
+
+    async def its_events_were_followed_again() -> bool:
+        return await asked("/events/stream") > 0
+
+    await tab.shows("cancelled")
+    await tab.until(its_events_were_followed_again, "a job that is retried is followed anew")
+
+
+async def slowly(tab: Screen, ms: int) -> None:
+    """Have each answer take so long."""
+    await tab.page.command("Network.enable", {})
+    conditions = {"offline": False, "latency": ms, "downloadThroughput": -1, "uploadThroughput": -1}
+    await tab.page.command("Network.emulateNetworkConditions", conditions)
+
+
+async def test_a_list_that_is_waited_for_says_so_and_stays_where_it_is(screen: OpenScreen, site: System) -> None:
+    jobs = [{"type": "a.b", "args": [], "options": {"queue": "slowly"}}] * 60
+    site.call("POST", "/jobs/batch", {"jobs": jobs}, 201)
+    tab = await screen()
+    await tab.go("/jobs?q=queue:slowly")
+    await tab.shows("60 jobs")
+    assert "Loading…" not in await tab.text()
+    place = "document.querySelector('table').getBoundingClientRect().top"
+    before = await tab.page.run(place)
+    await slowly(tab, 3_000)
+    await tab.click("Next page")
+    await tab.shows("Loading…")
+    assert await tab.page.run(place) == before
+    assert await tab.page.run("document.querySelectorAll('tbody tr').length") == 50, "the page before stays"
+    await tab.hides("Loading…")
+    assert await tab.page.run("document.querySelectorAll('tbody tr').length") == 10
+    await tab.click("All")
+    await tab.shows("Loading…")
+    await slowly(tab, 0)
+    await tab.shows("Cancel all that match")
+    await tab.hides("Loading…")
 
 
 @pytest.mark.parametrize(

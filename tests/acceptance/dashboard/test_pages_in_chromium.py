@@ -121,12 +121,19 @@ async def test_the_command_of_a_dialog_is_one_that_there_is(
     assert said.code == 0, (command, said)
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs", "/jobs/{hostile}", "/workflows/{workflow}"])
+SMALL = """[...document.querySelectorAll('button, nav a, select, summary, input[type=search]')]
+    .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+    .map((one) => one.outerHTML.slice(0, 60))"""
+"""What a finger doesn't hit."""
+
+
+@pytest.mark.parametrize("path", PAGES)
 async def test_a_page_is_there_in_the_dark_and_on_a_phone(screen: OpenScreen, scenery: Scenery, path: str) -> None:
     tab = await screen(dark=True, width=390)
     await tab.go(path.format(**scenery._asdict()))
     await tab.shows(*PAGES[path])
     assert await tab.page.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the phone"
+    assert await tab.page.run(SMALL) == []
     assert await tab.barriers() == []
 
 

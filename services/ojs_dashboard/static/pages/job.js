@@ -2,7 +2,7 @@
 
 import { button } from '../actions.js';
 import { traceUrl } from '../api.js';
-import { duration, millis, moment, number, percent, plain, relative, text } from '../format.js';
+import { duration, millis, moment, number, percent, plain, relative, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import {
 	badge,
@@ -32,7 +32,10 @@ const OVER = new Set(['completed', 'cancelled', 'discarded']);
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
 	const of = visit.param;
-	const job = visit.source(() => ({ call: 'GET /admin/jobs/{job_id}', of }), { on: { channel: `job:${of}` } });
+	const job = visit.source(() => ({ call: 'GET /admin/jobs/{job_id}', of }), {
+		on: { channel: `job:${of}` },
+		live: ({ value, problem }) => problem?.status !== 404 && !OVER.has(value?.state ?? ''),
+	});
 	const why = visit.source(() => ({ call: 'GET /admin/jobs/{job_id}/why', of }));
 	const attempts = visit.source(() => ({ call: 'GET /debug/jobs/{job_id}/traces', of }));
 	const progress = visit.source(() => ({ call: 'GET /jobs/{job_id}/progress', of }), { every: 2_000 });
@@ -167,7 +170,7 @@ function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 /** What happened, drawn to scale, and as a table. */
 function timeline(/** @type {Job} */ { state, created_at, timeline: events, timers }) {
 	const from = millis(events[0]?.at ?? created_at);
-	const to = Math.max(OVER.has(state) ? millis(events.at(-1)?.at) : Date.now(), from + 1);
+	const to = Math.max(OVER.has(state) ? millis(events.at(-1)?.at) : time(), from + 1);
 	const x = (/** @type {number} */ at) => ((at - from) / (to - from)) * 1_000;
 	const bars = events.map((event, i) => ({
 		...event,

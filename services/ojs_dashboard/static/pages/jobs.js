@@ -6,7 +6,7 @@ import { beyondBulk, bulk, listed, parsed, replaced, SUGGESTIONS } from '../filt
 import { count, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, head, jobLink, list, pages, queueLink, say, search, table, tree, when } from '../parts.js';
-import { address, go } from '../router.js';
+import { address, go, place } from '../router.js';
 import { signal } from '../signals-core.js';
 
 export const title = () => 'Jobs';
@@ -43,6 +43,9 @@ const OPERATIONS = /** @type {const} */ ([
 /** @typedef {(typeof OPERATIONS)[number]} Operation */
 /** @typedef {{operation: Operation, done: number, failed: number, matched: number, over: boolean, stop: boolean, refusals: string[]}} Progress */
 
+/** What works on all that match: one at a time, and on when the page is left. */
+const running = signal(/** @type {Progress | null} */ (null));
+
 /** @type {import('../actions.js').Field} */
 export const PRIORITY = {
 	name: 'priority',
@@ -71,8 +74,9 @@ export function open(visit) {
 	const fingerprints = visit.source(() =>
 		unique() ? { call: 'GET /unique-jobs', query: { cursor: visit.query('cursor') } } : null,
 	);
+	/** Of this page and filter alone. */
 	const selected = signal(/** @type {ReadonlySet<string>} */ (new Set()));
-	const running = signal(/** @type {Progress | null} */ (null));
+	visit.finally(place.subscribe(() => (selected.value = new Set())));
 
 	const toggle = (/** @type {string} */ id) => {
 		const next = new Set(selected.peek());
@@ -82,8 +86,11 @@ export function open(visit) {
 
 	/** Ask the server first what would be done; then do it page by page. */
 	const ofAll = async (/** @type {Operation} */ operation) => {
+		if (running.peek()?.over === false)
+			return say('Something works on jobs already: wait for its end, or stop it.', { bad: true });
 		const filter = { ...bulk(parsed(line())), ...(stateOf(line()) ? {} : { states: operation.states }) };
 		const call = /** @type {const} */ (`POST /admin/jobs/bulk/${operation.name}`);
+		say('Counting the jobs that match…');
 		try {
 			const dry = await request({ call, body: { filter, dry_run: true } });
 			const most = dry.succeeded + (dry.remaining ?? 0);

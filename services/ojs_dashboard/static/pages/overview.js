@@ -1,6 +1,6 @@
 /** The overview: what is wrong now, and how much is done. */
 
-import { backlog, duration, millis, number, rate, series, text } from '../format.js';
+import { backlog, duration, millis, number, rate, series, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { facts, head, jobsLink, plot, section, tabs, when } from '../parts.js';
 
@@ -69,7 +69,7 @@ export const charts = (data, now, seconds = 1, label = 'Jobs a minute') => {
 	const length = millis(data[1]?.timestamp) - millis(data[0]?.timestamp);
 	/** What the present span comes to, if it goes on as it has begun. */
 	const whole = (/** @type {number} */ jobs, /** @type {{timestamp: string}} */ { timestamp }) =>
-		jobs / seconds / Math.min(1, Math.max(0.1, (Date.now() - millis(timestamp)) / length));
+		jobs / seconds / Math.min(1, Math.max(0.1, (time() - millis(timestamp)) / length));
 	return html`<div class="grid">
 	<section>${plot(
 		series(data, {
@@ -86,7 +86,7 @@ export const charts = (data, now, seconds = 1, label = 'Jobs a minute') => {
 };
 
 /** Rounded to a minute, so that the address stays the same for a while. */
-const since = (/** @type {number} */ ms) => new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString();
+const since = (/** @type {number} */ ms) => new Date(Math.floor((time() - ms) / 60_000) * 60_000).toISOString();
 
 const sentence = (/** @type {string} */ words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.`;
 

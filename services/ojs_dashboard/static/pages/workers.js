@@ -1,7 +1,7 @@
 /** Workers: who is there, what each holds, and what it is told. */
 
 import { button } from '../actions.js';
-import { duration, millis, moment, number, text } from '../format.js';
+import { duration, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, jobLink, list, search, section, tabs, when } from '../parts.js';
 import { setQuery } from '../router.js';
@@ -80,7 +80,7 @@ export function open(visit) {
 								['Job', (job) => jobLink(job.id)],
 								['Type', (job) => text(job.type, 60)],
 								['Queue', (job) => text(job.queue, 60)],
-								['For', (job) => duration(job.started_at ? Date.now() - millis(job.started_at) : null), 'number'],
+								['For', (job) => duration(job.started_at ? time() - millis(job.started_at) : null), 'number'],
 								['Attempt', (job) => number(job.attempt), 'number'],
 							],
 							{ none: 'No job.' },

@@ -1,7 +1,7 @@
 /** Workflows, the newest first; and one: its steps as a graph that lives, and as a list. */
 
 import { button } from '../actions.js';
-import { duration, millis, moment, number, text } from '../format.js';
+import { duration, millis, moment, number, text, time } from '../format.js';
 import { graph } from '../graph.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, hidden, jobLink, list, meter, optional, payload, section, table, tabs, when } from '../parts.js';
@@ -45,13 +45,13 @@ function workflows(visit) {
 export function done(/** @type {Flow} */ flow) {
 	const most = flow.steps_total ?? flow.jobs_total ?? 0;
 	const now = (flow.steps_total === undefined ? flow.jobs_completed : flow.steps_completed) ?? 0;
-	return meter(now, most, `${now} of ${most}`, false);
+	return meter(now, most, `${number(now)} of ${number(most)}`, false);
 }
 
 /** @returns {string} How long it took, or has taken so far. */
 export function took(/** @type {Flow} */ flow) {
 	const ended = flow.completed_at ?? flow.cancelled_at;
-	return duration((ended ? millis(ended) : Date.now()) - millis(flow.started_at ?? flow.created_at));
+	return duration((ended ? millis(ended) : time()) - millis(flow.started_at ?? flow.created_at));
 }
 
 const PAGE = 200;
@@ -127,7 +127,7 @@ function steps(/** @type {import('../openapi.js').Workflow} */ flow) {
 			['Job', (step) => (step.job_id ? jobLink(step.job_id) : '–')],
 			[
 				'Took',
-				(step) => duration(step.started_at ? (millis(step.completed_at) || Date.now()) - millis(step.started_at) : null),
+				(step) => duration(step.started_at ? (millis(step.completed_at) || time()) - millis(step.started_at) : null),
 				'number',
 			],
 			['Error', (step) => text(step.error?.message, 80)],

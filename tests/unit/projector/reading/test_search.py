@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -351,6 +352,59 @@ def test_jobs_of_one_moment_come_by_their_ids_however_many_they_are() -> None:
             ask = replace(ask, cursor=page.next_cursor)
         assert shown == sorted(shown, reverse=not ascending)
         assert len(set(shown)) == 100
+
+
+CROWD = 20_000
+"""Jobs that all have one moment."""
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Model:
+    """A queue of such jobs, their ids in no order, and a few before and after."""
+    model = fresh()
+    made = [
+        job(f"job-{n * 7_919 % CROWD:05}", queue="q", created_at=NOW, tags=("t",), priority=n % 2, type=f"t{n % 2}")
+        for n in range(CROWD)
+    ]
+    made += [job(f"near-{n}", queue="q", created_at=NOW + (1 if n % 2 else -1), tags=("t",)) for n in range(8)]
+    model.apply([seen(n, found) for n, found in enumerate(made, 1)])
+    return model
+
+
+@each(
+    "ask",
+    [
+        JobsAsk(queue="q"),
+        JobsAsk(queue="q", ascending=True),
+        JobsAsk(queue="q", state=State.AVAILABLE),
+        JobsAsk(type="t1", ascending=True),
+        JobsAsk(tag="t"),
+        JobsAsk(tag="t", ascending=True),
+        JobsAsk(queue="q", type="t0"),
+        JobsAsk(queue="q", sort="priority"),
+        JobsAsk(queue="q", sort="priority", ascending=True),
+        JobsAsk(queue="q", sort="scheduled_at"),
+    ],
+)
+def test_a_page_of_a_moment_that_very_many_jobs_share_costs_what_it_shows(crowded: Model, ask: JobsAsk) -> None:
+    ask = replace(ask, limit=50)
+    shown: list[tuple[int, int, str]] = []
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    for _ in range(12):
+        steps = 0
+        crowded.db.set_progress_handler(step, 1_000)
+        page = jobs.jobs(crowded, ask)
+        crowded.db.set_progress_handler(None, 0)
+        assert steps < 300, "thousands of SQLite's instructions for a page"
+        shown += [(row.priority if ask.sort == "priority" else 0, row.created_at, row.id) for row in page.jobs]
+        ask = replace(ask, cursor=page.next_cursor)
+    assert len(set(shown)) == len(shown) == 600
+    assert shown == sorted(shown, reverse=not ask.ascending)
 
 
 # While jobs move

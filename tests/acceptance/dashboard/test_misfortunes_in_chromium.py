@@ -1,0 +1,200 @@
+"""What goes wrong around a page: clicks too many, answers of proxies, browsers that keep nothing, people who leave."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+from urllib.parse import quote
+
+import pytest
+
+from acceptance.dashboard.conftest import OpenScreen
+from support.guarded import Guarded
+from support.proxy import Proxy, Trouble
+from support.screen import Screen
+from support.system import System
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+REFUSED: Final = ("status of 4", "status of 5", "ERR_")
+"""What a browser says of the answers here."""
+ODD: Final = "a/b%2F../ü😀?#&=+ \u202ex"
+
+
+def busy(retry_after: str, silence_s: float = 0.0) -> Trouble:
+    """What a server says that can't do it now."""
+    text = json.dumps({"error": {"code": "unavailable", "message": "busy just now"}})
+    return Trouble(status=503, headers={"Retry-After": retry_after}, text=text, silence_s=silence_s)
+
+
+async def before(tab: Screen, script: str) -> None:
+    """Run this ahead of each document's own scripts."""
+    await tab.page.command("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+
+async def asked(tab: Screen, what: str) -> int:
+    """How many requests there were whose address has a text."""
+    entries = "performance.getEntriesByType('resource')"
+    return int(await tab.page.run(f"{entries}.filter((one) => one.name.includes({json.dumps(what)})).length"))
+
+
+async def test_a_double_click_does_it_once(screen: OpenScreen, site: System) -> None:
+    site.call("POST", "/crons", {"name": "twice", "cron": "0 3 1 1 *", "type": "a.b", "args": []}, 201)
+    tab = await screen()
+    await tab.go("/crons/twice")
+    await tab.page.run("""(() => {
+        const found = [...document.querySelectorAll('button')].find((one) => one.innerText === 'Run now');
+        for (const detail of [1, 2]) found.dispatchEvent(new MouseEvent('click', { bubbles: true, detail }));
+    })()""")
+    await tab.shows("Its job is pushed.", "triggered")
+    assert await asked(tab, "/trigger") == 1
+
+
+async def test_a_dialog_is_of_its_page_alone(screen: OpenScreen, site: System) -> None:
+    job = site.push("a.b", queue="left")["id"]
+    tab = await screen()
+    await tab.go("/jobs?q=queue:left")
+    await tab.click(f"{job[:8]}…{job[-4:]}")
+    await tab.shows("Timeline")
+    await tab.click("Cancel")
+    await tab.shows("It will not run.")
+    await tab.page.run("history.back()")
+    await tab.titled("Jobs")
+    await tab.closes()
+    await tab.page.run("history.forward()")
+    await tab.shows("Timeline")
+    await tab.closes()
+    assert site.job(job)["state"] == "available"
+
+
+async def test_what_fails_after_its_dialog_was_closed_is_said(screen: OpenScreen, site: System) -> None:
+    job = site.push("a.b", queue="failing")["id"]
+    with Proxy.before(site.url, keeps_host=True) as proxy:
+        tab = await screen(proxy.url, known=REFUSED)
+        await tab.go(f"/jobs/{job}")
+        await tab.click("Cancel")
+        proxy.trouble("cancel", busy("1", silence_s=2))
+        await tab.click("Cancel")
+        await tab.click("Close")
+        await tab.shows("Cancel: busy just now")
+
+
+async def test_what_was_selected_is_not_when_something_else_is_shown(screen: OpenScreen, site: System) -> None:
+    first, second = (site.push("a.b", queue=f"chosen.{one}")["id"] for one in "ab")
+    tab = await screen()
+    await tab.go("/jobs?q=queue:chosen.a")
+    await tab.click(f"Select job {first}")
+    await tab.shows("Cancel 1 job")
+    await tab.page.run("document.querySelector('[data-search]').value = 'queue:chosen.b'")
+    await tab.click("Filter")
+    await tab.shows(second[:8])
+    await tab.hides("Cancel 1 job")
+
+
+async def test_an_operation_on_all_that_match_outlives_its_page_and_can_be_stopped(screen: OpenScreen, site: System) -> None:
+    site.push("a.b", queue="long")
+    with Proxy.before(site.url, keeps_host=True) as proxy:
+        tab = await screen(proxy.url, known=REFUSED)
+        await tab.go("/jobs?q=queue:long")
+        await tab.click("Cancel all that match")
+        await tab.shows("1 job would be cancelled")
+        proxy.trouble("cancel", *[busy("Wed, 21 Oct 2099 07:28:00 GMT")] * 10_000)
+        await tab.click("Cancel all that match")
+        await tab.shows("Working: 0 of 1")
+        await tab.click("Queues")
+        await tab.titled("Queues")
+        await tab.page.run("history.back()")
+        await tab.shows("Working: 0 of 1")
+        await tab.click("Cancel all that match")
+        await tab.shows("Something works on jobs already")
+        await tab.click("Stop")
+        await tab.shows("Done: 0 of 1")
+        assert proxy.troubled["cancel"] < 1_000, "it is asked again without a pause"
+
+
+async def test_a_server_that_is_busy_until_a_date_is_asked_again(screen: OpenScreen, site: System) -> None:
+    job = site.push("a.b", queue="dated")["id"]
+    with Proxy.before(site.url, keeps_host=True) as proxy:
+        tab = await screen(proxy.url, known=REFUSED)
+        await tab.go("/queues")
+        proxy.trouble("jobs", busy("Wed, 21 Oct 2099 07:28:00 GMT"))
+        await tab.click("Jobs")
+        await tab.shows("busy just now", "tries again by itself")
+        await tab.shows(job[:8])
+        await tab.hides("busy just now")
+
+
+async def test_a_clock_that_is_wrong_makes_nothing_old_or_early(screen: OpenScreen, site: System) -> None:
+    site.push("a.b", queue="timed")
+    for wrong in ("3_600_000", "-3_600_000"):
+        tab = await screen()
+        await before(tab, f"{{ const right = Date.now; Date.now = () => right() + {wrong}; }}")
+        await tab.go("/jobs?q=queue:timed")
+        await tab.shows("1 job")
+        told = await tab.page.run("document.querySelector('tbody time').innerText")
+        assert "h" not in told, told
+
+
+async def test_a_browser_that_keeps_nothing_shows_pages_all_the_same(screen: OpenScreen) -> None:
+    tab = await screen()
+    refuses = "{ get() { throw new DOMException('no', 'SecurityError'); } }"
+    await before(tab, f"Object.defineProperty(globalThis, 'localStorage', {refuses})")
+    await tab.go("/")
+    await tab.titled("Overview")
+    await tab.press("t")
+    assert await tab.page.run("document.documentElement.dataset.theme") in {"dark", "light"}
+
+
+ODD_ADDRESSES: Final = (
+    "/queues/..%2f..%2fetc",
+    "/queues/%F0%9F%98%80%E2%80%AEx",
+    "/queues/" + "q" * 250,
+    "/jobs/%E0%A4%A",
+    "/jobs?q=" + quote(ODD * 40),
+    "/jobs?cursor=junk&q=age%3E-1h%20age%3C9e9d%20state:%20:x",
+    "/crons/%2e%2e%2f",
+    "/workflows/x?offset=-7",
+)
+
+
+@pytest.mark.parametrize("path", ODD_ADDRESSES)
+async def test_an_odd_address_is_a_page_all_the_same(screen: OpenScreen, path: str) -> None:
+    tab = await screen(known=REFUSED)
+    await tab.go(path)
+    assert "can't be shown" not in await tab.text()
+    await tab.click("Overview")
+    await tab.titled("Overview")
+
+
+async def test_who_looks_is_asked_until_it_is_known(screen: OpenScreen, guarded: Guarded) -> None:
+    key = (await guarded.made("late", "viewer"))["token"]
+    with Proxy.before(guarded.url, keeps_host=True) as proxy:
+        tab = await screen(proxy.url, known=REFUSED)
+        await tab.go("/")
+        await tab.fill("Key", key)
+        await tab.click("Sign in")
+        await tab.shows("Sign out")
+        proxy.trouble("session", busy("1"), busy("1"))
+        await tab.page.go(proxy.url + "/queues")
+        await tab.shows("late (viewer)", "Sign out")
+        assert not await tab.offers("New queue")
+        assert proxy.left() == 0
+
+
+async def test_a_secret_is_gone_with_who_it_was_shown_to(screen: OpenScreen, guarded: Guarded) -> None:
+    tab, other = await screen(guarded.url, known=REFUSED), await screen(guarded.url, known=REFUSED)
+    await tab.go("/system?part=keys")
+    await tab.fill("Key", guarded.tokens["admin"])
+    await tab.click("Sign in")
+    await tab.click("New key")
+    await tab.fill("Name", "shown once")
+    await tab.click("New key")
+    await tab.shows("It is shown this once.")
+    await other.go("/")
+    await other.click("Sign out")
+    await tab.shows("Whoever runs the server makes keys")
+    await tab.fill("Key", await guarded.token("viewer"))
+    await tab.click("Sign in")
+    await tab.shows("Sign out")
+    assert "It is shown this once." not in await tab.text()
+    await tab.closes()
