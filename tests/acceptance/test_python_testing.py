@@ -64,6 +64,7 @@ def test_assertions_that_fail_say_what_there_is(tmp_path: Path) -> None:
         assert re.search(pattern, said[name], re.DOTALL), said[name]
 
 
+@pytest.mark.slow
 def test_the_guide_s_examples(tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "jobs.py").write_text(blocks("docs/python.md", "A first worker")[0], encoding="utf-8")
