@@ -16,6 +16,8 @@ from acceptance.test_keys import MAY
 from support.drawn import Asker, Drawn, asked, requests
 from support.guarded import Guarded
 
+pytestmark = pytest.mark.hypothesis  # they draw within the test
+
 NOWHERE: Final = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 LEFT_OUT: Final = frozenset(
     {

@@ -22,6 +22,8 @@ from acceptance.test_drawn_requests import LEFT_OUT
 from support.drawn import Asker, Drawn, asked, requests, steady
 from support.guarded import API, Guarded
 
+pytestmark = pytest.mark.hypothesis  # they draw within the test
+
 NARROWINGS: Final[list[dict[str, list[str]]]] = [
     {"queues": ["shop.*"]},
     {"types": ["order.*"]},

@@ -203,22 +203,21 @@ async def test_a_process_computes_saves_tells_and_logs(jobs: Any, start: Start) 
 CRASHES = {
     "segv": "ended by SIGSEGV",
     "kill": "by SIGKILL: the system may be out of memory",
-    "_exit": "with exit code 5",
     "exit": r"called exit\(5\)",
-    "discard": "never",
-    "dead": "look",
     "result": "object",
 }
 """What a handler does in its process, and what is said of it."""
+MORE_CRASHES = {"_exit": "with exit code 5", "discard": "never", "dead": "look"}
 
 
-async def test_a_process_that_crashes_fails_its_job_alone(jobs: Any, start: Start) -> None:
+@pytest.mark.parametrize("crashes", [CRASHES, pytest.param(MORE_CRASHES, marks=pytest.mark.slow)], ids="-".join)
+async def test_a_process_that_crashes_fails_its_job_alone(jobs: Any, start: Start, crashes: dict[str, str]) -> None:
     start("--processes", "2")
-    all_of_them = [jobs.crash.s(how) for crash in CRASHES for how in ("no", crash)]
+    all_of_them = [jobs.crash.s(how) for crash in crashes for how in ("no", crash)]
     handles = await jobs.app.client.push_many([*all_of_them, jobs.crash.s("no")])
     for well in handles[::2]:
         assert await well.result("60s")
-    for crashed, said in zip(handles[1::2], CRASHES.values(), strict=True):
+    for crashed, said in zip(handles[1::2], crashes.values(), strict=True):
         with pytest.raises(JobFailed, match=said):
             await crashed.result("60s")
     assert await (await jobs.crash.push("no")).result("60s")

@@ -66,13 +66,13 @@ async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: 
     assert "Connecting to the events" not in await tab.text()
     await tab.click("Retry")
     await tab.shows("available")
-    site.call("DELETE", f"/jobs/{job}")
 
     async def its_events_were_followed_again() -> bool:
         return await asked("/events/stream") > 0
 
-    await tab.shows("cancelled")
     await tab.until(its_events_were_followed_again, "a job that is retried is followed anew")
+    site.call("DELETE", f"/jobs/{job}")
+    await tab.shows("cancelled")
 
 
 async def slowly(tab: Screen, ms: int) -> None:

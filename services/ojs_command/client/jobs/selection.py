@@ -77,7 +77,7 @@ async def _named(session: Session, ids: list[str], change: ChangeNamed, word: st
 
 async def _all_that_fit(session: Session, which: JobFilter, change: Change, word: str, *, confirmed: bool) -> Changed:
     first = await change(which, confirm=True, dry_run=True, limit=1)
-    there = max(first.total_matched, first.remaining or 0)
+    there = first.total_matched + (first.remaining or 0)
     changed = Changed([], [])
     if not there:
         return changed
