@@ -63,7 +63,8 @@ def test_by_default_a_job_that_does_not_fit_is_taken_with_a_warning_and_counted(
     before = scrape(system.url)
     answer = system.call("POST", "/jobs", job(BAD), 201)
     assert (answer["job"]["state"], answer["warnings"]) == ("available", [WARNING])
-    assert (scrape(system.url) - before)["ojs_schema_violations_total", "warned", "default"] == 1
+    counted = scrape(system.url) - before  # by queue, or as `other` where a system has seen many
+    assert [count for name, count in counted.items() if name[:2] == ("ojs_schema_violations_total", "warned")] == [1]
 
 
 def test_mode_off_says_nothing(system: System) -> None:
