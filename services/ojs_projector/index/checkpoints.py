@@ -12,18 +12,26 @@ import asyncio
 import contextlib
 import sqlite3
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-MOVED_TOGETHER: Final = 4_000
-"""Pages of the log before they are moved into the file: what changes often is moved once for many transactions."""
-LONG: Final = 16_000
-"""Pages of a log (128 MiB) that has to start anew before more is written."""
+from msgspec import Struct
+
 _HEADER_BYTES: Final = 100
 _FRAMES: Final = struct.Struct("=I")
 _WRITTEN_AT: Final = 16
 _MOVED_AT: Final = 96
 """Where the header of the log's index has how many pages are in the log, and how many were moved (SQLite's walformat, §2.2)."""
+
+
+class CheckpointBounds(Struct, frozen=True, kw_only=True):
+    """How long the log may become, in pages of 8 KiB: only tests have others than these."""
+
+    moved_together: int = 4_000
+    """Pages before they are moved into the file: what changes often is moved once for many transactions."""
+    long: int = 16_000
+    """Pages of a log (128 MiB) that has to start anew before more is written."""
 
 
 class Pages(NamedTuple):
@@ -33,11 +41,23 @@ class Pages(NamedTuple):
     moved: int
 
 
+def checkpoint(path: Path) -> None:
+    """Make one, as far as nobody who reads needs the log. Raises sqlite3.DatabaseError."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
 class Checkpoints:
     """Those of one file, which has to be open meanwhile. One at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, bounds: CheckpointBounds = CheckpointBounds(), make: Callable[[Path], None] = checkpoint
+    ) -> None:
+        """`bounds` and `make` (which makes one, in a thread) are for tests."""
         self._path = path
+        self._bounds = bounds
+        self._make = make
         self._under_way: asyncio.Future[None] | None = None
 
     async def keep_up(self) -> None:
@@ -48,12 +68,12 @@ class Checkpoints:
         if self._under_way is not None and self._under_way.done():
             await self.ended()
         pages = self.pages()
-        if pages.written >= LONG:
+        if pages.written >= self._bounds.long:
             # One that began earlier leaves out what was saved since.
             await self.ended()
             self._begin()
             await self.ended()
-        elif pages.written - pages.moved >= MOVED_TOGETHER and self._under_way is None:
+        elif pages.written - pages.moved >= self._bounds.moved_together and self._under_way is None:
             self._begin()
 
     async def ended(self) -> None:
@@ -75,10 +95,4 @@ class Checkpoints:
         return Pages(0, 0)
 
     def _begin(self) -> None:
-        self._under_way = asyncio.get_running_loop().run_in_executor(None, _checkpoint, self._path)
-
-
-def _checkpoint(path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._under_way = asyncio.get_running_loop().run_in_executor(None, self._make, self._path)

@@ -111,14 +111,20 @@ class Model:
     """One replica's index. All methods but `make_orders` are short and block; `applied` is the last sequence it has seen.
 
     `searched` is how many bytes of a job's arguments are indexed by their words, 0 for none; `copied` how large a job may be
-    whose document is kept, too. `ordering` makes what makes the orders of lists.
+    whose document is kept, too. `ordering` makes what makes the orders of lists, `texts` what keeps the words of arguments.
     """
 
     def __init__(
-        self, path: Path | None, searched: int = 0, copied: int = 0, ordering: Callable[[Path], Ordering] = Ordering
+        self,
+        path: Path | None,
+        searched: int = 0,
+        copied: int = 0,
+        ordering: Callable[[Path], Ordering] = Ordering,
+        texts: Callable[[sqlite3.Connection, int], Texts] = Texts,
     ) -> None:
         self._path = path
         self._make_ordering = ordering
+        self._make_texts = texts
         self._searched = searched
         self._copied = copied
         self._open()
@@ -172,7 +178,7 @@ class Model:
     def _open(self) -> None:
         self._db = connect(self._path)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        self._texts = Texts(self._db, self._searched)
+        self._texts = self._make_texts(self._db, self._searched)
         [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
         self._numbers = itertools.count(last + 1)
         self.time_buckets = TimeBuckets(self._db)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ _INDEXES: Final = {
 }
 _DONE: Final = "INSERT INTO meta VALUES ('ordered', '1') ON CONFLICT DO UPDATE SET value = '1'"
 
-_STEPS: Final = (
+STEPS: Final = (
     *([f"CREATE INDEX IF NOT EXISTS {name} ON {columns}"] for name, columns in _INDEXES.items()),
     ["DELETE FROM labels", ROWS, _DONE],
 )
@@ -56,8 +57,10 @@ def leave_out(db: sqlite3.Connection) -> None:
 class Ordering:
     """Makes them, in a thread and on a connection of its own: the event loop goes on. No one else may write meanwhile."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, steps: Sequence[Sequence[str]] = STEPS) -> None:
+        """`steps` are the statements of one transaction each; others than these are for tests."""
         self._path = path
+        self._steps = steps
         self._stopped = False
         self.progress = 0.0
         """From 0 to 1."""
@@ -83,8 +86,8 @@ class Ordering:
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA threads = {_SORTERS}")
         db.execute(f"PRAGMA cache_size = -{_SORTED_KIB}")
-        for done, step in enumerate(_STEPS):
-            self.progress = done / len(_STEPS)
+        for done, step in enumerate(self._steps):
+            self.progress = done / len(self._steps)
             if self._stopped:
                 return
             db.execute("BEGIN IMMEDIATE")

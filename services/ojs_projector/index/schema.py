@@ -10,7 +10,7 @@ import msgspec
 
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.feed import Record
-from ojs_projector.index.checkpoints import LONG
+from ojs_projector.index.checkpoints import CheckpointBounds
 from ojs_projector.index.crons import SCHEMA as CRONS
 from ojs_projector.index.labels import SCHEMA as LABELS
 from ojs_projector.index.locks import SCHEMA as LOCKS
@@ -28,7 +28,7 @@ _LARGEST_LOG: Final = 64 * 1024 * 1024
 
 _PAGE_BYTES: Final = 8_192
 """A job grows with each transition: in a larger page it moves less often."""
-_LONGEST_LOG: Final = 2 * LONG
+_LONGEST_LOG: Final = 2 * CheckpointBounds().long
 """Pages of the log that are moved by whoever has written the last of them, should nobody else have done it (checkpoints.py)."""
 
 # The indexes here are partial, so a job pays only for the state it is in, and for what is unusual of it. `n` is this file's own

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -51,9 +51,10 @@ def words(text: str) -> list[str]:
 class Texts:
     """Keeps the index in step with `jobs`, within the caller's transactions. `limit` is in bytes; 0 for none at all."""
 
-    def __init__(self, db: sqlite3.Connection, limit: int) -> None:
+    def __init__(self, db: sqlite3.Connection, limit: int, able: Callable[[sqlite3.Connection], bool] = can_search) -> None:
+        """`able` says whether this SQLite has what the index needs; it is for tests."""
         self._db = db
-        self.limit = limit if limit and can_search(db) else 0
+        self.limit = limit if limit and able(db) else 0
         """How much of a job's arguments is searched, in bytes; 0 if nothing is."""
         if self.limit:
             db.execute(_INDEX)

@@ -2,28 +2,38 @@
 
 One of the filters' sets is followed in its order: a page by that filter alone costs what it shows. Where there are other
 filters, or is another order, the smallest set is looked through as a whole if it is small; else, and where the kept numbers say
-that more than a page fits, an order is followed and what doesn't fit is passed over, up to `MAX_PASSED` jobs for each page.
+that more than a page fits, an order is followed and what doesn't fit is passed over, up to `Bounds.passed` jobs for each page.
 """
 
 from __future__ import annotations
 
 import heapq
 import sqlite3
-from typing import Final, NamedTuple
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from ojs_core.read.messages import CURSOR, KEYED_CURSOR, MAX_COUNTED, MAX_OFFSET, JobPage, JobRow, JobsAsk, job_cursor
 from ojs_projector.index.model import Model
 from ojs_projector.index.rows import job_rows, limit_of
 from ojs_projector.reading.filters import END, Filters, Subset
-from ojs_projector.reading.orders import Order, Position, ordered
-
-MAX_PASSED: Final = 2_500
+from ojs_projector.reading.orders import Order, Position, Reads, ordered
 
 
-def jobs(model: Model, ask: JobsAsk) -> JobPage:
+class Bounds(Struct, frozen=True, kw_only=True):
+    """How many jobs a question may touch: only tests have others than these."""
+
+    counted: int = MAX_COUNTED
+    """The largest set that is looked through as a whole, and how far is counted what no number is kept of."""
+    passed: int = 2_500
+    """How many that don't fit are passed over for one page."""
+    reads: Reads = Reads()
+
+
+def jobs(model: Model, ask: JobsAsk, bounds: Bounds = Bounds()) -> JobPage:
     """A page of jobs. It may hold fewer than there are, or none, and still have a cursor; `total` is exact or left out.
 
-    It is empty until a rebuild has made the orders.
+    It is empty until a rebuild has made the orders. `bounds` are for tests.
     """
     if model.ordering is not None:
         return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
@@ -31,7 +41,7 @@ def jobs(model: Model, ask: JobsAsk) -> JobPage:
     if ask.text is not None and not (model.searched and filters.words):
         none: list[JobRow] = []
         return JobPage(jobs=none, total=0, searched=bool(model.searched), partial=model.partial, progress=model.progress)
-    found = _Search(model.db, filters, ask).page()
+    found = _Search(model.db, filters, ask, bounds).page()
     shown = job_rows(model.db, [place.n for place in found.places], whole=ask.whole)
     last = found.last if len(shown) == len(found.places) else found.places[len(shown) - 1].position
     return JobPage(
@@ -63,26 +73,27 @@ class _Found(NamedTuple):
 class _Search:
     """One question."""
 
-    def __init__(self, db: sqlite3.Connection, filters: Filters, ask: JobsAsk) -> None:
+    def __init__(self, db: sqlite3.Connection, filters: Filters, ask: JobsAsk, bounds: Bounds) -> None:
         self._db = db
         self._filters = filters
+        self._bounds = bounds
         self._offset = min(ask.offset, MAX_OFFSET)
         self._wanted = self._offset + limit_of(ask.limit) + 1
-        self._order = Order(ask.sort, ask.ascending, _after(ask), filters.since, filters.until, self._wanted)
+        self._order = Order(ask.sort, ask.ascending, _after(ask), filters.since, filters.until, self._wanted, bounds.reads)
 
     def page(self) -> _Found:
-        db, filters = self._db, self._filters
+        db, filters, most = self._db, self._filters, self._bounds.counted
         filters.leave_out_empty_states(db)
         total = filters.counted(db)
         base = next(filters.ordered())
         if self._order.sort == "created_at" and filters.but(base) is None:
             if total is None:
-                size = filters.size(db, base, MAX_COUNTED + 1)
-                total = size if size <= MAX_COUNTED else None
+                size = filters.size(db, base, most + 1)
+                total = size if size <= most else None
             return self._followed(base, total)
-        sizes = [(filters.size(db, one, MAX_COUNTED + 1), one) for one in (*filters.ordered(), *filters.unordered())]
+        sizes = [(filters.size(db, one, most + 1), one) for one in (*filters.ordered(), *filters.unordered())]
         size, smallest = min(sizes, key=lambda found: found[0])
-        if size > MAX_COUNTED:
+        if size > most:
             return self._followed(base, total)
         if self._order.sort == "created_at" and smallest.at is not None and total is not None and total > self._wanted:
             # Its order has a page long before its end, unless what fits lies together, far behind.
@@ -112,7 +123,7 @@ class _Search:
         """Follow an order until the page is full, or enough is passed over."""
         taken: list[_Place] = []
         last = None
-        passed = 0
+        passed, most = 0, self._bounds.passed
         for entry in ordered(self._db, self._filters, base, self._order):
             key, at, job_id, n, fits = entry
             if fits:
@@ -121,7 +132,7 @@ class _Search:
                     break
                 continue
             passed += 1
-            if passed == MAX_PASSED:
+            if passed == most:
                 last = (key, at, job_id)
                 break
         return self._cut(taken, last, total)

@@ -11,19 +11,27 @@ from __future__ import annotations
 import heapq
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from ojs_core.read.messages import Sort
 from ojs_projector.reading.filters import END, HIGHEST, Condition, Filters, Subset
-
-_FIRST_READ: Final = 8
-_LARGEST_READ: Final = 2_000
 
 Position = tuple[int, int, str]
 
 
 Entry = tuple[int, int, str, int, int]
 """A job in an order: its position, its number, and whether it has everything else that is asked for. As SQLite gives it."""
+
+
+class Reads(Struct, frozen=True, kw_only=True):
+    """How many jobs are read at once: only tests have others than these."""
+
+    first: int = 8
+    """The first time, beside those that are probably wanted; then twice as many each time."""
+    largest: int = 2_000
+    """Never more. Where more than these have one moment, all of that moment are read by their ids."""
 
 
 class Order(NamedTuple):
@@ -36,6 +44,7 @@ class Order(NamedTuple):
     until: int
     wanted: int
     """How many are probably read."""
+    reads: Reads
 
     @property
     def unscheduled(self) -> int:
@@ -54,7 +63,7 @@ class _Part(NamedTuple):
 def ordered(db: sqlite3.Connection, filters: Filters, base: Subset, order: Order) -> Iterator[Entry]:
     """The jobs of `base`, one of the filters' sets, and among them some that are not; read as they are asked for."""
     for part in _parts(filters, base, order):
-        number = _FIRST_READ + order.wanted // max(1, len(part.subset.ranges))
+        number = order.reads.first + order.wanted // max(1, len(part.subset.ranges))
         ranges = [_entries(db, filters, part, values, order, number) for values in part.subset.ranges]
         yield from heapq.merge(*ranges, reverse=not order.ascending)
 
@@ -77,7 +86,7 @@ def _entries(
     db: sqlite3.Connection, filters: Filters, part: _Part, values: tuple[Any, ...], order: Order, number: int
 ) -> Iterator[Entry]:
     """One range; `number` are read first, then more and more."""
-    subset, at = part.subset, part.subset.at
+    subset, at, largest = part.subset, part.subset.at, order.reads.largest
     others = filters.but(subset)
     fits = part.condition if others is None else f"{part.condition} AND {others.sql}"
     checked = () if others is None else others.values
@@ -109,18 +118,18 @@ def _entries(
             found = [entry for entry in found if entry[:2] != last]
             if not found:
                 together = f"SELECT 1 FROM {subset.table} WHERE {subset.where} AND ({columns}) = ({marks}) LIMIT ?"
-                counted = db.execute(f"SELECT count(*) FROM ({together})", (*values, *start, _LARGEST_READ + 1))
+                counted = db.execute(f"SELECT count(*) FROM ({together})", (*values, *start, largest + 1))
                 number = counted.fetchone()[0] + 1
-                if number > _LARGEST_READ + 1:
+                if number > largest + 1:
                     yield from _crowd(db, part, values, order, last, Condition(fits, checked))
                     start = (*start[:-1], last[1] + (1 if order.ascending else -1))
-                    number = _LARGEST_READ
+                    number = largest
                 continue
         found.sort(reverse=not order.ascending)
         yield from _behind(found, order)
         if ended:
             return
-        number = min(number * 2, _LARGEST_READ)
+        number = min(number * 2, largest)
 
 
 def _crowd(
@@ -135,7 +144,7 @@ def _crowd(
         f"WHERE created_at = ? AND id {beyond} ? ORDER BY id {way} LIMIT ?"
     )
     place = order.after[2] if order.after[:2] == moment else end
-    number = _FIRST_READ + order.wanted
+    number = order.reads.first + order.wanted
     while True:
         asked = (moment[0], *values, *key, *others.values, moment[1], place, number)
         found: list[Entry] = db.execute(statement, asked).fetchall()
@@ -143,7 +152,7 @@ def _crowd(
         if len(found) < number:
             return
         place = found[-1][2]
-        number = min(number * 2, _LARGEST_READ)
+        number = min(number * 2, order.reads.largest)
 
 
 def _behind(entries: list[Entry], order: Order) -> list[Entry]:

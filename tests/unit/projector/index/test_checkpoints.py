@@ -7,27 +7,25 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from ojs_projector.index import checkpoints
-from ojs_projector.index.checkpoints import Checkpoints, Pages
+from ojs_projector.index.checkpoints import CheckpointBounds, Checkpoints, Pages, checkpoint
 from ojs_projector.index.model import Model
 from support.waiting import eventually
 from unit.projector.samples import STREAM, job, seen
 
 FEW = 20
 MANY = 100
+BOUNDS = CheckpointBounds(moved_together=FEW, long=MANY)
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Iterator[Model]:
-    with patch.object(checkpoints, "MOVED_TOGETHER", FEW), patch.object(checkpoints, "LONG", MANY):
-        model = Model(tmp_path / "index.sqlite")
-        model.attach(STREAM, 0)
-        yield model
-        model.close()
+    model = Model(tmp_path / "index.sqlite")
+    model.attach(STREAM, 0)
+    yield model
+    model.close()
 
 
 def save(model: Model, number: int) -> None:
@@ -44,7 +42,7 @@ async def kept_up_until_it_fails(found: Checkpoints) -> None:
 
 
 async def test_the_log_is_moved_once_it_has_enough_while_more_is_taken_up(tmp_path: Path, model: Model) -> None:
-    found = Checkpoints(tmp_path / "index.sqlite")
+    found = Checkpoints(tmp_path / "index.sqlite", BOUNDS)
     await found.keep_up()
     await found.ended()
     before = found.pages()
@@ -60,7 +58,7 @@ async def test_the_log_is_moved_once_it_has_enough_while_more_is_taken_up(tmp_pa
 
 
 async def test_a_short_log_is_left_alone(tmp_path: Path, model: Model) -> None:
-    found = Checkpoints(tmp_path / "index.sqlite")
+    found = Checkpoints(tmp_path / "index.sqlite", BOUNDS)
     await found.keep_up()
     await found.ended()
     save(model, 1)  # the log starts anew
@@ -71,7 +69,7 @@ async def test_a_short_log_is_left_alone(tmp_path: Path, model: Model) -> None:
 
 
 async def test_a_log_that_is_written_without_a_pause_starts_anew(tmp_path: Path, model: Model) -> None:
-    found = Checkpoints(tmp_path / "index.sqlite")
+    found = Checkpoints(tmp_path / "index.sqlite", BOUNDS)
     largest = 0
     for _ in range(60):
         save(model, 10)
@@ -82,32 +80,42 @@ async def test_a_log_that_is_written_without_a_pause_starts_anew(tmp_path: Path,
 
 
 async def test_what_a_checkpoint_met_is_raised_the_next_time_once(tmp_path: Path, model: Model) -> None:
-    found = Checkpoints(tmp_path / "index.sqlite")
+    full = True
+
+    def make(path: Path) -> None:
+        if full:
+            raise sqlite3.OperationalError("database or disk is full")
+        checkpoint(path)
+
+    found = Checkpoints(tmp_path / "index.sqlite", BOUNDS, make)
     save(model, FEW)
-    full = patch.object(checkpoints, "_checkpoint", side_effect=sqlite3.OperationalError("database or disk is full"))
-    with full, pytest.raises(sqlite3.OperationalError, match="full"):
+    with pytest.raises(sqlite3.OperationalError, match="full"):
         await kept_up_until_it_fails(found)
+    full = False
     await found.keep_up()
     await found.ended()
     assert found.pages().moved == found.pages().written
 
 
 async def test_one_that_is_under_way_is_waited_for_even_by_whoever_was_cancelled(tmp_path: Path, model: Model) -> None:
-    found = Checkpoints(tmp_path / "index.sqlite")
-    save(model, FEW)
     let_go = threading.Event()
-    with patch.object(checkpoints, "_checkpoint", side_effect=lambda _: let_go.wait(10)):
-        await found.keep_up()
-        waiting = asyncio.create_task(found.ended())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        again = asyncio.create_task(found.ended())
-        await asyncio.sleep(0)
-        assert not again.done()
-        let_go.set()
-        await again
+
+    def held(_path: Path) -> None:
+        let_go.wait(10)
+
+    found = Checkpoints(tmp_path / "index.sqlite", BOUNDS, held)
+    save(model, FEW)
+    await found.keep_up()
+    waiting = asyncio.create_task(found.ended())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    again = asyncio.create_task(found.ended())
+    await asyncio.sleep(0)
+    assert not again.done()
+    let_go.set()
+    await again
 
 
 async def test_an_index_in_memory_has_no_log(tmp_path: Path) -> None:

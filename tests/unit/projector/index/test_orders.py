@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -16,9 +15,9 @@ from msgspec import Raw
 from ojs_core.domain.job import JobError, State
 from ojs_core.read.messages import DeadLettersAsk, JobsAsk
 from ojs_core.read.numbers import Counts
-from ojs_projector.index import orders
 from ojs_projector.index.labels import MAX_PAIRS
 from ojs_projector.index.model import Model, Seen
+from ojs_projector.index.orders import STEPS, Ordering
 from ojs_projector.reading import jobs, lists
 from support.waiting import eventually
 from unit.projector.reading.test_search import SAMPLES
@@ -58,8 +57,8 @@ def taken_up(model: Model, records: Sequence[Seen]) -> Model:
     return model
 
 
-def rebuilding(path: Path, records: Sequence[Seen]) -> Model:
-    model = Model(path, 1_000, COPIED)
+def rebuilding(path: Path, records: Sequence[Seen], ordering: Callable[[Path], Ordering] = Ordering) -> Model:
+    model = Model(path, 1_000, COPIED, ordering)
     model.attach(STREAM, LAST)
     return taken_up(model, records)
 
@@ -71,11 +70,9 @@ def contents(model: Model) -> dict[str, list[tuple[object, ...]]]:
     return found
 
 
-@contextmanager
-def broken_off_after(steps: int) -> Iterator[None]:
+def broken_off_after(steps: int) -> Callable[[Path], Ordering]:
     """As if it were killed."""
-    with patch.object(orders, "_STEPS", (*orders._STEPS[:steps], ["SELECT 1 FROM killed"])):
-        yield
+    return partial(Ordering, steps=(*STEPS[:steps], ["SELECT 1 FROM killed"]))
 
 
 def test_it_equals_one_that_has_followed(tmp_path: Path) -> None:
@@ -126,18 +123,18 @@ def test_what_a_reset_wiped_is_in_no_order(tmp_path: Path) -> None:
     rebuilt.close()
 
 
-@pytest.mark.parametrize("steps", range(len(orders._STEPS) + 1))
+@pytest.mark.parametrize("steps", range(len(STEPS) + 1))
 def test_it_may_break_off_anywhere_and_go_on_later(tmp_path: Path, steps: int) -> None:
     records = history()
-    first = rebuilding(tmp_path / "index", records[:-5])
+    first = rebuilding(tmp_path / "index", records[:-5], broken_off_after(steps))
     first.reached_end()
-    with broken_off_after(steps), pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(sqlite3.OperationalError):
         asyncio.run(first.make_orders())
     assert first.partial
     first.close()
     again = Model(tmp_path / "index", 1_000, COPIED)
     again.attach(STREAM, LAST)
-    assert again.partial is (steps < len(orders._STEPS))
+    assert again.partial is (steps < len(STEPS))
     taken_up(again, records[-5:])
     again.reached_end()
     asyncio.run(again.make_orders())
@@ -159,22 +156,25 @@ async def is_written(path: Path) -> bool:
 def test_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
     """One statement of it may take seconds."""
     forever = ["WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"]
-    model = rebuilding(tmp_path / "index", history())
+    model = rebuilding(tmp_path / "index", history(), partial(Ordering, steps=[forever]))
     model.reached_end()
 
     async def stopped() -> None:
-        with patch.object(orders, "_STEPS", (forever,)):
-            work = asyncio.create_task(model.make_orders())
-            await eventually(lambda: is_written(tmp_path / "index"))
-            work.cancel()
-            await work
+        work = asyncio.create_task(model.make_orders())
+        await eventually(lambda: is_written(tmp_path / "index"))
+        work.cancel()
+        await work
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(stopped())
-    asyncio.run(model.make_orders())
-    assert not model.partial
-    assert contents(model) == contents(taken_up(fresh(searched=1_000, copied=COPIED), history()))
+    assert model.partial
     model.close()
+    again = Model(tmp_path / "index", 1_000, COPIED)
+    again.attach(STREAM, LAST)
+    asyncio.run(again.make_orders())
+    assert not again.partial
+    assert contents(again) == contents(taken_up(fresh(searched=1_000, copied=COPIED), history()))
+    again.close()
 
 
 def test_a_small_bucket_and_an_empty_one_need_no_orders_made(tmp_path: Path) -> None:

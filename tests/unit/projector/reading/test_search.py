@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -16,12 +14,15 @@ from msgspec.structs import replace
 
 from ojs_core.domain.job import Job, JobError, State
 from ojs_core.read.messages import JobsAsk
-from ojs_projector.index import labels, texts
+from ojs_projector.index import labels
 from ojs_projector.index.model import Model
-from ojs_projector.reading import jobs, orders
+from ojs_projector.index.texts import Texts
+from ojs_projector.reading import jobs
 from ojs_projector.reading.filters import Filters
+from ojs_projector.reading.jobs import Bounds
+from ojs_projector.reading.orders import Reads
 from support.tables import each
-from unit.projector.samples import NOW, epoch, fresh, gone, job, seen
+from unit.projector.samples import NOW, STREAM, epoch, fresh, gone, job, seen
 
 QUEUES, TYPES, TAGS = ("a", "b"), ("mail.send", "mail.read", "bill"), ("x", "y", "z")
 STATES = (State.AVAILABLE, State.COMPLETED, State.DISCARDED)
@@ -87,19 +88,21 @@ def order_of(ask: JobsAsk, found: Job) -> tuple[int, int, str]:
     return (last if key is None else key, found.created_at, found.id)
 
 
-@contextmanager
-def bounds(gathered: int, passed: int, read: int) -> Iterator[None]:
-    """Other limits, so that few jobs are already too many for the one way or the other to find them."""
-    with (
-        patch.object(jobs, "MAX_COUNTED", gathered),
-        patch.object(jobs, "MAX_PASSED", passed),
-        patch.object(orders, "_FIRST_READ", read),
-        patch.object(orders, "_LARGEST_READ", read),
-    ):
-        yield
+def bounds(counted: int, passed: int, read: int) -> Bounds:
+    """Others, so that few jobs are already too many for the one way or the other to find them."""
+    return Bounds(counted=counted, passed=passed, reads=Reads(first=read, largest=read))
 
 
-BOUNDS = st.sampled_from([(10_000, 10_000, 16), (0, 10_000, 3), (0, 5, 1), (4, 7, 2), (20, 9, 5), (10_000, 2, 3)])
+BOUNDS = st.sampled_from(
+    [
+        bounds(10_000, 10_000, 16),
+        bounds(0, 10_000, 3),
+        bounds(0, 5, 1),
+        bounds(4, 7, 2),
+        bounds(20, 9, 5),
+        bounds(10_000, 2, 3),
+    ]
+)
 
 
 def maybe(values: Any) -> Any:
@@ -125,19 +128,18 @@ ASKS = st.builds(
 
 
 @given(ASKS, BOUNDS)
-def test_cursors_show_every_job_that_fits_once_and_in_order(ask: JobsAsk, limits: tuple[int, int, int]) -> None:
-    with bounds(*limits):
-        pages = [jobs.jobs(MODEL, ask)]
-        while pages[-1].next_cursor is not None:
-            pages.append(jobs.jobs(MODEL, replace(ask, cursor=pages[-1].next_cursor)))
-        skipped = jobs.jobs(MODEL, replace(ask, limit=50, offset=2))
+def test_cursors_show_every_job_that_fits_once_and_in_order(ask: JobsAsk, within: Bounds) -> None:
+    pages = [jobs.jobs(MODEL, ask, within)]
+    while pages[-1].next_cursor is not None:
+        pages.append(jobs.jobs(MODEL, replace(ask, cursor=pages[-1].next_cursor), within))
+    skipped = jobs.jobs(MODEL, replace(ask, limit=50, offset=2), within)
     expected = sorted(
         (found for found in SAMPLES if fits(ask, found)), key=lambda found: order_of(ask, found), reverse=not ask.ascending
     )
     assert [row.id for page in pages for row in page.jobs] == [found.id for found in expected]
     assert {page.total for page in pages} <= {len(expected), None}
     assert all(len(page.jobs) <= ask.limit for page in pages)
-    if limits[0] == 10_000:
+    if within.counted == 10_000:
         assert {page.total for page in pages} == {len(expected)}
         assert skipped.jobs == [row for page in pages for row in page.jobs][2:52]
 
@@ -218,9 +220,9 @@ def test_what_no_kept_number_tells_is_counted_up_to_a_limit_and_then_left_out() 
         JobsAsk(queue="default", type="test.job"),
     ]
     for most, told in ((6, None), (7, 7)):
-        with patch.object(jobs, "MAX_COUNTED", most):
-            assert {jobs.jobs(model, ask).total for ask in asked} == {told}
-            assert {jobs.jobs(model, ask).total for ask in kept} == {7}
+        within = Bounds(counted=most)
+        assert {jobs.jobs(model, ask, within).total for ask in asked} == {told}
+        assert {jobs.jobs(model, ask, within).total for ask in kept} == {7}
 
 
 # Metadata
@@ -319,8 +321,9 @@ def test_without_the_means_to_search_arguments_that_is_said() -> None:
 
 
 def unable() -> Model:
-    with patch.object(texts, "can_search", return_value=False):
-        return fresh(searched=500)
+    model = Model(None, 500, texts=partial(Texts, able=lambda _db: False))
+    model.attach(STREAM, 0)
+    return model
 
 
 # Bounds
@@ -419,25 +422,25 @@ def test_a_walk_shows_each_job_that_stays_once_whatever_moves_meanwhile(data: st
     stayed = {found.id for found in alive.values() if fits(ask, found)}
     shown: list[str] = []
     sequence = 100
-    with bounds(*data.draw(BOUNDS)):
-        while True:
-            page = jobs.jobs(model, ask)
-            shown += [row.id for row in page.jobs]
-            if page.next_cursor is None:
-                break
-            ask = replace(ask, cursor=page.next_cursor)
-            batch = []
-            for n in data.draw(st.lists(st.integers(1, 40), max_size=4)):
-                sequence += 1
-                if n in alive and data.draw(st.booleans()):
-                    stayed.discard(alive.pop(n).id)
-                    batch.append(gone(sequence, f"job-{n:03}"))
-                else:
-                    moved = replace(sample(n), state=data.draw(st.sampled_from(STATES)), attempt=sequence)
-                    if not fits(ask, moved) or n not in alive:
-                        stayed.discard(moved.id)
-                    alive[n] = moved
-                    batch.append(seen(sequence, moved))
-            model.apply(batch)
+    within = data.draw(BOUNDS)
+    while True:
+        page = jobs.jobs(model, ask, within)
+        shown += [row.id for row in page.jobs]
+        if page.next_cursor is None:
+            break
+        ask = replace(ask, cursor=page.next_cursor)
+        batch = []
+        for n in data.draw(st.lists(st.integers(1, 40), max_size=4)):
+            sequence += 1
+            if n in alive and data.draw(st.booleans()):
+                stayed.discard(alive.pop(n).id)
+                batch.append(gone(sequence, f"job-{n:03}"))
+            else:
+                moved = replace(sample(n), state=data.draw(st.sampled_from(STATES)), attempt=sequence)
+                if not fits(ask, moved) or n not in alive:
+                    stayed.discard(moved.id)
+                alive[n] = moved
+                batch.append(seen(sequence, moved))
+        model.apply(batch)
     assert len(shown) == len(set(shown))
     assert stayed <= set(shown)
