@@ -357,6 +357,20 @@ def test_jobs_of_one_moment_come_by_their_ids_however_many_they_are() -> None:
         assert len(set(shown)) == 100
 
 
+@each("limit", [2, 7, 50])
+def test_a_list_goes_on_behind_each_moment_that_more_share_than_are_read_at_once(limit: int) -> None:
+    model = fresh()
+    ids = [f"job-{n * 7 % 30:02}" for n in range(30)]
+    model.apply([seen(n + 1, job(job_id, queue="q", created_at=NOW + n // 10)) for n, job_id in enumerate(ids)])
+    for ascending in (True, False):
+        ask = JobsAsk(queue="q", limit=limit, ascending=ascending)
+        pages = [jobs.jobs(model, ask, bounds(0, 10_000, 3))]
+        while pages[-1].next_cursor is not None:
+            pages.append(jobs.jobs(model, replace(ask, cursor=pages[-1].next_cursor), bounds(0, 10_000, 3)))
+        shown = [(row.created_at, row.id) for page in pages for row in page.jobs]
+        assert shown == sorted(((NOW + n // 10, job_id) for n, job_id in enumerate(ids)), reverse=not ascending)
+
+
 CROWD = 20_000
 """Jobs that all have one moment."""
 
