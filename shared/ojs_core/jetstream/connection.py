@@ -500,15 +500,21 @@ class Connection:
         return outcome
 
     async def listen(self, subject: str, handler: Callable[[Reply], None], *, group: str = "") -> Callable[[], Awaitable[None]]:
-        """Subscribe; the handler runs inside the read loop. Returns the way to stop it.
+        """Subscribe, and return once NATS knows of it, so that whoever then looks by another connection misses nothing between.
 
-        Of the subscribers that name the same `group` each message reaches one.
+        The handler runs inside the read loop. Returns the way to stop it. Of the subscribers that name the same `group` each
+        message reaches one.
         """
 
         def direct(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
             handler(Reply(subject, reply, data, headers))
 
         sid = self._subscribe(subject, direct, group)
+        try:
+            await self.flush()
+        except BaseException:
+            self._unsubscribe(sid)
+            raise
 
         async def stop() -> None:
             self._unsubscribe(sid)
