@@ -60,6 +60,14 @@ of the inbox. On a cluster it comes ahead of that message.
 """
 
 
+class _Pong(asyncio.Future[bool]):
+    """The answer to a PING. Nobody may wait for it any more when it comes, which ends the connection in nats-py's `flush`."""
+
+    def set_result(self, result: bool) -> None:
+        if not self.done():
+            super().set_result(result)
+
+
 class ConnectionTimings(Struct, frozen=True, kw_only=True):
     """When a first connection is given up, and when a server that has been cut off from its cluster is left."""
 
@@ -535,9 +543,11 @@ class Connection:
         """Return when NATS has got what was published, if it can be reached within a second."""
         if not self._nc.is_connected:
             return
+        pong = _Pong()
+        self._nc._pongs.append(pong)
+        self._write(b"PING\r\n")
         self._flush()
-        with contextlib.suppress(TimeoutError, NatsError, OSError):
-            await self._nc.flush(_DRAIN_S)
+        await asyncio.wait([pong], timeout=_DRAIN_S)
 
     # Inside
 
