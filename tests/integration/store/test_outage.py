@@ -303,7 +303,12 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
     async def all_done() -> bool:
         left = [job_id for job_id in acknowledged if not done[job_id]]
         for job_id in left[:20]:
-            if (await own.jobs.get(job_id)).state is not State.COMPLETED:
+            try:
+                job = await own.jobs.get(job_id)
+            except OjsError as error:
+                await away(error)
+                return False
+            if job.state is not State.COMPLETED:
                 return False
             done[job_id] += 1
         return not [job_id for job_id in acknowledged if not done[job_id]]
