@@ -136,10 +136,12 @@ class Answers:
                 await stop()
 
     async def _listen(self, *, building: bool) -> list[Callable[[], Awaitable[None]]]:
-        return [
-            await self._nats.listen(self._config.query(name, building=building), self._handler(query), group=_GROUP)
-            for name, query in self._queries.items()
-        ]
+        return await asyncio.gather(
+            *(
+                self._nats.listen(self._config.query(name, building=building), self._handler(query), group=_GROUP)
+                for name, query in self._queries.items()
+            )
+        )
 
     async def stop(self) -> None:
         for stop in self._stops + self._stop_whole:

@@ -61,7 +61,7 @@ of the inbox. On a cluster it comes ahead of that message.
 
 
 class _Pong(asyncio.Future[bool]):
-    """The answer to a PING. Nobody may wait for it any more when it comes, which ends the connection in nats-py's `flush`."""
+    """The answer to a PING. It may come when nobody waits any more; in nats-py's own `flush` that ends the connection."""
 
     def set_result(self, result: bool) -> None:
         if not self.done():

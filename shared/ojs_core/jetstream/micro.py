@@ -5,6 +5,7 @@ nats-py's own serves the requests of an endpoint one after the other, so that on
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -69,13 +70,17 @@ class MicroService:
 
     async def serve(self, endpoints: Mapping[Endpoint, Callable[[Reply], None]]) -> None:
         """Listen to what the endpoints are for, and to questions about them."""
-        for endpoint, handler in endpoints.items():
-            self._endpoints.append(endpoint)
-            await self._nats.listen(endpoint.subject, self._guarded(handler), group=endpoint.group)
+        self._endpoints += endpoints
         name, instance = self._identity["name"], self._identity["id"]
-        for verb, answer in (("PING", self._ping), ("INFO", self._info), ("STATS", self._stats)):
-            for subject in (f"$SRV.{verb}", f"$SRV.{verb}.{name}", f"$SRV.{verb}.{name}.{instance}"):
-                await self._nats.listen(subject, self._guarded(self._telling(answer)))
+        questions = (("PING", self._ping), ("INFO", self._info), ("STATS", self._stats))
+        await asyncio.gather(
+            *(self._nats.listen(one.subject, self._guarded(handler), group=one.group) for one, handler in endpoints.items()),
+            *(
+                self._nats.listen(subject, self._guarded(self._telling(answer)))
+                for verb, answer in questions
+                for subject in (f"$SRV.{verb}", f"$SRV.{verb}.{name}", f"$SRV.{verb}.{name}.{instance}")
+            ),
+        )
 
     def _guarded(self, handler: Callable[[Reply], None]) -> Callable[[Reply], None]:
         def hear(request: Reply) -> None:
