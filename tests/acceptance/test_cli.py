@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import pytest
 
+from ojs_command.main import main
 from support.cli import Cli
 from support.proxy import Proxy
 from support.system import System
@@ -471,8 +472,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
         ("cron", "add"), ("workflows", "get"), ("context", "set"),
     ],
 )  # fmt: skip
-def test_help_teaches_by_examples(alone: Cli, words: tuple[str, ...]) -> None:
-    out = alone.asked(*words, "--help")
+def test_help_teaches_by_examples(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    """In this process: help is printed before a command begins."""
+    with pytest.raises(SystemExit) as left:
+        main([*words, "--help"])
+    out = capsys.readouterr().out
+    assert left.value.code == 0
     assert f"\n  ojs-nats {words[0]}" in out[out.index("examples:") :] or words == ("completion",)
 
 
