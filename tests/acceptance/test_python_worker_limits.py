@@ -42,13 +42,13 @@ def count(system: System, state: str) -> int:
 def test_more_jobs_than_a_heartbeat_names_run_once_each(system: System, start: Start) -> None:
     """They take longer than their lease lasts without a heartbeat."""
     jobs = [
-        {"type": "hostile.sleep", "args": [number, 9.0], "options": {"queue": QUEUE, "visibility_timeout_ms": 6_000}}
+        {"type": "hostile.sleep", "args": [number, 16.0], "options": {"queue": QUEUE, "visibility_timeout_ms": 12_000}}
         for number in range(1_100)
     ]
     for first in range(0, len(jobs), 550):
         system.call("POST", "/jobs/batch", {"jobs": jobs[first : first + 550]}, 201)
     worker = start("--concurrency", "1200")
-    until(lambda: count(system, "completed") == len(jobs), 90)
+    until(lambda: count(system, "completed") == len(jobs), 180)
     assert Counter(worker.notes()) == Counter(f"{number} runs" for number in range(len(jobs)))
 
 
