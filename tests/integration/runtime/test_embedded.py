@@ -59,9 +59,13 @@ async def test_one_that_dies_again_and_again_is_started_more_and_more_slowly(tmp
     with capture_logs() as logs:
         async with running(tmp_path) as server:
             for times in range(1, 5):
+
+                def back(times: int = times) -> bool:
+                    return len(pauses(logs)) == times
+
                 assert server.pid is not None
                 os.kill(server.pid, signal.SIGKILL)
-                await eventually(lambda times=times: len(pauses(logs)) == times)  # type: ignore[misc]
+                await eventually(back)
     assert pauses(logs) == [0.2, 0.4, 0.8, 1.6]
 
 
