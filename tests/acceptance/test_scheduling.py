@@ -118,8 +118,8 @@ def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways)
     pushed: dict[int, list[str]] = {level: [] for level in LEVELS}
     for first in range(0, len(levels), 20):
         several = levels[first : first + 20]
-        jobs = [{"type": "a.b", "args": [], "options": {"queue": "fs-levels", "priority": level}} for level in several]
-        for made in gateways.call("POST", "/jobs/batch", {"jobs": jobs}, 201)["jobs"]:
+        new = [{"type": "a.b", "args": [], "options": {"queue": "fs-levels", "priority": level}} for level in several]
+        for made in gateways.call("POST", "/jobs/batch", {"jobs": new}, 201)["jobs"]:
             pushed[made["priority"]].append(made["id"])
     wanted = [(level, job_id) for level in reversed(LEVELS) for job_id in pushed[level]]
     found: list[tuple[int, str]] = []
