@@ -96,17 +96,17 @@ def test_a_name_that_no_server_takes_is_refused_in_a_sentence(unused: Cli, words
 
 @pytest.mark.slow
 def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
-    with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
+    with cli.piped("push", "t", "--wait", "--timeout", "1m") as waiting:
         [job] = until(lambda: system.fetch("default", worker_id="w1")) or []
         system.call("POST", "/workers/ack", {"job_id": job["id"], "result": {"n": 1}})
-        out, _ = waiting.communicate(timeout=60)
-        assert (waiting.returncode, out) == (0, '{"n":1}\n')
-    with cli.started("push", "t", "--wait") as waiting:
+        said = waiting.said()
+        assert (said.code, said.out) == (0, '{"n":1}\n')
+    with cli.piped("push", "t", "--wait") as waiting:
         until(lambda: system.call("GET", "/jobs?state=available")["jobs"])
         job_id = failed(system)
-        _, err = waiting.communicate(timeout=60)
-        assert waiting.returncode == 1
-        assert f"Job {job_id} was discarded after 1 attempts: boom." in err
+        said = waiting.said()
+        assert said.code == 1
+        assert f"Job {job_id} was discarded after 1 attempts: boom." in said.err
     assert cli("push", "t", "--wait", "--timeout", "10ms").code == 1
     assert cli("push", "t", "--timeout", "1s").code == 2
 
@@ -398,16 +398,15 @@ def test_top_is_told_again_and_again_without_a_terminal_until_it_is_ended_or_its
 ) -> None:
     with ExitStack() as stack:
         with Proxy.before(system.url) as proxy:
-            ended, left = (stack.enter_context(Cli(tmp_path, url).started(*TOP)) for url in (system.url, proxy.url))
+            ended, left = (stack.enter_context(Cli(tmp_path, url).piped(*TOP)) for url in (system.url, proxy.url))
             for top in (ended, left):
-                assert top.stdout is not None
                 assert all(line.startswith('{"at":') for line in (top.stdout.readline(), top.stdout.readline()))
-        ended.send_signal(signal.SIGINT)
-        assert ended.wait(60) == 130
-        _, err = left.communicate(timeout=60)
-        assert left.returncode == 3
-        assert err.startswith("ojs-nats: ")
-        assert len(err.splitlines()) == 1
+        ended.process.send_signal(signal.SIGINT)
+        assert ended.process.wait(60) == 130
+        said = left.said()
+        assert said.code == 3
+        assert said.err.startswith("ojs-nats: ")
+        assert len(said.err.splitlines()) == 1
 
 
 # Servers and errors

@@ -52,8 +52,8 @@ def installed(machine: Machine, command: str) -> None:
         assert re.search(r"^hatchling==", pinned, re.MULTILINE), "what builds the project isn't fetched by the next command"
     else:
         target = machine.root / "built"
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(target)]
-        subprocess.run([*pip, *words[2:]], cwd=ROOT, check=True)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+        subprocess.run([*pip, "--target", str(target), *words[2:]], cwd=ROOT, check=True)
         assert (target / "bin" / "ojs-nats").exists()
 
 

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from ojs_nats import Dag, JobCancelled, JobFailed, batch, chain, group
-from support.python_worker import WorkerProcess, exits, imported, installed
+from support.python_worker import WorkerProcess, completed, exits, imported, installed
 from support.system import System, environment
 from support.waiting import eventually, until
 
@@ -303,16 +303,19 @@ async def test_it_tells_how_it_is_and_what_it_has_done(jobs: Any, start: Start, 
 
 
 @pytest.mark.slow
-async def test_a_blocked_loop_shows_in_its_health(jobs: Any, start: Start, unused_tcp_port: int) -> None:
-    start("--health-port", str(unused_tcp_port))
-    handle = await jobs.block.push(25.0)
+async def test_a_blocked_loop_shows_in_its_health_is_told_of_and_its_job_is_kept(
+    system: System, start: Start, unused_tcp_port: int
+) -> None:
+    worker = start("--health-port", str(unused_tcp_port))
+    job_id = system.push("ft.block", 25.0, queue="ft", visibility_timeout_ms=10_000)["id"]
 
     async def unwell() -> bool:
         status, text = await asked(f"http://127.0.0.1:{unused_tcp_port}/healthz")
         return status == 503 and json.loads(text)["loop_turns"] is False
 
     await eventually(unwell)
-    await handle.result("60s")
+    assert completed(system, job_id)["attempt"] == 1
+    assert worker.events("the event loop is blocked: a handler calls what should run in a thread")
     await eventually(lambda: asked_well(unused_tcp_port))
 
 
