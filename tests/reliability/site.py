@@ -7,8 +7,6 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -399,8 +397,6 @@ def upgraded(folder: Path, seed: int, *, commit: str, namespace: str = DEFAULT_N
         program = earlier(commit, folder / "before")
     except NoSuchVersion as error:
         raise CannotBeDone(str(error)) from None
-    # Or each of the services that are started at one moment compiles all modules.
-    subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder / "before")], check=True)
     with Site.started(folder, seed, namespace=namespace, program=program) as site:
         site.before = program
         yield site
