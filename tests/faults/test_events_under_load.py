@@ -55,7 +55,7 @@ class Heap(NamedTuple):
     at_least: int
 
 
-STEADY: Final = Heap(60, (1, 5), 16, examples(4_000))
+STEADY: Final = Heap(40, (1, 5), 16, examples(4_000))
 """Something of each kind is always under way, and whoever takes a relay over begins with a thousand events."""
 HEAPS: Final = [STEADY, *([Heap(200, (1,), 16, 8_000), Heap(2_000, (20,), 48, 20_000)] if amount() == "all" else [])]
 """How near it comes to 2,000 is the machine's affair: all processes, the servers and the load share it."""
