@@ -57,6 +57,8 @@ class Heap(NamedTuple):
 
 STEADY: Final = Heap(40, (1, 5), 16, examples(4_000))
 """Something of each kind is always under way, and whoever takes a relay over begins with a thousand events."""
+OF_CLUSTER: Final = Heap(20, (1, 5), 8, examples(2_000))
+"""Each of its writes is three, on disks of one machine."""
 HEAPS: Final = [STEADY, *([Heap(200, (1,), 16, 8_000), Heap(2_000, (20,), 48, 20_000)] if amount() == "all" else [])]
 """How near it comes to 2,000 is the machine's affair: all processes, the servers and the load share it."""
 
@@ -245,7 +247,7 @@ async def test_nothing_is_lost_on_a_cluster_whose_servers_are_killed(tmp_path: P
         Fleet.started(tmp_path / "fleet", cluster.url, "--replicas", "3") as fleet,
     ):
         store = await Store.open(cluster.url, StoreConfig(replicas=3), role="test")
-        flood = Flood(fleet.urls, seed, STEADY.rate, batches=STEADY.batches)
+        flood = Flood(fleet.urls, seed, OF_CLUSTER.rate, batches=OF_CLUSTER.batches, workers=OF_CLUSTER.workers)
 
         async def disturb(_flood: Flood, ears: Ears) -> None:
             for stream in (store.config.events_stream, store.config.records_stream, store.config.ready_stream):
@@ -256,7 +258,7 @@ async def test_nothing_is_lost_on_a_cluster_whose_servers_are_killed(tmp_path: P
             takeovers.append(await take_over(fleet, ears))
 
         try:
-            summary = await run(cluster.url, fleet, flood, disturb, at_least=STEADY.at_least, replicas=3)
+            summary = await run(cluster.url, fleet, flood, disturb, at_least=OF_CLUSTER.at_least, replicas=3)
         finally:
             await store.close()
     report(f"{summary}; leaders killed: {', '.join(killed)}", takeovers)
