@@ -39,8 +39,8 @@ def start(command: Sequence[str], env: Mapping[str, str], files: tuple[int, int,
     """
     sources, own = _sources(command)
     if _can_fork(own, env):
-        given = {**env, "PYTHONPATH": sources} if sources else env
-        return Forked(own[len(OJS_NATS) :], given, files, folder or Path.cwd(), sources=sources)
+        surroundings = {**env, "PYTHONPATH": sources} if sources else env
+        return Forked(own[len(OJS_NATS) :], surroundings, files, folder or Path.cwd(), sources=sources)
     given, out, err = files
     return subprocess.Popen(command, cwd=folder, env=env, stdin=given, stdout=out, stderr=err)
 
