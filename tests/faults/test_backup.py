@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 V1: Final = "/ojs/v1"
 QUEUES: Final = ("drill-a", "drill-b")
 PUSH_EVERY_S: Final = 0.02
+WORK_S: Final = 0.03
+"""More comes than workers get done, so some jobs wait at any moment."""
 IN_HAND: Final = 8
 """Deliveries that a process of webhooks has in hand at a time."""
 
@@ -81,6 +83,7 @@ class Clients:
         for job in jobs:
             self.first_fetch = self.first_fetch or time.monotonic()
             self.fetched[job["id"]] += 1
+            await asyncio.sleep(WORK_S)
             async with http.post(f"{V1}/workers/ack", json={"job_id": job["id"], "result": 1}) as answer:
                 if answer.status == 200:
                     self.acked.add(job["id"])
