@@ -11,7 +11,7 @@ import pytest
 
 from support import disks
 from support.disks import fill
-from support.system import System
+from support.system import TOGETHER, System
 from support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def drain(system: System) -> list[str]:
 
 
 def test_new_jobs_are_refused_before_the_disk_is_full_and_again_taken_when_there_is_room(small_disk: Path) -> None:
-    with System.started(small_disk.parent, with_users=False) as system:
+    with System.started(small_disk.parent, TOGETHER, with_users=False) as system:
         acknowledged = [push(system)]
         filler = small_disk / "filler"
         with filler.open("wb") as file:  # all but half of the reserve
@@ -74,7 +74,7 @@ def test_new_jobs_are_refused_before_the_disk_is_full_and_again_taken_when_there
 
 
 def test_it_works_again_by_itself_when_a_full_disk_has_room_and_nothing_acknowledged_is_lost(small_disk: Path) -> None:
-    with System.started(small_disk.parent, with_users=False) as system:
+    with System.started(small_disk.parent, TOGETHER, with_users=False) as system:
         acknowledged = {push(system, 20_000) for _ in range(50)}
         filler = small_disk / "filler"
         fill(filler)

@@ -95,7 +95,7 @@ async def test_a_killed_restore_is_begun_anew_while_services_wait_and_nothing_is
             refused = await asyncio.to_thread(completed, half, environment())
             assert (refused.returncode, "is being restored" in refused.stderr) == (1, True)
             restored = await asyncio.to_thread(run, "restore", str(kept), "--nats", second.url)
-            assert (restored.said["jobs"], restored.said["waiting"]) == (JOBS, JOBS - DONE)
+            assert (restored["jobs"], restored["waiting"]) == (JOBS, JOBS - DONE)
             url = str((await asyncio.to_thread(gateway.ready))["url"])
             got = await asyncio.to_thread(fetch, url, JOBS)
             while more := await asyncio.to_thread(fetch, url, JOBS):

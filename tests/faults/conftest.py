@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from support.system import System
+from support.system import Services
 
 
 @pytest.fixture
-def system(tmp_path: Path) -> Iterator[System]:
-    """A whole server of the test's own, which it may harm."""
-    with System.started(tmp_path / "system") as system:
+def system(tmp_path: Path) -> Iterator[Services]:
+    """A whole server of the test's own, which it may harm: nothing is started again by itself."""
+    with Services.started(tmp_path / "system") as system:
         yield system
 
 

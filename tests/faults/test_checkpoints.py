@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-import support.stepper
-from support.system import System, environment
+from support import modules
+from support.forked import Forked
+from support.system import Services
 from support.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
@@ -18,35 +17,31 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 STEPS = 9
 
 
-def stepper(system: System, number: int, stop: int, effects: Path) -> subprocess.Popen[str]:
-    tests = str(Path(support.stepper.__file__).parents[1])
-    arguments = (system.url, f"stepper-{number}", "steps", str(STEPS), str(stop), str(effects))
-    return subprocess.Popen(
-        [sys.executable, "-m", "support.stepper", *arguments],
-        env=environment(PYTHONPATH=tests),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def stepper(system: Services, number: int, stop: int, folder: Path) -> Forked:
+    arguments = (system.url, f"stepper-{number}", "steps", str(STEPS), str(stop), str(folder / "effects"))
+    with said(folder, number).open("wb") as output:
+        return modules.started("support.stepper", *arguments, output=output)
 
 
-def test_no_step_is_done_again_after_a_worker_was_killed(system: System, tmp_path: Path) -> None:
+def said(folder: Path, number: int) -> Path:
+    """What a stepper has printed."""
+    return folder / f"stepper-{number}.out"
+
+
+def test_no_step_is_done_again_after_a_worker_was_killed(system: Services, tmp_path: Path) -> None:
     """The first dies alone, the next with the gateway, the third with nats-server."""
     job_id = system.push("stepwise", queue="steps", retry={"max_attempts": 9})["id"]
-    effects = tmp_path / "effects"
     killed_at: Final = {2: None, 5: "gateway", 7: "nats-server"}
     for number, (stop, also) in enumerate(killed_at.items()):
-        worker = stepper(system, number, stop, effects)
-        assert worker.stdout is not None
-        with worker, worker.stdout:
-            assert worker.stdout.readline() == "stopped\n"
-            worker.kill()
-        assert worker.returncode == -9
+        worker = stepper(system, number, stop, tmp_path)
+        until(lambda number=number: said(tmp_path, number).read_text(encoding="utf-8") == "stopped\n")  # type: ignore[misc]
+        worker.kill()
+        assert worker.wait(60) == -9
         if also is not None:
-            system.wait_restarted(also, system.kill_child(also))
+            system.restart(also)
             until(lambda: system.request("GET", "/readyz").status == 200)
-    worker = stepper(system, len(killed_at), 0, effects)
-    with worker:
-        assert worker.wait(60) == 0
-    assert effects.read_text(encoding="utf-8").split() == [str(step) for step in range(1, STEPS + 1)]
+    worker = stepper(system, len(killed_at), 0, tmp_path)
+    assert worker.wait(60) == 0, said(tmp_path, len(killed_at)).read_text(encoding="utf-8")
+    assert (tmp_path / "effects").read_text(encoding="utf-8").split() == [str(step) for step in range(1, STEPS + 1)]
     job = system.job(job_id)
     assert (job["state"], job["attempt"], job["result"]) == ("completed", 4, {"from": 7})

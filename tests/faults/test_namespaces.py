@@ -14,7 +14,7 @@ import pytest
 from ojs_nats import App, Client, JobHandle, NewJob, Options, Retry, Worker
 from ojs_nats._worker.lifecycle import Trigger
 from support.nats import NatsServer
-from support.system import System
+from support.system import Services
 from support.waiting import eventually, in_the_end
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 NAMES: Final = ("shop", "shop-test")
 KILLED: Final = ("gateway", "projector", "scheduler", "reaper")
 ROUNDS: Final = 2
-PUSH_EVERY_S: Final = 0.02
+PUSH_EVERY_S: Final = 0.05
 LONG_S: Final = 120.0
 OPTIONS: Final[Options] = {"queue": "shared", "retry": Retry(20, initial=0.1, max_interval=1.0)}
 
@@ -30,7 +30,7 @@ OPTIONS: Final[Options] = {"queue": "shared", "retry": Retry(20, initial=0.1, ma
 class Tenant:
     """One system, its client, and what has run in it: the namespace and the number that each job was pushed with."""
 
-    def __init__(self, name: str, system: System, nats_url: str) -> None:
+    def __init__(self, name: str, system: Services, nats_url: str) -> None:
         self.name = name
         self.system = system
         self.url = f"{nats_url}?namespace={name}"
@@ -78,16 +78,10 @@ class Tenant:
 def tenants(nats_server: NatsServer, tmp_path: Path) -> Iterator[list[Tenant]]:
     with ExitStack() as stack:
         systems = [
-            stack.enter_context(System.started(tmp_path / name, "--nats", nats_server.url, "--namespace", name))
+            stack.enter_context(Services.started(tmp_path / name, server=nats_server, arguments=("--namespace", name)))
             for name in NAMES
         ]
         yield [Tenant(name, system, nats_server.url) for name, system in zip(NAMES, systems, strict=True)]
-
-
-async def is_killed(tenant: Tenant, service: str) -> None:
-    """Return when the service works again."""
-    killed = tenant.system.kill_child(service)
-    await asyncio.to_thread(tenant.system.wait_restarted, service, killed)
 
 
 async def test_each_runs_its_own_jobs_alone_through_kills_of_both(
@@ -100,9 +94,9 @@ async def test_each_runs_its_own_jobs_alone_through_kills_of_both(
         pushing = [asyncio.create_task(tenant.push(over)) for tenant in tenants]
         try:
             await eventually(lambda: all(len(tenant.pushed) > 20 for tenant in tenants), LONG_S)
-            for _ in range(ROUNDS):
-                victims = [(tenant, chance.choice(KILLED)) for tenant in tenants]
-                await asyncio.gather(*(is_killed(tenant, service) for tenant, service in victims))
+            for victims in zip(*(chance.sample(KILLED, ROUNDS) for _ in tenants), strict=True):
+                killed = zip(tenants, victims, strict=True)
+                await asyncio.gather(*(asyncio.to_thread(tenant.system.restart, service) for tenant, service in killed))
             await asyncio.to_thread(nats_server.kill)
             await asyncio.to_thread(nats_server.start)
             taken = [len(tenant.pushed) for tenant in tenants]

@@ -36,7 +36,7 @@ from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from support.figures import tell
 from support.nats import NatsServer
-from support.operator_commands import run
+from support.operator_commands import measured
 from support.processes import family
 from support.system import Processes, send
 from support.waiting import answered, until
@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 V1: Final = "/ojs/v1"
 QUEUE: Final = "drill"
-JOBS: Final = int(os.environ.get("OJS_DRILL_JOBS", "5000"))
+JOBS: Final = int(os.environ.get("OJS_DRILL_JOBS", "2000"))
 WAITING: Final = JOBS // 5
 ROOM: Final = "16GB"
 LISTED_S: Final = 1_800.0
@@ -136,14 +136,14 @@ async def test_of_many_jobs_the_first_runs_soon_and_all_that_wait_can(tmp_path: 
         async with opened(first.url) as store:
             events = await fill(store)
         tell(f"{JOBS:,} jobs and {events:,} events stored in {time.monotonic() - began:.0f} s")
-        taken = await asyncio.to_thread(run, "backup", str(kept), "--nats", first.url)
+        taken = await asyncio.to_thread(measured, "backup", str(kept), "--nats", first.url)
         tell(f"backed up in {taken.said['seconds']:.0f} s, {taken.cpu_s:.0f} s of CPU: {taken.said['bytes'] / 1e6:.0f} MB")
         assert (taken.said["records"], taken.said["events"]) == (JOBS, events)
         first.kill()
     shutil.rmtree(first.folder)
     with NatsServer(tmp_path / "second", max_file_store=ROOM) as second:
         began = time.monotonic()
-        restored = await asyncio.to_thread(run, "restore", str(kept), "--nats", second.url)
+        restored = await asyncio.to_thread(measured, "restore", str(kept), "--nats", second.url)
         tell(
             f"restored in {restored.said['seconds']:.0f} s, {restored.cpu_s:.0f} s of CPU, and "
             f"{family(second.pid)[second.pid]:.0f} s of nats-server's"

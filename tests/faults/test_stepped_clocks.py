@@ -16,14 +16,15 @@ import pytest
 
 from ojs_core.base.times import parse_timestamp
 from support.dates import set_date, stepping
+from support.examples import examples
 from support.recorder import session
-from support.system import System, environment
+from support.system import Services, environment
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 STEPPED = ("gateway", "scheduler", "reaper", "coordinator", "projector")
-DATES_S = (3_600, 0, -3_600, 0) * 2
+DATES_S = (3_600, 0, -3_600, 0) * examples(2, least=1)
 APART_S = 0.6
 EARLY_MS = 250
 """What a job may be early by: as services know nats-server's clock, and it ours."""
@@ -48,9 +49,9 @@ def dates(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stepped(tmp_path: Path, dates: Path) -> Iterator[System]:
-    """A whole server whose services are told the date of their machine by files in `dates`; nats-server's is right."""
-    with System.started(tmp_path / "system", env=environment(**stepping(dates))) as system:
+def stepped(tmp_path: Path, dates: Path) -> Iterator[Services]:
+    """A server whose services are told the date of their machine by files in `dates`; nats-server's is right."""
+    with Services.started(tmp_path / "system", *STEPPED, env=environment(**stepping(dates))) as system:
         yield system
 
 
@@ -140,7 +141,7 @@ class Load:
             await self.ask("POST", "/workers/ack", {"job_id": name})
 
 
-async def test_nobody_heeds_a_date_that_is_set(stepped: System, dates: Path, seed: int) -> None:
+async def test_nobody_heeds_a_date_that_is_set(stepped: Services, dates: Path, seed: int) -> None:
     async with session(stepped.url) as http:
         load = Load(http, random.Random(seed))
         entry = {"name": "tick", "cron": "* * * * * *", "type": "tick", "args": [], "options": {"queue": "ticks"}}

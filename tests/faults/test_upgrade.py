@@ -10,18 +10,20 @@ from support.examples import amount
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
-VERSIONS = ["0.2.0", *(["01d7d06", "6cc4a75"] if amount() == "all" else [])]
-"""`script/drills` has the others, too."""
-REPLACEMENTS = 36
-"""Two of each of six services, three times."""
+RATE = 6.0
+SCENARIOS = {"upgrade-in-part": 24} if amount() != "all" else {f"upgrade-{one}": 36 for one in ("0.2.0", "01d7d06", "6cc4a75")}
+"""With the number of replacements: two of each of six services, and then one or two of each back and again.
+
+`script/drills` has all, too.
+"""
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_services_of_two_versions_do_every_job_once(version: str, seed: int) -> None:
+@pytest.mark.parametrize(("scenario", "replacements"), SCENARIOS.items())
+async def test_services_of_two_versions_do_every_job_once(scenario: str, replacements: int, seed: int) -> None:
     try:
-        [result] = await run(f"upgrade-{version}", seed, 10.0, rate=15.0, say=print)
+        [result] = await run(scenario, seed, 10.0, rate=RATE, say=print)
     except CannotBeDone as reason:
         pytest.skip(str(reason))
     assert result.wrong == []
-    assert result.faults == REPLACEMENTS
+    assert result.faults == replacements
     assert result.acknowledged > 100, "the load was too small to prove anything"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +12,9 @@ from typing import IO, Any, NamedTuple
 import pytest
 
 import support.worker
-from support.processes import end, runs
-from support.system import System, environment
+from support import modules
+from support.processes import end
+from support.system import Services
 from support.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
@@ -45,13 +44,10 @@ HELD_S = 7 * support.worker.BEAT_S
 class Worker:
     """A running `support/worker.py`; its output tells what it holds."""
 
-    def __init__(self, system: System, case: Case, output: IO[str]) -> None:
+    def __init__(self, system: Services, case: Case, output: IO[str]) -> None:
         self.id = f"worker-{case.queue}"
         arguments = (system.url, self.id, case.queue, str(JOBS), str(round(case.lease_s * 1000)))
-        tests = str(Path(support.worker.__file__).parents[1])
-        self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-m", "support.worker", *arguments], env=environment(PYTHONPATH=tests), stdout=output
-        )
+        self.process = modules.started("support.worker", *arguments, output=output)
         self._output = Path(output.name)
 
     def lines(self, key: str) -> list[Any]:
@@ -63,18 +59,17 @@ class Worker:
 
 
 @contextmanager
-def worker(system: System, case: Case, folder: Path) -> Iterator[Worker]:
+def worker(system: Services, case: Case, folder: Path) -> Iterator[Worker]:
     with (folder / f"{case.queue}.out").open("w", encoding="utf-8") as output:
         started = Worker(system, case, output)
     try:
         yield started
     finally:
-        if runs(started.process.pid):
-            started.process.kill()
+        started.process.kill()
         started.process.wait()
 
 
-def test_jobs_of_a_dead_worker_run_elsewhere(system: System, tmp_path: Path) -> None:
+def test_jobs_of_a_dead_worker_run_elsewhere(system: Services, tmp_path: Path) -> None:
     for case in (SHORT, LONG):
         for number in range(JOBS):
             system.push("held", number, queue=case.queue)
@@ -107,21 +102,21 @@ def end_by_kill(dying: Worker) -> int:
     return end(dying.process, 9)
 
 
-def take_over(system: System, case: Case, died_at: float) -> list[dict[str, Any]]:
-    """Fetch with another worker until all jobs came, within the time that the case allows."""
+def take_over(system: Services, case: Case, died_at: float) -> list[dict[str, Any]]:
+    """Fetch with another worker until all jobs came, within the time that the case allows; a fetch waits for them."""
     taken: list[dict[str, Any]] = []
 
     def all_came() -> bool:
-        came = system.fetch(case.queue, count=JOBS, worker_id="heir", visibility_timeout_ms=60_000)
+        came = system.fetch(case.queue, count=JOBS, worker_id="heir", wait_ms=1_000, visibility_timeout_ms=60_000)
         assert not came or time.time() - died_at >= case.early, f"{case.queue}: taken from a worker that may have lived"
         taken.extend(came)
         return len(taken) == JOBS
 
-    until(all_came, died_at + case.late - time.time(), every=0.1)
+    until(all_came, died_at + case.late - time.time())
     return taken
 
 
-def late_word_is_refused(system: System, worker_id: str, job_id: str) -> None:
+def late_word_is_refused(system: Services, worker_id: str, job_id: str) -> None:
     before = shown(system, job_id)
     for path, more in (("ack", {"result": "late"}), ("nack", {"error": {"message": "late"}})):
         answer = system.request("POST", f"/ojs/v1/workers/{path}", {"job_id": job_id, "worker_id": worker_id} | more)
@@ -133,10 +128,10 @@ def late_word_is_refused(system: System, worker_id: str, job_id: str) -> None:
     assert shown(system, job_id) == before
 
 
-def finish(system: System, job_id: str) -> None:
+def finish(system: Services, job_id: str) -> None:
     assert system.request("POST", "/ojs/v1/workers/ack", {"job_id": job_id, "worker_id": "heir"}).status == 200
 
 
-def shown(system: System, job_id: str) -> dict[str, Any]:
+def shown(system: Services, job_id: str) -> dict[str, Any]:
     job: dict[str, Any] = system.job(job_id)
     return job

@@ -6,7 +6,6 @@ What has happened is judged by a ledger outside of the server: each run writes t
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 from collections.abc import Callable, Coroutine, Iterator
@@ -18,17 +17,18 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from ojs_nats import App, NewJob, Options, Retry
-from support.examples import examples
+from support.examples import amount, examples
 from support.network import BAD, GOOD, Link, Network
 from support.python_worker import WorkerProcess, exits, installed
-from support.system import System
+from support.system import Services
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-WAVE: Final = 250
+WAVE: Final = 100 if amount() != "all" else 250
 """Jobs that are pushed at once, and then none for a while: a worker that is frozen as it waits has a fetch that is answered."""
-JOBS: Final = WAVE * examples(20, least=10)
+WAVES: Final = examples(20, least=10)
+JOBS: Final = WAVE * WAVES
 WAVES_EVERY_S: Final = 3.0
 PATIENCE_S: Final = 150.0
 """From the last fault until every job is done: a dead worker is known after 30 s. Leases are of 30 minutes."""
@@ -96,16 +96,21 @@ FAULTS: Final[dict[str, Fault]] = {
     "restarts": Desk.is_restarted,
     "cuts": Desk.is_cut_off,
 }
+DESKS: Final = 4
+"""Two whose workers speak HTTP, and two whose workers speak NATS: in turns."""
+SPREAD: Final = [("kills", "cuts")] * 2 + [("freezes", "restarts")] * 2
+"""Each way to the server meets each fault, and a worker that dies does so before the longest of them are over."""
+KINDS: Final = [SPREAD] if amount() != "all" else [[("kills",)] * DESKS, [tuple(FAULTS)] * DESKS]
 
 
 @contextmanager
-def four_desks(system: System, folder: Path) -> Iterator[list[Desk]]:
-    """Two whose workers speak HTTP, and two whose workers speak NATS."""
+def four_desks(system: Services, folder: Path) -> Iterator[list[Desk]]:
+    """At each of them a worker."""
     installed("ledger", folder)
     desks: list[Desk] = []
     with Network() as network:
         try:
-            for number, (scheme, url) in enumerate([("http", system.url), ("nats", system.nats_url)] * 2):
+            for number, (scheme, url) in enumerate([("http", system.url), ("nats", system.nats_url)] * (DESKS // 2)):
                 link = network.link(int(url.rpartition(":")[2]))
                 desks.append(Desk(folder, f"worker-{number}", scheme, link))
             yield desks
@@ -122,13 +127,13 @@ async def disturb(desk: Desk, faults: list[Fault], rounds: int, chance: random.R
             await fault(desk, chance)
 
 
-async def restart_gateway(system: System, chance: random.Random, times: int) -> None:
-    """SIGKILL or SIGTERM; `dev` starts it again."""
+async def restart_gateway(system: Services, chance: random.Random, times: int) -> None:
+    """Ended by SIGKILL or SIGTERM, and started again."""
     for _ in range(times):
         await asyncio.sleep(chance.uniform(4, 12))
-        pid = system.children["gateway"]
-        os.kill(pid, chance.choice([signal.SIGKILL, signal.SIGTERM]))
-        await asyncio.to_thread(system.wait_restarted, "gateway", pid)
+        if chance.random() < 0.5:
+            await asyncio.to_thread(system.stop, "gateway")
+        await asyncio.to_thread(system.restart, "gateway")
 
 
 def in_ledger(folder: Path, word: str) -> list[Run]:
@@ -142,23 +147,27 @@ def run_again(begun: list[Run]) -> list[Run]:
     return [run for run, following in pairwise(sorted(begun)) if run.number == following.number]
 
 
-def was_taken_back(system: System, job_id: str, attempt: int) -> bool:
+def was_taken_back(system: Services, job_id: str, attempt: int) -> bool:
     """Whether the log says that the server ended this attempt: not the worker by its report."""
     timeline = system.call("GET", f"/admin/jobs/{job_id}")["timeline"]
     ends = [entry["event"] for entry in timeline if entry["attempt"] == attempt and entry.get("from") == "active"]
     return ends != [] and not {"acked", "failed"} & set(ends)
 
 
-@pytest.mark.parametrize("kinds", [["kills"], list(FAULTS)], ids="-".join)
-async def test_workers_in_trouble_drain_a_queue(system: System, tmp_path: Path, seed: int, kinds: list[str]) -> None:
+@pytest.mark.parametrize("kinds", KINDS, ids=lambda kinds: "-".join(map("+".join, dict.fromkeys(kinds))))
+async def test_workers_in_trouble_drain_a_queue(
+    system: Services, tmp_path: Path, seed: int, kinds: list[tuple[str, ...]]
+) -> None:
+    """`kinds` are the faults of each desk."""
     chance = random.Random(seed)
     with four_desks(system, tmp_path) as desks:
         async with asyncio.TaskGroup() as group:
             pushing = group.create_task(push(system))
-            group.create_task(restart_gateway(system, chance, 4 if len(kinds) > 1 else 0))
-            faults = [FAULTS[kind] for kind in kinds]
-            for desk in desks:
-                group.create_task(disturb(desk, faults, 4 // len(kinds), random.Random(chance.random())))
+            group.create_task(restart_gateway(system, chance, 3 if any(len(faults) > 1 for faults in kinds) else 0))
+            for desk, faults in zip(desks, kinds, strict=True):
+                rounds = 4 // len(faults) if amount() == "all" else 1
+                chosen = [FAULTS[fault] for fault in faults]
+                group.create_task(disturb(desk, chosen, rounds, random.Random(chance.random())))
         ids = pushing.result()
 
         def left() -> list[Any]:
@@ -184,7 +193,7 @@ async def test_workers_in_trouble_drain_a_queue(system: System, tmp_path: Path, 
     assert killed
 
 
-async def push(system: System) -> list[str]:
+async def push(system: Services) -> list[str]:
     """All jobs, in waves; returns their ids."""
     ids: list[str] = []
     async with App(system.url) as app:
@@ -195,7 +204,7 @@ async def push(system: System) -> list[str]:
     return ids
 
 
-def found(system: System, state: str) -> list[Any]:
+def found(system: Services, state: str) -> list[Any]:
     """Some of the jobs in a state."""
     return [
         {name: job.get(name) for name in ("id", "args", "state", "attempt", "worker_id", "started_at")}

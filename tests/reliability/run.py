@@ -29,6 +29,9 @@ _PATIENCE_S: Final = 60.0
 """Without the end of any job, after which nothing more is believed to come: longer than any interval of the safety net."""
 _LOST: Final = frozenset({"lost"})
 _DOUBLED: Final = frozenset({"doubled", "finished-once", "overlap"})
+_WORKERS: Final = 0.3
+"""For each request of producers a second."""
+_LEAST_WORKERS: Final = 4
 _TELL_EVERY_S: Final = 10.0
 
 Say = Callable[[str], None]
@@ -116,7 +119,7 @@ async def _loaded(folder: Path, site: Site | Dev, asked: _Asked, seed: int, say:
     ledger = site.ledger
     scenario = SCENARIOS[asked.scenario]
     web = Web(site.urls, random.Random(seed))
-    traffic = Traffic(web, ledger, seed, rate=asked.rate)
+    traffic = Traffic(web, ledger, seed, rate=asked.rate, workers=max(round(asked.rate * _WORKERS), _LEAST_WORKERS))
     listener = Listener(site.urls)
     listening = asyncio.create_task(listener.run())
     telling = asyncio.create_task(_tell(site, say))

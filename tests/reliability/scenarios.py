@@ -116,16 +116,28 @@ async def _rolling(site: Site, seconds: float) -> None:
             await site.away([name], 0.0, signal.SIGTERM)
 
 
-async def _upgrade(site: Site, seconds: float) -> None:
-    """Replace each service alone by this version, then by the one before, then by this one again; the seed has the order."""
-    await asyncio.sleep(_QUIET_S)
-    ways = (("this version", OJS_NATS), ("the version before", site.before), ("this version again", OJS_NATS))
-    rest = max(seconds - 2 * _QUIET_S, 0.0) / (len(ways) * len(site.services))
-    for what, program in ways:
-        for name in site.chance.sample(site.services, len(site.services)):
-            await site.replaced(name, what, program)
-            await asyncio.sleep(site.chance.uniform(0, 2 * rest))
-    await asyncio.sleep(_QUIET_S)
+def _upgrade(*, whole: bool) -> Disturb:
+    """Replace each service alone by this version, then by the one before, then by this one again; the seed has the order.
+
+    Unless it is the `whole`, only the first of each kind goes back.
+    """
+
+    async def disturb(site: Site, seconds: float) -> None:
+        await asyncio.sleep(_QUIET_S)
+        back = site.services if whole else [name for name in site.services if name.endswith("-1")]
+        ways = (
+            ("this version", OJS_NATS, site.services),
+            ("the version before", site.before, back),
+            ("this version again", OJS_NATS, back),
+        )
+        rest = max(seconds - 2 * _QUIET_S, 0.0) / sum(len(names) for *_, names in ways)
+        for what, program, names in ways:
+            for name in site.chance.sample(names, len(names)):
+                await site.replaced(name, what, program)
+                await asyncio.sleep(site.chance.uniform(0, 2 * rest))
+        await asyncio.sleep(_QUIET_S)
+
+    return disturb
 
 
 async def _kill_leaders(site: Site, seconds: float) -> None:
@@ -293,6 +305,7 @@ async def _gone(store: Store, stream: str, subject: str) -> None:
     assert answer.get("purged"), answer
 
 
+_one_of_each: Final = partial(Site.started, each=1)
 _on_cluster: Final = partial(Site.started, cluster=True)
 _by_links: Final = partial(Site.started, links=True)
 _cluster_by_links: Final = partial(Site.started, cluster=True, links=True)
@@ -304,6 +317,7 @@ _EARLIER: Final = {
     "0.2.0": "ad3e059e80c1cc9530790b28c604c6ed89f5a5a2",
 }
 """Versions from which an upgrade, and the way back, are tried: names and commits."""
+_LAST: Final = "0.2.0"
 
 SCENARIOS: Final[dict[str, Scenario]] = {
     "none": Scenario("no fault: the ledger alone", _nothing, guests=True),
@@ -321,10 +335,17 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "rolling": Scenario("SIGTERM of one service after the other", _rolling),
     **{
         f"upgrade-{version}": Scenario(
-            f"each service alone from {version} to this version, back, and again", _upgrade, partial(upgraded, commit=commit)
+            f"each service alone from {version} to this version, back, and again",
+            _upgrade(whole=True),
+            partial(upgraded, commit=commit),
         )
         for version, commit in _EARLIER.items()
     },
+    "upgrade-in-part": Scenario(
+        f"each service alone from {_LAST} to this version, and one of each kind back, and again",
+        _upgrade(whole=False),
+        partial(upgraded, commit=_EARLIER[_LAST]),
+    ),
     "kill-leaders": Scenario("cluster: SIGKILL of the leader of a stream, away for 1 s", _kill_leaders, _on_cluster),
     "kill-two": Scenario("cluster: SIGKILL of two servers of three, away for up to 6 s", _kill_two, _on_cluster),
     "pause-node": Scenario(
@@ -369,5 +390,10 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "full-store": Scenario("JetStream's max_file_store is reached, and raised at the end", _fill_store, _on_small_store),
     "connections": Scenario("2,000 idle, waiting and half-sent requests beside the load", _connections),
-    "planted": Scenario("a record taken away, one added, an event taken away: must be found", _plant, planted=True),
+    "planted": Scenario(
+        "a record taken away, one added, an event taken away: must be found",
+        _plant,
+        partial(Site.started, each=1),
+        planted=True,
+    ),
 }

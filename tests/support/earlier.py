@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from support.forked import with_sources
 
 _ROOT: Final = Path(__file__).parents[2]
 _SOURCES: Final = ("shared", "services")
@@ -29,5 +30,4 @@ def earlier(commit: str, folder: Path) -> Sequence[str]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
-    path = os.pathsep.join(str(folder / source) for source in _SOURCES)
-    return "/usr/bin/env", f"PYTHONPATH={path}", sys.executable, "-m", "ojs_command"
+    return with_sources(os.pathsep.join(str(folder / source) for source in _SOURCES))

@@ -45,13 +45,12 @@ _decode_jobs: Final = msgspec.json.Decoder(_Jobs).decode
 
 
 class Flood:
-    """`rate` jobs a second, pushed `batch` at a time; `seed` decides how each of them is to end."""
+    """`rate` jobs a second; `seed` decides how each of them is to end. `batches`: how many at a time pushers push, by turns."""
 
     def __init__(
-        self, urls: Sequence[str], seed: int, rate: float, *, batch: int = 1, pushers: int = 8, workers: int = 16
+        self, urls: Sequence[str], seed: int, rate: float, *, batches: Sequence[int] = (1,), pushers: int = 8, workers: int = 16
     ) -> None:
         self.rate = rate
-        self.batch = batch
         self.created: set[str] = set()
         """Jobs whose push was acknowledged."""
         self.completed: set[str] = set()
@@ -63,7 +62,10 @@ class Flood:
         self.ended = 0.0
         self._chance = random.Random(seed)
         targets = [Target.from_url(url) for url in urls]
-        self._pushers = [_Pusher(targets[n % len(targets)], self, n, pushers) for n in range(pushers)]
+        self._pushers = [
+            _Pusher(targets[n % len(targets)], self, n, step=pushers, batch=batches[n // len(targets) % len(batches)])
+            for n in range(pushers)
+        ]
         self._workers = [_Worker(targets[n % len(targets)], self, n) for n in range(workers)]
 
     async def begin(self) -> None:
@@ -152,12 +154,13 @@ class _Client(Connection):
 
 
 class _Pusher(_Client):
-    """Every `step`-th batch of the schedule. One that is late catches up."""
+    """Every `step`-th of the schedule's batches of its size. One that is late catches up."""
 
-    def __init__(self, target: Target, flood: Flood, number: int, step: int) -> None:
+    def __init__(self, target: Target, flood: Flood, number: int, *, step: int, batch: int) -> None:
         super().__init__(target, flood)
         self._number = number
         self._step = step
+        self._batch = batch
         self._ids: list[str] = []
         self._request: bytes | None = None
         self._to_cancel: deque[str] = deque()
@@ -175,11 +178,11 @@ class _Pusher(_Client):
             return self._request
         if self.over:
             return None
-        wait = self.flood.began + self._number * self.flood.batch / self.flood.rate - time.monotonic()
+        wait = self.flood.began + self._number * self._batch / self.flood.rate - time.monotonic()
         if wait > 0:
             return wait
         self._number += self._step
-        jobs = [self._job() for _ in range(self.flood.batch)]
+        jobs = [self._job() for _ in range(self._batch)]
         self._ids = [str(job["id"]) for job in jobs]
         single = len(jobs) == 1
         path = "/ojs/v1/jobs" if single else "/ojs/v1/jobs/batch"

@@ -43,8 +43,9 @@ def imported() -> None:
     for module in pkgutil.walk_packages(ojs_command.__path__, f"{ojs_command.__name__}."):
         if not module.name.endswith(("__main__", "_reference")):
             importlib.import_module(module.name)
-    importlib.import_module("ojs_nats._worker.process")
-    importlib.import_module("ojs_dashboard")
+    for name in ("ojs_nats._worker.process", "ojs_dashboard"):
+        with suppress(ModuleNotFoundError):  # an earlier version has none
+            importlib.import_module(name)
 
 
 def request_of_child(control: socket.socket) -> dict[str, Any] | None:

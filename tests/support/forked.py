@@ -27,6 +27,7 @@ OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
 STACKS: Final = Path(__file__).parent / "stacks"
 """On the PYTHONPATH of a process: it prints its stacks at SIGUSR1. Those that are forked do so anyway."""
 
+_WITH_SOURCES: Final = ("/usr/bin/env",)
 _WITHOUT_PYTHON: Final = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 _READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
 
@@ -36,8 +37,10 @@ def start(command: Sequence[str], env: Mapping[str, str], files: tuple[int, int,
 
     `files` are the descriptors of its input, output and errors.
     """
-    if _can_fork(command, env):
-        return Forked(command[len(OJS_NATS) :], env, files, folder or Path.cwd())
+    sources, own = _sources(command)
+    if _can_fork(own, env):
+        surroundings = {**env, "PYTHONPATH": sources} if sources else env
+        return Forked(own[len(OJS_NATS) :], surroundings, files, folder or Path.cwd(), sources=sources)
     given, out, err = files
     return subprocess.Popen(command, cwd=folder, env=env, stdin=given, stdout=out, stderr=err)
 
@@ -58,6 +61,18 @@ def completed(
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(command, code, out.read(), err.read())
+
+
+def with_sources(sources: str) -> Sequence[str]:
+    """The command out of other folders than today's, as PYTHONPATH has them."""
+    return (*_WITH_SOURCES, f"PYTHONPATH={sources}", *OJS_NATS)
+
+
+def _sources(command: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The folders that `with_sources` has put before a command, or none, and the command itself."""
+    if tuple(command[:1]) != _WITH_SOURCES:
+        return "", command
+    return command[1].removeprefix("PYTHONPATH="), command[2:]
 
 
 def _can_fork(command: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -83,10 +98,11 @@ class Forked:
         *,
         terminal: bool = False,
         code: str | None = None,
+        sources: str = "",
     ) -> None:
         """`files` as for `start`; with `terminal` they are that of a session of its own.
 
-        `code` is a program that runs in place of the command, as by `python -c`.
+        `code` is a program that runs in place of the command, as by `python -c`; `sources` as for `with_sources`.
         """
         self.args = (*OJS_NATS, *arguments)
         self.returncode: int | None = None
@@ -96,7 +112,7 @@ class Forked:
         assert len(text) < REQUEST_BYTES, "its arguments and environment are too long"
         self._told, telling = socket.socketpair()
         with telling:
-            socket.send_fds(_server(), [text], [telling.fileno(), *files])
+            socket.send_fds(_server(sources), [text], [telling.fileno(), *files])
         self.pid: Final = self._number()
 
     def poll(self) -> int | None:
@@ -144,12 +160,16 @@ class Forked:
 
 
 @functools.cache
-def _server() -> socket.socket:
-    """The socket for requests. The server ends with this process, which is the only one to have this end of it."""
+def _server(sources: str) -> socket.socket:
+    """The socket for requests. The server ends with this process, which is the only one to have this end of it.
+
+    Each version of the product has one of its own.
+    """
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         program = [sys.executable, "-P", fork_server.__file__, str(theirs.fileno())]
-        server = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        env = {**os.environ, "PYTHONPATH": sources} if sources else None
+        server = subprocess.Popen(program, env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
 
     def end() -> None:
         control.close()

@@ -31,6 +31,8 @@ TOGETHER: Final = "--together"
 """All services in one process, which starts in a fifth of the time. Who kills or looks at a service goes without."""
 
 _READY_SECONDS: Final = 180.0
+_NATS_SERVER: Final = "nats-server"
+"""Its name among the processes of a system."""
 _BEHIND: Final = ("the projector is behind; try again", "the projector is slow; try again")
 _AGAIN_S: Final = 0.25
 _IDLE_S: Final = 20.0
@@ -362,7 +364,7 @@ class System(Command, Api):
     def children(self) -> dict[str, int]:
         """Process ids by name: nats-server and the services."""
         children: dict[str, int] = self.state["children"]
-        return children if self._server is None else children | {"nats-server": self._server.pid}
+        return children if self._server is None else children | {_NATS_SERVER: self._server.pid}
 
     def wait_ready(self) -> None:
         """Return when this process has everything running."""
@@ -390,6 +392,12 @@ class System(Command, Api):
         pid = until(runs_again, _READY_SECONDS)
         assert pid is not None
         return pid
+
+    def restart(self, *names: str) -> None:
+        """Kill some children at one moment; returns when `dev` has started all of them again."""
+        pids = {name: self.kill_child(name) for name in names}
+        for name, pid in pids.items():
+            self.wait_restarted(name, pid)
 
 
 class Processes:
@@ -462,24 +470,32 @@ class Services(Api):
     It takes a third of the CPU that `ojs-nats dev` takes, which starts its children. Nothing is started again by itself.
     """
 
-    def __init__(self, processes: Processes, names: Sequence[str]) -> None:
+    def __init__(self, processes: Processes, server: NatsServer, names: Sequence[str], arguments: Sequence[str]) -> None:
         self._processes = processes
+        self._server = server
         self._port = free_port()
+        self._arguments = arguments
         self.running: dict[str, Command] = {}
         """By the names of the services."""
-        for name in names:
-            self._start(name)
-        self.urls = {name: str(command.ready()["url"]) for name, command in self.running.items()}
+        self.urls: dict[str, str] = {}
+        self._start(names)
 
     @classmethod
     @contextmanager
-    def started(cls, folder: Path, *names: str, env: Mapping[str, str] | None = None) -> Iterator[Services]:
-        """All of them, stopped at the end."""
+    def started(
+        cls,
+        folder: Path,
+        *names: str,
+        env: Mapping[str, str] | None = None,
+        server: NatsServer | None = None,
+        arguments: Sequence[str] = (),
+    ) -> Iterator[Services]:
+        """All of them, stopped at the end. `server` is one that others use, too; each service is given the `arguments`."""
         with ExitStack() as stack:
-            server = stack.enter_context(NatsServer(folder / "nats"))
-            processes = Processes(folder / "services", server.url, env=env)
+            nats_server = server or stack.enter_context(NatsServer(folder / "nats"))
+            processes = Processes(folder / "services", nats_server.url, env=env)
             stack.callback(processes.stop)
-            yield cls(processes, names or [entry.name for entry in SERVICES])
+            yield cls(processes, nats_server, names or [entry.name for entry in SERVICES], arguments)
 
     @property
     def url(self) -> str:
@@ -489,12 +505,40 @@ class Services(Api):
     def nats_url(self) -> str:
         return self._processes.nats_url
 
-    def restart(self, name: str) -> None:
-        """Kill one, and start it again; a gateway has the same address."""
-        self.running[name].kill()
-        self._start(name)
-        self.urls[name] = str(self.running[name].ready()["url"])
+    @property
+    def children(self) -> dict[str, int]:
+        """Process ids by name: nats-server and the services."""
+        return {_NATS_SERVER: self._server.pid, **{name: command.pid for name, command in self.running.items()}}
 
-    def _start(self, name: str) -> None:
-        port = ("--port", str(self._port)) if name == "gateway" else ()
-        self.running[name] = self._processes.start(name, *port)
+    @property
+    def output(self) -> str:
+        """What all services have said, those that have ended included."""
+        return "".join(command.output for command in self._processes.commands)
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The log lines of one event, of all services that there ever were."""
+        return [line for command in self._processes.commands for line in command.events(name)]
+
+    def stop(self, name: str) -> int:
+        """Ask a service to end; returns its exit code."""
+        return self.running[name].stop()
+
+    def restart(self, *names: str) -> None:
+        """Kill some, nats-server too, at one moment, and start them again; returns when all are ready.
+
+        Who has ended is started again, too. A gateway keeps its address.
+        """
+        services = [name for name in names if name != _NATS_SERVER]
+        for name in services:
+            self.running[name].process.kill()
+        if _NATS_SERVER in names:
+            self._server.restart()
+        for name in services:
+            self.running[name].kill()
+        self._start(services)
+
+    def _start(self, names: Sequence[str]) -> None:
+        for name in names:
+            port = ("--port", str(self._port)) if name == "gateway" else ()
+            self.running[name] = self._processes.start(name, *port, *self._arguments)
+        self.urls |= {name: str(self.running[name].ready()["url"]) for name in names}

@@ -25,7 +25,7 @@ from support.system import Command, Processes
 from support.truth import all_jobs, counts_of
 from support.waiting import in_the_end
 
-RECORDS = int(os.environ.get("TEST_RECORDS", "10000"))
+RECORDS = int(os.environ.get("TEST_RECORDS", "6000"))
 """`python -m bench index` takes 100,000."""
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]

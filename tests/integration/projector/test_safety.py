@@ -35,11 +35,12 @@ from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from ojs_scheduler.crons import CronWorker
+from support.examples import examples
 from support.outside import before, clock_of
 from support.waiting import eventually
 
 GRACE_MS = 250
-BLOCKED = 1_500
+BLOCKED = examples(1_500, least=900)
 SOON_MS = 1_000
 """Longer than a push takes, which would make the job available at once."""
 SOON = SafetyTimings(

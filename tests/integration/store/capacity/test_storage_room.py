@@ -184,7 +184,7 @@ async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, q
 @pytest.mark.slow
 async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsCluster, queue: str) -> None:
     first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway")
-    limit = await used(first) // 3 + 100 * MIB
+    limit = await used(first) // 3 + 50 * MIB
     store = await Store.open(
         nats_cluster.url,
         StoreConfig(replicas=3),
