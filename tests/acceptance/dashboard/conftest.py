@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 @pytest.fixture(scope="module")
 def scenery(site: System) -> Scenery:
-    """Jobs in every state, queues, workers, workflows, crons, limits, and a webhook."""
+    """Jobs in every state, queues, workers, workflows, crons, limits, a webhook, and hostile text wherever the API takes it."""
     return Scenery.made(site)
 
 

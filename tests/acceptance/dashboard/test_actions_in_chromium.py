@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from acceptance.dashboard.conftest import NO_SCHEMA, Crew, OpenScreen
+from ojs_core.domain.transitions import LIVENESS_MS
+from ojs_core.jetstream.subjects import encode_token
+from ojs_core.store.workers.presence import WorkerRecord
 from support.python_worker import pushed
 from support.system import System
 from support.waiting import eventually
@@ -352,10 +357,11 @@ async def test_a_real_worker_is_quieted_resumed_and_terminated(screen: OpenScree
 
 
 async def test_a_stale_worker_is_forgotten(screen: OpenScreen, site: System) -> None:
-    site.call("POST", "/workers/heartbeat", {"worker_id": "silent", "active_jobs": [], "queues": ["q"]})
+    silent = WorkerRecord(id="silent", queues=("q",), seen_at=int(time.time() * 1_000) - 2 * LIVENESS_MS)
+    await asyncio.to_thread(site.put_record, f"worker.{encode_token(silent.id)}", msgspec.json.encode(silent))
     tab = await screen()
     await tab.go("/workers?state=stale")
-    await tab.click("Forget", row="silent")  # once nothing was heard of it for half a minute
+    await tab.click("Forget", row="silent")
     await tab.hides("silent")
 
     def nobody_knows_it() -> bool:
