@@ -33,9 +33,10 @@ _IDLE: Final = (
     "--metrics-recording-only",
     "--mute-audio",
     "--password-store=basic",
-    "--disable-features=MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate",
+    "--disable-features=MediaRouter,OptimizationHints,PreloadTopChromeWebUI,SpareRendererForSitePerProcess,Translate",
+    "--renderer-process-limit=1",  # for each site: a process of its own compiles for each tab what another has compiled
 )
-"""What Chromium does beside showing pages, and is not to do: half of its processes, and of what its start takes."""
+"""What keeps Chromium from what isn't about the pages of tests: other processes, its own pages, requests to its makers."""
 _START_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 60.0
 

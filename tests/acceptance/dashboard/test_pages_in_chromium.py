@@ -123,20 +123,17 @@ async def test_the_list_of_queues_draws_how_many_jobs_had_not_ended(screen: Open
     assert await tab.page.run(f"{drawn}.querySelector('path').getAttribute('d').split('L').length") == 21
 
 
-@pytest.mark.parametrize("traces", ["", "https://traces.example/trace/{trace_id}?from=ojs"])
-async def test_a_trace_is_a_link_where_there_is_an_address_for_it(
-    screen: OpenScreen, tmp_path_factory: pytest.TempPathFactory, traces: str
-) -> None:
+async def test_a_trace_is_a_link_where_there_is_an_address_for_it(screen: OpenScreen, site: System, tmp_path: Path) -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    given = ("--trace-url", traces) if traces else ()
-    with System.started(tmp_path_factory.mktemp("traced"), TOGETHER, *given) as system:
-        body = {"type": "a.b", "args": [], "meta": {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}}
-        job = (await asyncio.to_thread(system.call, "POST", "/jobs", body, 201))["job"]["id"]
-        tab = await screen(system.url)
-        await tab.go(f"/jobs/{job}")
-        await tab.shows(trace)
-        links = await tab.page.run("[...document.querySelectorAll('main a[target=_blank]')].map((link) => link.href)")
-        assert links == ([traces.replace("{trace_id}", trace)] if traces else [])
+    with System.started(tmp_path, TOGETHER, "--trace-url", "https://traces.example/trace/{trace_id}?from=ojs") as traced:
+        for system, linked in ((site, []), (traced, [f"https://traces.example/trace/{trace}?from=ojs"])):
+            body = {"type": "a.b", "args": [], "meta": {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}}
+            job = (await asyncio.to_thread(system.call, "POST", "/jobs", body, 201))["job"]["id"]
+            tab = await screen(system.url)
+            await tab.go(f"/jobs/{job}")
+            await tab.shows(trace)
+            links = await tab.page.run("[...document.querySelectorAll('main a[target=_blank]')].map((link) => link.href)")
+            assert links == linked
 
 
 DIALOGS = {

@@ -89,6 +89,12 @@ class Stage(NamedTuple):
         return cls(waiting, dead, flow)
 
 
+@pytest.fixture(scope="module")
+def site(guarded: Guarded) -> System:
+    """The system with keys, in place of one without."""
+    return guarded.system
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def there(guarded: Guarded) -> Stage:
     return await Stage.made(guarded)
