@@ -99,6 +99,26 @@ async def test_hostile_text_stays_text(screen: OpenScreen, scenery: Scenery, pat
         await tab.shows("<img src=x onerror=", "⟨U+202E⟩", "␛[31m", str(LARGEST), str(-LARGEST))
 
 
+COUNTS_KEYS = """{
+    const keys = Object.keys;
+    globalThis.most = 0;
+    Object.keys = (value) => {
+        const found = keys(value);
+        globalThis.most = Math.max(globalThis.most, found.length);
+        return found;
+    };
+}"""
+
+
+async def test_a_long_text_is_not_taken_apart_into_its_characters(screen: OpenScreen, scenery: Scenery) -> None:
+    """That took a processor for a second whenever the page was drawn."""
+    tab = await screen()
+    await tab.page.command("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTS_KEYS})
+    await tab.go(f"/jobs/{scenery.hostile}")
+    await tab.shows("900,000 characters")
+    assert 0 < await tab.page.run("globalThis.most") < 10_000
+
+
 async def test_a_form_keeps_hostile_text_and_large_numbers_as_they_are(
     screen: OpenScreen, scenery: Scenery, site: System
 ) -> None:
