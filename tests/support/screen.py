@@ -40,7 +40,7 @@ class Screen:
     @classmethod
     async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280, height: int = 900) -> Screen:
         """A tab that notes what goes wrong in it; nobody is signed in."""
-        page = await browser.page()
+        page = await browser.page(f"{url}/healthz")
         screen = cls(page, url)
         await page.command("Page.enable", {})
         await page.note()
@@ -62,6 +62,10 @@ class Screen:
     async def close(self) -> None:
         """Close the tab, and with it its streams."""
         await self.page.command("Page.close", {})
+
+    async def leave(self) -> None:
+        """Go elsewhere, so that a server that ends isn't asked any more."""
+        await self.page.go("about:blank")
 
     async def go(self, path: str) -> None:
         """Load a page of the dashboard; returns when what it reads is there."""

@@ -154,6 +154,7 @@ async def test_a_trace_is_a_link_where_there_is_an_address_for_it(screen: OpenSc
             await tab.shows(trace)
             links = await tab.page.run("[...document.querySelectorAll('main a[target=_blank]')].map((link) => link.href)")
             assert links == linked
+            await tab.leave()
 
 
 DIALOGS = {

@@ -263,3 +263,4 @@ async def test_a_dashboard_that_only_reads_offers_nothing_that_changes(
             await tab.shows("read only")
             buttons = {name for of in BUTTONS.values() for name in of}
             assert await tab.offered() & buttons == set(), path
+        await tab.leave()
