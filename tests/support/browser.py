@@ -132,9 +132,9 @@ class Browser:
         finally:
             end(process)
 
-    async def page(self, url: str = "about:blank") -> Page:
-        """A new tab, which begins to load this. An empty one has a process of its own, even if it goes elsewhere at once."""
-        target = await self.command("Target.createTarget", {"url": url})
+    async def page(self) -> Page:
+        """A new, empty tab."""
+        target = await self.command("Target.createTarget", {"url": "about:blank"})
         attached = await self.command("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
         session = attached["sessionId"]
         return Page(self, session, self._noted[session], self._requests[session])

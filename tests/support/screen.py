@@ -40,7 +40,7 @@ class Screen:
     @classmethod
     async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280, height: int = 900) -> Screen:
         """A tab that notes what goes wrong in it; nobody is signed in."""
-        page = await browser.page(f"{url}/healthz")
+        page = await browser.page()
         screen = cls(page, url)
         await page.command("Page.enable", {})
         await page.note()

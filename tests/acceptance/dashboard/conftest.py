@@ -76,7 +76,7 @@ async def browser(tmp_path_factory: pytest.TempPathFactory, site: System) -> Asy
     if program is None:
         not_run()
     async with Browser.started(program, tmp_path_factory.mktemp("browser"), {}) as started:
-        await started.page(f"{site.url}/healthz")
+        await (await started.page()).go(f"{site.url}/healthz")
         yield started
 
 
