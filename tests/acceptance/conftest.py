@@ -14,7 +14,7 @@ from support.described import Described
 from support.guarded import Guarded
 from support.nats import NatsServer
 from support.python_worker import WorkerProcess, imported, installed
-from support.system import TOGETHER, Services, System
+from support.system import TOGETHER, KeptConnection, Services, System
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,6 +36,8 @@ class Shared:
             started = System.started(folders.mktemp("system"), TOGETHER, "--searched-args", "1024")
             self._running = self._stack.enter_context(started)
             self._running.observe = Described.by(self._running.url).check
+            self._running.way = way = KeptConnection()
+            self._stack.callback(way.close)
         return self._running
 
     def stop(self) -> None:

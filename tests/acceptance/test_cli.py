@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import pytest
 
+from ojs_command.main import main
 from support.cli import Cli
 from support.proxy import Proxy
 from support.system import System
@@ -95,17 +96,17 @@ def test_a_name_that_no_server_takes_is_refused_in_a_sentence(unused: Cli, words
 
 @pytest.mark.slow
 def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
-    with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
+    with cli.piped("push", "t", "--wait", "--timeout", "1m") as waiting:
         [job] = until(lambda: system.fetch("default", worker_id="w1")) or []
         system.call("POST", "/workers/ack", {"job_id": job["id"], "result": {"n": 1}})
-        out, _ = waiting.communicate(timeout=60)
-        assert (waiting.returncode, out) == (0, '{"n":1}\n')
-    with cli.started("push", "t", "--wait") as waiting:
+        said = waiting.said()
+        assert (said.code, said.out) == (0, '{"n":1}\n')
+    with cli.piped("push", "t", "--wait") as waiting:
         until(lambda: system.call("GET", "/jobs?state=available")["jobs"])
         job_id = failed(system)
-        _, err = waiting.communicate(timeout=60)
-        assert waiting.returncode == 1
-        assert f"Job {job_id} was discarded after 1 attempts: boom." in err
+        said = waiting.said()
+        assert said.code == 1
+        assert f"Job {job_id} was discarded after 1 attempts: boom." in said.err
     assert cli("push", "t", "--wait", "--timeout", "10ms").code == 1
     assert cli("push", "t", "--timeout", "1s").code == 2
 
@@ -336,23 +337,22 @@ def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> Non
     assert cli("events", "--job", NO_JOB).code == 2
 
 
-def test_events_are_followed_until_somebody_stops(cli: Cli) -> None:
-    with cli.started("tail", "--json", "--type", "job.*", "--queue", "q") as tail:
-        assert tail.stdout is not None
-        _await_follower(cli, tail.stdout)
-        tail.send_signal(signal.SIGINT)
-        _, err = tail.communicate(timeout=60)
-        assert (tail.returncode, err) == (130, "")
+def test_events_are_followed_until_somebody_stops(cli: Cli, system: System) -> None:
+    with cli.piped("tail", "--json", "--type", "job.*", "--queue", "q") as tail:
+        _await_follower(system, tail.stdout)
+        tail.process.send_signal(signal.SIGINT)
+        said = tail.said()
+        assert (said.code, said.err) == (130, "")
     with cli.piped("events", "--follow", "--limit", "1") as follower:
-        _await_follower(cli, follower.stdout)
+        _await_follower(system, follower.stdout)
         assert follower.said().code == 0
 
 
-def _await_follower(cli: Cli, tail: IO[str]) -> None:
+def _await_follower(system: System, tail: IO[str]) -> None:
     """Return once it has told of a job: it begins at an unknown time, so there are several."""
 
     def told() -> str:
-        cli.asked("push", "t", "--queue", "q")
+        system.push("t", queue="q")
         return _ready(tail)
 
     assert "job.enqueued" in (until(told, 60) or "")
@@ -398,16 +398,15 @@ def test_top_is_told_again_and_again_without_a_terminal_until_it_is_ended_or_its
 ) -> None:
     with ExitStack() as stack:
         with Proxy.before(system.url) as proxy:
-            ended, left = (stack.enter_context(Cli(tmp_path, url).started(*TOP)) for url in (system.url, proxy.url))
+            ended, left = (stack.enter_context(Cli(tmp_path, url).piped(*TOP)) for url in (system.url, proxy.url))
             for top in (ended, left):
-                assert top.stdout is not None
                 assert all(line.startswith('{"at":') for line in (top.stdout.readline(), top.stdout.readline()))
-        ended.send_signal(signal.SIGINT)
-        assert ended.wait(60) == 130
-        _, err = left.communicate(timeout=60)
-        assert left.returncode == 3
-        assert err.startswith("ojs-nats: ")
-        assert len(err.splitlines()) == 1
+        ended.process.send_signal(signal.SIGINT)
+        assert ended.process.wait(60) == 130
+        said = left.said()
+        assert said.code == 3
+        assert said.err.startswith("ojs-nats: ")
+        assert len(said.err.splitlines()) == 1
 
 
 # Servers and errors
@@ -453,7 +452,7 @@ def test_a_wrong_use_says_what_is_wrong(unused: Cli, words: tuple[str, ...], sai
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
-    cli.asked("push", "t", "-", stdin="[1]\n" * 1_500)  # more than a pipe takes
+    cli.asked("push", 120 * "t", "-", stdin="[1]\n" * 500)  # more than a pipe takes
     with cli.started("list", "--limit", "3000") as listing:
         assert listing.stdout is not None
         listing.stdout.readline()
@@ -471,8 +470,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
         ("cron", "add"), ("workflows", "get"), ("context", "set"),
     ],
 )  # fmt: skip
-def test_help_teaches_by_examples(alone: Cli, words: tuple[str, ...]) -> None:
-    out = alone.asked(*words, "--help")
+def test_help_teaches_by_examples(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    """In this process: help is printed before a command begins."""
+    with pytest.raises(SystemExit) as left:
+        main([*words, "--help"])
+    out = capsys.readouterr().out
+    assert left.value.code == 0
     assert f"\n  ojs-nats {words[0]}" in out[out.index("examples:") :] or words == ("completion",)
 
 

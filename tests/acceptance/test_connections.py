@@ -11,26 +11,29 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.system import System, environment
+from support.forked import OJS_NATS
+from support.nats import NatsServer
+from support.system import Command, Processes, environment
 from support.waiting import until
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+FEW_FILES = ("sh", "-c", 'ulimit -S -n 512; exec "$@"', "sh")
+
+
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[System]:
-    """A system that takes four connections, gives up heads after a second, and began with few files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+def small(tmp_path: Path, nats_server: NatsServer) -> Iterator[Command]:
+    """A gateway that takes four connections, gives up heads after a second, and began with few files."""
+    processes = Processes(tmp_path / "small", nats_server.url, env=environment(OJS_HEADER_TIMEOUT="1"))
     try:
-        with System.started(tmp_path / "small", "--max-connections", "4", env=environment(OJS_HEADER_TIMEOUT="1")) as system:
-            yield system
+        yield processes.start("gateway", "--max-connections", "4", program=(*FEW_FILES, *OJS_NATS))
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        processes.stop()
 
 
-def connected(system: System) -> socket.socket:
-    address = urlsplit(system.url)
+def connected(url: str) -> socket.socket:
+    address = urlsplit(url)
     return socket.create_connection((address.hostname, address.port), timeout=60)
 
 
@@ -40,18 +43,19 @@ def rest(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.slow
-def test_connections_beyond_the_limit_get_an_answer_and_files_are_as_many_as_may_be(small: System) -> None:
+def test_connections_beyond_the_limit_get_an_answer_and_files_are_as_many_as_may_be(small: Command) -> None:
+    url = str(small.ready()["url"])
     with ExitStack() as stack:
-        kept = [stack.enter_context(connected(small)) for _ in range(4)]
+        kept = [stack.enter_context(connected(url)) for _ in range(4)]
         for one in kept:
             one.sendall(REQUEST)
             assert one.recv(65_536).startswith(b"HTTP/1.1 200 ")
-        with connected(small) as refused:
+        with connected(url) as refused:
             refused.sendall(REQUEST)
             assert rest(refused).startswith(b"HTTP/1.1 503 ")
 
     def gave_up() -> bool:
-        with connected(small) as half:
+        with connected(url) as half:
             half.sendall(REQUEST[:20])
             answer = rest(half)
         assert answer.startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 503 "))
@@ -59,7 +63,5 @@ def test_connections_beyond_the_limit_get_an_answer_and_files_are_as_many_as_may
 
     until(gave_up)  # the server may not have heard yet that the others are closed
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for name, pid in small.children.items():
-        if name != "nats-server":
-            line = next(x for x in Path(f"/proc/{pid}/limits").read_text().splitlines() if x.startswith("Max open files"))
-            assert line.split()[3:5] == [str(hard), str(hard)], name
+    line = next(x for x in Path(f"/proc/{small.pid}/limits").read_text().splitlines() if x.startswith("Max open files"))
+    assert line.split()[3:5] == [str(hard), str(hard)]

@@ -15,8 +15,8 @@ from support.waiting import until
 
 EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"}
 
-KILLED_DAILY = {"nats-server", "gateway"}
-"""The children that others have to find again. Each costs a start of Python."""
+FOUND_AGAIN = ["gateway", "nats-server"]
+"""The children that others have to find again when they are started again."""
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +26,10 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         yield system
 
 
-@pytest.fixture
-def own_dev(tmp_path: Path) -> Iterator[System]:
-    """The same of the test's own, which it may stop or kill."""
-    with System.started(tmp_path / "own", with_users=False) as system:
-        yield system
+@pytest.fixture(scope="module")
+def kept(services: System) -> str:
+    """A job that waits there."""
+    return str(services.push("hello", "world")["id"])
 
 
 @pytest.fixture
@@ -86,11 +85,6 @@ def test_every_service_without_an_api_has_health_endpoints(services: System) -> 
         assert (ready.status, ready.body["status"]) == (200, "ok")
 
 
-@pytest.mark.slow
-def test_ctrl_c_stops_everything_and_answers_a_waiting_fetch(own_dev: System) -> None:
-    assert_stops(own_dev, signal.SIGINT)
-
-
 def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> None:
     system = System(tmp_path, with_users=False)
     pids = until(lambda: list(system.children.values()) if system.run_file.exists() else [])
@@ -99,57 +93,29 @@ def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> Non
     assert [pid for pid in pids if runs(pid)] == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in KILLED_DAILY else pytest.mark.slow) for name in sorted(EVERYTHING)],
-)
-def test_a_child_that_is_killed_is_started_again(services: System, name: str) -> None:
+def assert_restarts(services: System, *names: str) -> None:
+    """Kill children, and see that they are started again, that no other one is, and that all goes on."""
     job_id, url, nats_url = services.push("hello", "world")["id"], services.url, services.nats_url
-    others = {child: pid for child, pid in services.children.items() if child != name}
-    services.wait_restarted(name, services.kill_child(name))
-    assert {child: pid for child, pid in services.children.items() if child != name} == others
+    others = {child: pid for child, pid in services.children.items() if child not in names}
+    killed = {name: services.kill_child(name) for name in names}
+    for name, pid in killed.items():
+        services.wait_restarted(name, pid)
+    assert {child: pid for child, pid in services.children.items() if child not in names} == others
     assert (services.url, services.nats_url) == (url, nats_url)
     until(lambda: services.request("GET", "/ojs/v1/health").status == 200)
     assert services.job(job_id)["state"] == "available"
-    assert [line["status"] for line in services.events("died") if line["child"] == name] == ["killed by signal 9"]
+    for name in names:
+        assert [line["status"] for line in services.events("died") if line["child"] == name] == ["killed by signal 9"]
+
+
+@pytest.mark.parametrize("name", FOUND_AGAIN)
+def test_a_child_that_is_killed_is_started_again(services: System, name: str) -> None:
+    assert_restarts(services, name)
 
 
 @pytest.mark.slow
-def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_dev: System) -> None:
-    for _ in range(4):
-        own_dev.wait_restarted("reaper", own_dev.kill_child("reaper"))
-
-    def pauses() -> list[float]:
-        return [line["after_s"] for line in own_dev.events("started again") if line["child"] == "reaper"]
-
-    until(lambda: pauses() == [0.2, 0.4, 0.8, 1.6])
-
-
-@pytest.mark.slow
-def test_no_process_outlives_a_dev_that_is_killed(own_dev: System) -> None:
-    pids = list(own_dev.children.values())
-    own_dev.kill()
-    until(lambda: not [pid for pid in pids if runs(pid)])
-
-
-@pytest.mark.slow
-def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:
-    with System.started(tmp_path, with_users=False) as first:
-        job_id = first.push("hello", "world")["id"]
-        first.kill()
-        with System.started(tmp_path, with_users=False) as second:
-            assert second.job(job_id)["state"] == "available"
-
-
-@pytest.mark.slow
-def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
-    with System.started(tmp_path, with_users=False) as system:
-        job_id = system.push("hello", "world")["id"]
-        assert system.stop() == 0
-    with System.started(tmp_path, with_users=False) as system:
-        assert system.job(job_id)["state"] == "available"
-        fetched = system.request("POST", "/ojs/v1/workers/fetch", {"queues": ["default"], "worker_id": "w"})
-        assert [job["id"] for job in fetched.body["jobs"]] == [job_id]
+def test_the_other_children_that_are_killed_are_started_again_too(services: System) -> None:
+    assert_restarts(services, *sorted(EVERYTHING - set(FOUND_AGAIN)))
 
 
 def test_a_second_dev_on_the_same_data_is_refused(services: System, tmp_path: Path) -> None:
@@ -160,15 +126,6 @@ def test_a_second_dev_on_the_same_data_is_refused(services: System, tmp_path: Pa
         "stop it, or choose another folder with --data\n"
     )
     assert send("GET", f"{services.url}/ojs/v1/health").status == 200
-
-
-@pytest.mark.slow
-def test_a_taken_http_port_is_told_in_one_sentence_and_nothing_is_left(tmp_path: Path, taken_port: int) -> None:
-    command = Command(tmp_path, "dev", "--port", str(taken_port), "--nats-port", "0")
-    assert command.process.wait(60) == 1
-    assert f"127.0.0.1:{taken_port} is taken: stop what listens there" in command.output
-    assert "Traceback" not in command.output
-    assert not runs(int((tmp_path / "data" / "nats-server.pid").read_text()))
 
 
 def test_a_taken_nats_port_is_told_in_one_sentence(tmp_path: Path, taken_port: int) -> None:
@@ -202,22 +159,38 @@ def test_a_file_of_the_data_folder_that_can_not_be_written_is_told_in_one_senten
 
 
 @pytest.mark.slow
-def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: NatsServer) -> None:
-    with System.started(tmp_path, "--nats", nats_server.url) as system:
+def test_dev_takes_a_nats_server_that_runs_already_and_its_settings_reach_the_children(
+    tmp_path: Path, nats_server: NatsServer
+) -> None:
+    env = environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")
+    with System.started(tmp_path, "--nats", nats_server.url, "--processes", "2", env=env) as system:
         assert set(system.children) == EVERYTHING - {"nats-server"}
         assert system.nats_url == nats_server.url
+        assert system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]}).status == 413
         system.push("hello", "world")
+        gateways = {line["pid"] for line in system.events("ready") if "health_url" in line}  # of those behind one port
+        assert len(gateways) == 2
         assert system.stop() == 0
+        assert not any(runs(pid) for pid in gateways)
     assert runs(nats_server.pid)
 
 
-@pytest.mark.slow
-def test_settings_of_dev_reach_its_children(tmp_path: Path) -> None:
-    with System.started(tmp_path, env=environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")) as system:
-        answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]})
-        assert answer.status == 413
-
-
+@pytest.mark.usefixtures("kept")
 def test_sigterm_stops_everything_and_answers_a_waiting_fetch(services: System) -> None:
-    """The last one of this file: it stops what the others share, since a start of all takes seven of Python."""
+    """The last one of this file that takes what the others share: a start of all takes seven of Python."""
     assert_stops(services, signal.SIGTERM)
+
+
+@pytest.mark.slow
+def test_dev_has_its_jobs_again_after_a_stop_and_at_once_after_it_was_killed(services: System, kept: str) -> None:
+    """What the others shared is started again. At the end Ctrl-C stops it as SIGTERM did."""
+    assert services.stop() == 0
+    folder = services.data.parent
+    with System.started(folder, with_users=False) as again:
+        assert again.job(kept)["state"] == "available"
+        pids = list(again.children.values())
+        again.kill()
+        with System.started(folder, with_users=False) as at_once:
+            until(lambda: not [pid for pid in pids if runs(pid)])
+            assert kept in [job["id"] for job in at_once.fetch("default", count=100, worker_id="w")]
+            assert_stops(at_once, signal.SIGINT)

@@ -124,9 +124,9 @@ def site(system: System, tmp_path: Path) -> Iterator[Site]:
 def test_a_worker_that_the_unit_restarts_loses_no_job_and_no_attempt(site: Site, system: System) -> None:
     old = site.start()
     with SyncClient(system.url) as client:
-        handles = client.push_many([NewJob("report.build", ("ada", "2026-11-01"), {"queue": "reports"}) for _ in range(100)])
+        handles = client.push_many([NewJob("report.build", ("ada", "2026-11-01"), {"queue": "reports"}) for _ in range(60)])
         pushed = [handle.id for handle in handles]
-        until(lambda: any(client.job(job_id).state == "active" for job_id in pushed))
+        until(lambda: client.job(pushed[0]).state == "active")
         assert end(old) == 0
         left = [job_id for job_id in pushed if not client.job(job_id).ended]
         assert left, "the old one has done everything before it stopped: nothing is shown"

@@ -189,8 +189,7 @@ async def test_nobody_there_is_said_without_the_password(unused_tcp_port: int) -
     assert "secret" not in str(said.value)
 
 
-def test_a_script_that_closes_nothing_ends_without_a_word(processes: Processes, tmp_path: Path) -> None:
-    processes.start("gateway").ready()
+def test_a_script_that_closes_nothing_ends_without_a_word(system: System, tmp_path: Path) -> None:
     script = """
 import asyncio
 from ojs_nats import App
@@ -204,7 +203,7 @@ job.push_sync()
 """
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
-        env=environment(OJS_URL=processes.nats_url),
+        env=environment(OJS_URL=system.nats_url),
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -320,12 +319,10 @@ def test_a_gateway_in_a_namespace_has_keys_and_an_audit(tmp_path: Path) -> None:
 def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_path: Path) -> None:
     before = len(guarded.violations)
     made = guarded.call("POST", "/jobs", {"type": "a.b", "args": [1], "options": {"queue": "kept"}})["job"]["id"]
-    command = [sys.executable, "-m", "ojs_command"]
     nats = f"nats://127.0.0.1:{guarded.server.port}?inbox_prefix=_INBOX_ojs_{{role}}&creds={users.folder()}/{{role}}.nk"
 
     def run(*words: str, url: str = nats) -> None:
-        given = [*command, *words, "--nats", url]
-        done = subprocess.run(given, env=environment(), check=False, capture_output=True, text=True, cwd=tmp_path)
+        done = completed([*OJS_NATS, *words, "--nats", url], environment(), folder=tmp_path)
         assert done.returncode == 0, done.stderr
 
     run("backup", "kept")

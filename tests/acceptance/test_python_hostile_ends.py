@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
+from support.examples import amount
 from support.python_ends import RETURNED
 from support.python_worker import WorkerProcess, completed, exits, installed, pushed
 from support.system import System
@@ -16,18 +17,39 @@ from support.waiting import until
 
 WAYS: Final = ("http", "nats")
 KINDS: Final = ("coroutine", "thread", "process")
+ALL: Final = amount() == "all"
 each_kind = pytest.mark.parametrize(
     ("side", "kind"),
     [
         pytest.param(way, kind, marks=() if way == "http" or kind == "coroutine" else pytest.mark.slow)
         for way in WAYS
         for kind in KINDS
+        if ALL or way == "http" or kind == "coroutine"
     ],
     indirect=["side"],
 )
-"""Every day, the ends of coroutines go both ways to the server, those of threads and processes by HTTP."""
-of_processes = pytest.mark.parametrize("side", ["http", pytest.param("nats", marks=pytest.mark.slow)], indirect=True)
-"""For what becomes of the process, which starts anew each time: nothing of it goes another way to the server."""
+"""The ends of coroutines go both ways to the server, those of threads and processes by HTTP; all go both ways where all
+examples are asked for.
+"""
+
+
+def of_processes(name: str, *cases: str, daily: int) -> pytest.MarkDecorator:
+    """For what becomes of the process, which starts anew each time: nothing of it goes another way to the server.
+
+    The first cases are shown every day, by HTTP. The others take turns, unless all examples are asked for.
+    """
+    return pytest.mark.parametrize(
+        ("side", name),
+        [
+            pytest.param(way, case, id=f"{way}-{case[:20]}", marks=() if way == "http" and place < daily else pytest.mark.slow)
+            for place, case in enumerate(cases)
+            for way in WAYS
+            if ALL or way == WAYS[0 if place < daily else place % len(WAYS)]
+        ],
+        indirect=["side"],
+    )
+
+
 MOST_BYTES: Final = 100_000
 """What the server keeps of an error, at most."""
 
@@ -150,15 +172,7 @@ def test_a_line_that_can_t_be_logged_harms_no_attempt(side: Side, kind: str) -> 
     assert (job["state"], job.get("result")) == ("completed", "logged"), job
 
 
-@of_processes
-@pytest.mark.parametrize(
-    "written",
-    [
-        "ff" * 64,
-        "0000000000000002" + b"{}".hex(),
-        *(pytest.param(written, marks=pytest.mark.slow) for written in ("00" * 64, "0000000000100000", "00")),
-    ],
-)
+@of_processes("written", "ff" * 64, "0000000000000002" + b"{}".hex(), "00" * 64, "0000000000100000", "00", daily=2)
 def test_a_process_that_writes_into_what_isn_t_its_own_fails_its_attempt_alone(side: Side, written: str) -> None:
     failed_once(side.ended("hostile.scribble", written), {"ProcessDied"})
 
@@ -229,13 +243,12 @@ def test_an_async_handler_that_a_decorator_made_plain_runs(side: Side) -> None:
     failed_once(side.ended("hostile.wrapped", "raises a BaseException"), {"Panic"})
 
 
-@of_processes
-@pytest.mark.parametrize("how", [pytest.param("starts a program", marks=pytest.mark.slow), "forks"])
+@of_processes("how", "forks", "starts a program", daily=1)
 def test_a_process_that_is_killed_fails_its_attempt_though_another_has_its_files(side: Side, how: str) -> None:
     assert "SIGKILL" in failed_once(side.ended("hostile.orphan", how), {"ProcessDied"})
 
 
-@of_processes
+@pytest.mark.parametrize("side", ["http", *([pytest.param("nats", marks=pytest.mark.slow)] if ALL else [])], indirect=True)
 def test_processes_start_whatever_a_handler_puts_where_modules_are_looked_for(side: Side) -> None:
     side.ended("hostile.path")
     failed_once(side.ended("hostile.orphan", "is killed alone"), {"ProcessDied"})

@@ -17,14 +17,19 @@ from support.walks import blocks
 
 SHOP = Path(__file__).parents[1] / "fixtures" / "python" / "shop"
 TESTS = Path(__file__).parents[1]
+PLUGINS = ("ojs_nats.testing.plugin", "pytest_asyncio.plugin", "xdist.plugin", "no:cacheprovider")
 
 
 def outcomes(folder: Path, *arguments: str, path: Path) -> dict[str, str]:
-    """What pytest says of each test in a process of its own: nothing of those that pass."""
+    """What pytest says of each test in a process of its own: nothing of those that pass.
+
+    It loads the plugins alone that the tests use: all that are installed here would take half of its CPU.
+    """
     report = folder / "report.xml"
-    plugins = ("-p", "ojs_nats.testing.plugin", "-p", "no:cacheprovider")
+    plugins = [word for name in PLUGINS for word in ("-p", name)]
     command = [sys.executable, "-m", "pytest", *plugins, f"--junitxml={report}", *arguments]
-    env = environment(PYTHONPATH=os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")]))
+    places = os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")])
+    env = environment(PYTHONPATH=places, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode in {0, 1}, ended.stdout + ended.stderr
     cases = ET.parse(report).iter("testcase")

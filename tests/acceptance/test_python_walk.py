@@ -19,10 +19,8 @@ def test_the_first_worker(system: System, tmp_path: Path) -> None:
     assert walked(system, tmp_path, jobs, push) == printed
 
 
-@pytest.mark.parametrize(
-    "heading",
-    ["Without a loop", *(pytest.param(other, marks=pytest.mark.slow) for other in ("Ask the server", "Workflows", "Events"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", ["Without a loop", "Ask the server", "Workflows", "Events"])
 def test_what_else_is_shown(system: System, tmp_path: Path, heading: str) -> None:
     jobs = blocks("docs/python.md", "A first worker")[0]
     program, printed = blocks("docs/python.md", heading)

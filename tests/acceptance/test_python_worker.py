@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ojs_nats import Conflict, Duplicate, JobCancelled, JobFailed, NewJob, NotFound, ResultTimeout, Unavailable, Unique
-from support.python_worker import WorkerProcess, exits
+from support.python_worker import WorkerProcess, completed, exits
 from support.system import Services, System, environment
 from support.waiting import eventually, until
 
@@ -222,23 +222,14 @@ async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start
 
 @both_ways
 @pytest.mark.slow
-async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleType, start: Start, folder: Path) -> None:
+def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(system: System, start: Start, folder: Path) -> None:
     worker = start("--concurrency", "1")
-    handle = await jobs.wait.push("a", "go")
+    job_id = system.push("py.wait", "a", "go", queue="py.wait", visibility_timeout_ms=5_000)["id"]
     until(lambda: worker.notes() == ["a began 1"])
     start()
     worker.process.kill()
     (folder / "go").touch()
-    assert await handle.result("90s") == 2
-
-
-@pytest.mark.slow
-async def test_a_blocked_loop_is_told_of_and_its_job_kept(jobs: ModuleType, start: Start) -> None:
-    worker = start()
-    handle = await jobs.block.push("a", 40.0)  # longer than a worker may be silent
-    await handle.result("90s")
-    assert (await handle.job()).attempt == 1
-    assert worker.events("the event loop is blocked: a handler calls what should run in a thread")
+    assert completed(system, job_id, 90)["result"] == 2
 
 
 @pytest.mark.parametrize(

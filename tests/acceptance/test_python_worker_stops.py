@@ -14,12 +14,14 @@ from typing import Final
 import pytest
 
 from ojs_nats import App, JobContext, Retry, Worker
+from support.examples import amount
 from support.processes import runs, stopped
 from support.python_worker import WorkerProcess, pushed
 from support.system import System
 from support.waiting import eventually, until
 
 Start = Callable[..., WorkerProcess]
+ALL: Final = amount() == "all"
 QUEUE: Final = "hostile"
 SECONDS: Final = 15.0
 """What "in seconds" means on a machine that is busy: none of what is waited for would end by itself before."""
@@ -46,6 +48,11 @@ def ends_in_seconds(worker: WorkerProcess) -> None:
 
 # Signals
 
+OTHER_THREADS: Final = [
+    pytest.param("nats", "to_thread", signal.SIGINT, marks=pytest.mark.slow),
+    pytest.param("http", "to_thread", signal.SIGTERM, marks=pytest.mark.slow),
+]
+
 
 @pytest.mark.parametrize(
     ("address", "job_type", "number"),
@@ -53,10 +60,8 @@ def ends_in_seconds(worker: WorkerProcess) -> None:
         ("http", "to_thread", signal.SIGINT),
         ("nats", "to_thread", signal.SIGTERM),
         ("http", "provided", signal.SIGINT),
-        # The others, too, wait for the three seconds that threads and their reports are given.
-        pytest.param("nats", "to_thread", signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param("http", "to_thread", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("nats", "provided", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("nats", "provided", signal.SIGINT, marks=pytest.mark.slow),  # it waits for three seconds as the others do
+        *(OTHER_THREADS if ALL else []),
     ],
     indirect=["address"],
 )
@@ -113,6 +118,12 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
 
 # Ctrl-C in a handler
 
+OTHER_INTERRUPTS: Final = [
+    pytest.param("nats", "coroutine", marks=pytest.mark.slow),
+    pytest.param("http", "thread", marks=pytest.mark.slow),
+    pytest.param("nats", "task", marks=pytest.mark.slow),
+]
+
 
 @pytest.mark.parametrize(
     ("address", "kind"),
@@ -120,9 +131,7 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
         ("http", "coroutine"),
         ("nats", "thread"),
         ("http", "task"),
-        pytest.param("nats", "coroutine", marks=pytest.mark.slow),
-        pytest.param("http", "thread", marks=pytest.mark.slow),
-        pytest.param("nats", "task", marks=pytest.mark.slow),
+        *(OTHER_INTERRUPTS if ALL else []),
     ],
     indirect=["address"],
 )

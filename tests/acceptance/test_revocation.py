@@ -19,6 +19,7 @@ import aiohttp
 import pytest
 
 from support.cli import Cli
+from support.examples import examples
 from support.guarded import API
 from support.nats import NatsServer
 from support.system import Processes
@@ -33,7 +34,7 @@ PUSHING_WITH_IT: Final = 2
 STAYS: Final = 2
 """How often a key has to be refused. Each refusal of an address waits longer than the one before."""
 JOB: Final = {"type": "a.b", "args": []}
-ROUNDS: Final = 5
+ROUNDS: Final = examples(5, least=2)
 MOST_S: Final = 10.0
 """What a machine with other work may need; a second is promised for one without."""
 

@@ -24,6 +24,8 @@ from support.waiting import eventually, until
 
 CONFIG = Path(__file__).parents[2] / "deploy" / "haproxy.cfg"
 JOB = {"type": "rolled", "args": []}
+PAUSE_S = 0.02
+"""Between two requests of a client: what counts is that there are some at any time, not how many."""
 HAPROXY = os.environ.get("OJS_HAPROXY") or shutil.which("haproxy") or "/usr/sbin/haproxy"
 
 needs_haproxy = pytest.mark.skipif(
@@ -176,6 +178,7 @@ async def test_no_request_fails_while_each_gateway_is_restarted(processes: Proce
                         await answer.read()
             except aiohttp.ClientError as error:
                 failed.append(f"{path} {error!r}")
+            await asyncio.sleep(PAUSE_S)
 
     async def balanced() -> bool:
         try:

@@ -116,8 +116,11 @@ def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways)
     levels = [level for level in LEVELS for _ in range(2)]
     chance.shuffle(levels)
     pushed: dict[int, list[str]] = {level: [] for level in LEVELS}
-    for level in levels:
-        pushed[level] += gateways.push_many("fs-levels", 1, priority=level)
+    for first in range(0, len(levels), 20):
+        several = levels[first : first + 20]
+        new = [{"type": "a.b", "args": [], "options": {"queue": "fs-levels", "priority": level}} for level in several]
+        for made in gateways.call("POST", "/jobs/batch", {"jobs": new}, 201)["jobs"]:
+            pushed[made["priority"]].append(made["id"])
     wanted = [(level, job_id) for level in reversed(LEVELS) for job_id in pushed[level]]
     found: list[tuple[int, str]] = []
     while jobs := gateways.fetch("fs-levels", count=chance.choice((1, 2, 3, 30))):

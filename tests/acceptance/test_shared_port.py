@@ -10,14 +10,13 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.nats import NatsServer
 from support.processes import free_ports, runs
-from support.system import Command, Processes, System, send
+from support.system import Command, Processes, send
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux spreads connections over the processes of a port")
@@ -130,16 +129,6 @@ def test_none_outlives_the_one_above_them(processes: Processes) -> None:
         assert len(pids) == 2
         command.kill()
         until(lambda: not any(runs(pid) for pid in pids))
-
-
-@pytest.mark.slow  # nine processes
-def test_dev_starts_them_too(tmp_path: Path) -> None:
-    with System.started(tmp_path, "--processes", "2") as system:
-        assert system.request("POST", "/ojs/v1/jobs", {"type": "t", "args": []}).status == 201
-        pids = [line["pid"] for line in gateways(system)]
-        assert len(pids) == 2
-        assert system.stop() == 0
-        assert not any(runs(pid) for pid in pids)
 
 
 def test_they_drain_and_a_second_signal_stops_all_of_them(pair: Command) -> None:

@@ -78,23 +78,19 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
 
 
 @pytest.mark.slow
-def test_a_gateway_of_several_processes_drains_when_its_unit_is_stopped(gateway: Gateway) -> None:
-    until(lambda: len(gateway.told("ready")) == 3, 180.0)
-    gateway.manager.do("stop", "--no-block", UNIT)
-    until(lambda: len(gateway.told("draining")) == 3)
-    assert send("GET", f"{gateway.url}/readyz").status == 503
-    assert send("POST", f"{gateway.url}/ojs/v1/jobs", JOB).status == 201
-    os.kill(int(gateway.manager.shown(UNIT, "MainPID")), signal.SIGTERM)
-    until(lambda: gateway.manager.shown(UNIT, "ActiveState") == "inactive")
-    assert gateway.manager.shown(UNIT, "Result") == "success"
-    assert len(gateway.told("stopped")) == 3
-
-
-@pytest.mark.slow
-def test_a_gateway_that_is_killed_is_started_again_and_leaves_no_process(gateway: Gateway) -> None:
+def test_a_gateway_that_is_killed_is_started_again_and_drains_when_its_unit_is_stopped(gateway: Gateway) -> None:
     until(lambda: len(gateway.told("ready")) == 3, 180.0)
     before = {int(line["pid"]) for line in gateway.told("ready")}
     os.kill(int(gateway.manager.shown(UNIT, "MainPID")), signal.SIGKILL)
     until(lambda: len(gateway.told("ready")) == 6, 180.0)
     assert [pid for pid in before if runs(pid)] == []
+
+    draining, stopped = len(gateway.told("draining")), len(gateway.told("stopped"))
+    gateway.manager.do("stop", "--no-block", UNIT)
+    until(lambda: len(gateway.told("draining")) == draining + 3)
+    assert send("GET", f"{gateway.url}/readyz").status == 503
     assert send("POST", f"{gateway.url}/ojs/v1/jobs", JOB).status == 201
+    os.kill(int(gateway.manager.shown(UNIT, "MainPID")), signal.SIGTERM)
+    until(lambda: gateway.manager.shown(UNIT, "ActiveState") == "inactive")
+    assert gateway.manager.shown(UNIT, "Result") == "success"
+    assert len(gateway.told("stopped")) == stopped + 3

@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
-from jsonschema import Draft202012Validator, FormatChecker
-from referencing import Registry, Resource
-from referencing.jsonschema import DRAFT202012
+from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 
 from support.system import Answer, send
 
@@ -33,7 +31,7 @@ class Described:
         self.answered: set[tuple[str, str, int]] = set()
         """Method, path and status of what was checked."""
         self._checkers: dict[tuple[str, _How], Draft202012Validator] = {}
-        self._registries: dict[_How, Registry[Any]] = {}
+        self._registries: dict[_How, Registry] = {}
 
     @classmethod
     def by(cls, url: str) -> Described:
@@ -87,19 +85,18 @@ class Described:
         checker = self._checkers.get(key)
         if checker is None:
             whole = {"$ref": f"{_NAME}{schema['$ref']}"}
-            checker = Draft202012Validator(whole, format_checker=FormatChecker(), registry=self._registry(how))
+            checker = Draft202012Validator(whole, validate_formats=True, registry=self._registry(how))
             self._checkers[key] = checker
-        problems = [f"{error.json_path}: {error.message[:500]}" for error in checker.iter_errors(value)]
+        problems = [f"{error.instance_path}: {error.message[:500]}" for error in checker.iter_errors(value)]
         assert not problems, "\n".join([f"{told} is not as described ({schema['$ref']})", *problems])
 
-    def _registry(self, how: _How) -> Registry[Any]:
+    def _registry(self, how: _How) -> Registry:
         """All schemas of the document, read once."""
         if how not in self._registries:
             components = self.document["components"]
             if how != "open":
                 components = _closed(components, strict=how == "strict")
-            schemas = Resource.from_contents({"components": components}, DRAFT202012)
-            self._registries[how] = Registry().with_resource(_NAME, schemas).crawl()
+            self._registries[how] = Registry([(_NAME, {"components": components})], draft=Draft202012)
         return self._registries[how]
 
     def _at(self, reference: str) -> dict[str, Any]:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_core.base.problems import StartupProblem
@@ -50,6 +52,26 @@ async def test_it_is_started_again_on_the_port_it_had(tmp_path: Path) -> None:
 
         await eventually(back)
         assert server.url == url
+
+
+async def test_one_that_dies_again_and_again_is_started_more_and_more_slowly(tmp_path: Path) -> None:
+    """As all that is kept running: services of `dev` and gateways of one port, too."""
+    with capture_logs() as logs:
+        async with running(tmp_path) as server:
+            for times in range(1, 5):
+
+                def back(times: int = times) -> bool:
+                    return len(pauses(logs)) == times
+
+                assert server.pid is not None
+                os.kill(server.pid, signal.SIGKILL)
+                await eventually(back)
+    assert pauses(logs) == [0.2, 0.4, 0.8, 1.6]
+
+
+def pauses(logs: Sequence[Mapping[str, Any]]) -> list[float]:
+    """How long it wasn't started again each time."""
+    return [line["after_s"] for line in logs if line["event"] == "started again"]
 
 
 async def test_it_ends_with_its_server_lock_still_held_by_nobody(tmp_path: Path) -> None:
