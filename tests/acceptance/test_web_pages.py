@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
@@ -43,14 +42,6 @@ class Scene(NamedTuple):
         return {"jobs": [job["type"] for job in jobs], "paused": queue["paused"], "maintenance": maintenance["maintenance"]}
 
 
-@pytest.fixture(scope="module")
-def program() -> str:
-    found = browser_program()
-    if found is None:
-        not_run()
-    return found
-
-
 def not_run() -> NoReturn:
     """Say that nothing was tested; where everything has to be, that is a failure."""
     reason = "there is no Chromium on this machine, so it was NOT tested what web pages can do (apt-get install chromium)"
@@ -59,7 +50,7 @@ def not_run() -> NoReturn:
     pytest.skip(reason)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def site() -> AsyncIterator[int]:
     async def page(_request: web.Request) -> web.Response:
         return web.Response(text="<!doctype html><title>a page</title>", content_type="text/html")
@@ -73,18 +64,28 @@ async def site() -> AsyncIterator[int]:
     await runner.cleanup()
 
 
-@pytest.fixture
-def friendly(tmp_path: Path, site: int) -> Iterator[System]:
+@pytest.fixture(scope="module")
+def friendly(tmp_path_factory: pytest.TempPathFactory, site: int) -> Iterator[System]:
     """A system that one of the site's names may use."""
-    with System.started(tmp_path / "system", TOGETHER, "--allowed-origins", f"http://friend.example:{site}") as system:
+    origins = ("--allowed-origins", f"http://friend.example:{site}")
+    with System.started(tmp_path_factory.mktemp("friendly"), TOGETHER, *origins) as system:
         yield system
 
 
+@pytest.fixture(scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    program = browser_program()
+    if program is None:
+        not_run()
+    async with Browser.started(program, tmp_path_factory.mktemp("browser"), NAMES) as started:
+        yield started
+
+
 @pytest.fixture
-async def scene(program: str, tmp_path: Path, friendly: System, site: int) -> AsyncIterator[Scene]:
+def scene(browser: Browser, friendly: System, site: int) -> Scene:
+    friendly.reset()
     friendly.request("POST", "/ojs/v1/jobs", {"type": "secret.job", "args": ["s3cret"], "options": {"queue": "victim"}})
-    async with Browser.started(program, tmp_path, NAMES) as browser:
-        yield Scene(friendly, browser, site)
+    return Scene(friendly, browser, site)
 
 
 SEND = "fetch(B + %s, {method: 'POST', mode: 'no-cors', %s}).then(a => a.type, e => 'refused: ' + e)"

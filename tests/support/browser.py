@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,22 @@ from support.processes import end
 from support.waiting import eventually
 
 _PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_IDLE: Final = (
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-breakpad",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--mute-audio",
+    "--password-store=basic",
+    "--disable-features=MediaRouter,OptimizationHints,PreloadTopChromeWebUI,SpareRendererForSitePerProcess,Translate",
+    "--renderer-process-limit=1",  # for each site: a process of its own compiles for each tab what another has compiled
+)
+"""What keeps Chromium from what isn't about the pages of tests: other processes, its own pages, requests to its makers."""
 _START_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 60.0
 
@@ -33,16 +50,22 @@ def browser_program() -> str | None:
 class Page:
     """One tab."""
 
-    def __init__(self, browser: Browser, session: str, noted: list[str]) -> None:
+    def __init__(self, browser: Browser, session: str, noted: list[str], requests: list[str]) -> None:
         self._browser = browser
         self._session = session
         self.noted = noted
         """What the browser complains of in this tab, once `note` was called: errors, refused requests, violated policies."""
+        self.requests = requests
+        """The addresses of what this tab has asked for since `note_requests` was called."""
 
     async def note(self) -> None:
         """Have the browser tell of what goes wrong in this tab."""
         for domain in ("Runtime", "Log"):
             await self.command(f"{domain}.enable", {})
+
+    async def note_requests(self) -> None:
+        """Have the browser tell of each request of this tab when it is sent."""
+        await self.command("Network.enable", {})
 
     async def go(self, url: str) -> None:
         """Load a page; returns when its document is there."""
@@ -77,8 +100,9 @@ class Browser:
         self._socket = socket
         self._ids = itertools.count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._noted: dict[str, list[str]] = {}
-        """By session."""
+        self._noted: defaultdict[str, list[str]] = defaultdict(list)
+        self._requests: defaultdict[str, list[str]] = defaultdict(list)
+        """Both by session."""
 
     @classmethod
     @asynccontextmanager
@@ -113,7 +137,7 @@ class Browser:
         target = await self.command("Target.createTarget", {"url": "about:blank"})
         attached = await self.command("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
         session = attached["sessionId"]
-        return Page(self, session, self._noted.setdefault(session, []))
+        return Page(self, session, self._noted[session], self._requests[session])
 
     async def command(self, method: str, parameters: Mapping[str, Any], session: str | None = None) -> dict[str, Any]:
         """One command of the protocol and its result. Raises AssertionError if it is refused."""
@@ -130,10 +154,13 @@ class Browser:
         async for message in self._socket:
             answer = message.json()
             waiting = self._answers.pop(answer.get("id", 0), None)
+            session, event = answer.get("sessionId", ""), answer.get("method")
             if waiting is not None:
                 waiting.set_result(answer)
-            elif complaint := _complaint(answer.get("method"), answer.get("params", {})):
-                self._noted.setdefault(answer.get("sessionId", ""), []).append(complaint)
+            elif event == "Network.requestWillBeSent":
+                self._requests[session].append(answer["params"]["request"]["url"])
+            elif complaint := _complaint(event, answer.get("params", {})):
+                self._noted[session].append(complaint)
 
 
 def _complaint(event: str | None, about: Any) -> str:
@@ -153,10 +180,10 @@ def _complaint(event: str | None, about: Any) -> str:
 def _launched(program: str, folder: Path, names: Mapping[str, str]) -> subprocess.Popen[bytes]:
     rules = ", ".join(f"MAP {name} {address}" for name, address in names.items())
     # As root, and in most containers, Chromium can't make its sandbox; it only sees the pages of tests here.
-    options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0")
+    seen = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0")
     with (folder / "browser.log").open("wb") as output:
         return subprocess.Popen(
-            [program, *options, f"--user-data-dir={folder / 'profile'}", f"--host-resolver-rules={rules}", "about:blank"],
+            [program, *seen, *_IDLE, f"--user-data-dir={folder / 'profile'}", f"--host-resolver-rules={rules}", "about:blank"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

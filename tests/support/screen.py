@@ -13,6 +13,15 @@ from support.waiting import eventually
 AXE: Final = Path(__file__).parents[2] / "services/ojs_dashboard/node_modules/axe-core/axe.min.js"
 """axe-core, which `script/setup dev` brings."""
 _PATIENCE_S: Final = 60.0
+_ESCAPED: Final = r"""(() => {
+    const whole = document.documentElement.outerHTML;
+    return {
+        elements: document.body.querySelectorAll('img, script, iframe, object, [onerror], [style]').length,
+        marks: whole.match(/.{0,40}[\u0007\u001b\u202a-\u202e\u2066-\u2069].{0,20}/)?.[0] ?? '',
+        long: whole.length > 400_000,
+        wide: document.documentElement.scrollWidth > innerWidth,
+    };
+})()"""
 _FIND: Final = """
 const named = (node) => (node.getAttribute('aria-label') ?? node.innerText ?? '').trim();
 const within = (row) => [...document.querySelectorAll('tr')].find((node) => node.innerText.includes(row));
@@ -38,20 +47,38 @@ class Screen:
         await page.command("Network.clearBrowserCookies", {})
         # Of the tabs of a window one is seen, and pages that nobody looks at ask nothing.
         await page.command("Emulation.setFocusEmulationEnabled", {"enabled": True})
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        await page.command("Emulation.setDeviceMetricsOverride", size)
-        if dark:
-            features = [{"name": "prefers-color-scheme", "value": "dark"}]
-            await page.command("Emulation.setEmulatedMedia", {"features": features})
+        await screen.looked_at(dark=dark, width=width, height=height)
         return screen
+
+    async def looked_at(self, *, dark: bool = False, width: int = 1280, height: int = 900) -> None:
+        """Have the page seen in the light or the dark, and in a window of this size."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        await self.page.command("Emulation.setDeviceMetricsOverride", size)
+        scheme = "dark" if dark else "light"
+        await self.page.command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        script = f"innerWidth === {width} && matchMedia('(prefers-color-scheme: {scheme})').matches"
+        await self._until(script, f"the page is {width} pixels wide and {scheme}")
 
     async def close(self) -> None:
         """Close the tab, and with it its streams."""
         await self.page.command("Page.close", {})
 
+    async def leave(self) -> None:
+        """Go elsewhere, so that a server that ends isn't asked any more."""
+        await self.page.go("about:blank")
+
     async def go(self, path: str) -> None:
         """Load a page of the dashboard; returns when what it reads is there."""
         await self.page.go(self._url + path)
+        await self.settled()
+
+    async def follow(self, path: str) -> None:
+        """Go to a page of the dashboard as by a link, without loading the document again."""
+        await self.page.run(f"""(() => {{
+            const link = document.body.appendChild(Object.assign(document.createElement('a'), {{ href: {json.dumps(path)} }}));
+            link.click();
+            link.remove();
+        }})()""")
         await self.settled()
 
     async def settled(self) -> None:
@@ -151,10 +178,16 @@ class Screen:
         """What axe finds against WCAG 2.2 AA."""
         await self.page.run(AXE.read_text(encoding="utf-8") + "; true")
         tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        script = f"""axe.run(document, {{runOnly: {json.dumps(tags)}}}).then((result) => result.violations
+        only = "resultTypes: ['violations'], selectors: false"  # what fits isn't described
+        script = f"""axe.run(document, {{runOnly: {json.dumps(tags)}, {only}}}).then((result) => result.violations
             .map((one) => `${{one.id}}: ${{one.help}}: ${{one.nodes.map((node) => node.html.slice(0, 160)).join(' | ')}}`))"""
         found: list[str] = await self.page.run(script)
         return found
+
+    async def escaped(self) -> dict[str, object]:
+        """What text from outside has become besides text of the length and width that the page gives it; empty for nothing."""
+        found: dict[str, object] = await self.page.run(_ESCAPED)
+        return {what: done for what, done in found.items() if done}
 
     async def until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
         """Return when a condition holds; what is seen is in the failure."""

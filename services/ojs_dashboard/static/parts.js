@@ -280,7 +280,8 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = tru
 	</details>`;
 }
 
-const few = (/** @type {unknown} */ value) => Object.keys(value ?? {}).length <= FEW_MEMBERS;
+/** @returns {boolean} Whether a value is shown open; a text has a key for each character. */
+const few = (/** @type {unknown} */ value) => typeof value !== 'object' || Object.keys(value ?? {}).length <= FEW_MEMBERS;
 
 /** @returns {Part} */
 function children(/** @type {[string, unknown][]} */ members) {

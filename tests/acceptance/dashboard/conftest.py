@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 @pytest.fixture(scope="module")
 def scenery(site: System) -> Scenery:
-    """Jobs in every state, queues, workers, workflows, crons, limits, and a webhook."""
+    """Jobs in every state, queues, workers, workflows, crons, limits, a webhook, and hostile text wherever the API takes it."""
     return Scenery.made(site)
 
 
@@ -70,11 +70,13 @@ def crew(site: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cre
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+async def browser(tmp_path_factory: pytest.TempPathFactory, site: System) -> AsyncIterator[Browser]:
+    """A browser with a tab that stays: those of the tests share its process."""
     program = browser_program()
     if program is None:
         not_run()
     async with Browser.started(program, tmp_path_factory.mktemp("browser"), {}) as started:
+        await (await started.page()).go(f"{site.url}/healthz")
         yield started
 
 

@@ -6,7 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from support.system import System
 
-HOSTILE: Final = "<img src=x onerror=\"console.error('ran')\">\u202egnp.exe\x1b[31m\x07"
+MARKUP: Final = "<img src=x onerror=\"console.error('ran')\">"
+"""What names may be: they can be printed."""
+HOSTILE: Final = f"{MARKUP}\u202egnp.exe\x1b[31m\x07"
 """Text that tries to be markup, to turn the direction of writing, and to colour a terminal."""
 LARGEST: Final = 2**63
 _WORKER: Final = "worker-1"
@@ -23,10 +25,12 @@ class Scenery(NamedTuple):
     hostile: str
     workflow: str
     group: str
+    evil: str
+    evil_flow: str
 
     @classmethod
     def made(cls, system: System) -> Scenery:
-        """Fill a system that is empty."""
+        """Fill a system that is empty; there is maintenance at the end."""
 
         def ask(method: str, path: str, body: object = None) -> Any:
             answer = system.request(method, f"/ojs/v1{path}", body)
@@ -70,4 +74,26 @@ class Scenery(NamedTuple):
         group = ask("POST", "/workflows", {"type": "group", "name": "gallery", "jobs": members})["workflow"]["id"]
         ask("PUT", "/rate-limits/smtp/override", {"concurrency": 2})
         ask("POST", "/webhooks/subscriptions", {"url": "https://example.org/hook", "events": ["job.discarded"]})
-        return cls(waiting, active, completed, dead, scheduled, hostile, flow, group)
+        return cls(waiting, active, completed, dead, scheduled, hostile, flow, group, *_evil(system))
+
+
+def _evil(system: System) -> tuple[str, str]:
+    """Put hostile text wherever the API takes it, and return the ids of a job and a workflow that are full of it."""
+    beat = {"worker_id": "evil-worker", "active_jobs": [], "queues": ["evil"], "hostname": HOSTILE}
+    system.call("POST", "/workers/heartbeat", beat)
+    meta = {HOSTILE: HOSTILE, "long": "y" * 5_000}
+    body = {"type": "evil.job", "args": [HOSTILE, LARGEST, -LARGEST, "x" * 1_000], "meta": meta}
+    job = system.call("POST", "/jobs", {**body, "options": {"queue": "evil", "tags": [MARKUP], "priority": 9}}, 201)["job"][
+        "id"
+    ]
+    system.fetch("evil", worker_id="evil-worker", wait_ms=10_000)
+    held = {"job_id": job, "worker_id": "evil-worker", "attempt": 1}
+    system.call("PUT", f"/jobs/{job}/progress", {**held, "progress": 0.5, "message": HOSTILE, "data": {HOSTILE: 1}})
+    error = {"code": HOSTILE, "type": HOSTILE, "message": HOSTILE * 50, "backtrace": [HOSTILE] * 100}
+    system.call("POST", "/workers/nack", {**held, "error": error})
+    steps = [{**body, "options": {"queue": "evil.steps"}}] * 2
+    made = system.call("POST", "/workflows", {"type": "chain", "name": MARKUP, "steps": steps}, 201)
+    system.call("POST", "/crons", {**body, "name": "evil-cron", "cron": "0 3 * * *"}, 201)
+    system.call("POST", "/queues/evil.paused/pause", {"reason": HOSTILE})
+    system.call("POST", "/admin/system/maintenance", {"enabled": True, "reason": MARKUP})
+    return job, made["workflow"]["id"]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from acceptance.dashboard.conftest import NO_SCHEMA, Crew, OpenScreen
+from ojs_core.domain.transitions import LIVENESS_MS
+from ojs_core.jetstream.subjects import encode_token
+from ojs_core.store.workers.presence import WorkerRecord
 from support.python_worker import pushed
 from support.system import System
 from support.waiting import eventually
@@ -78,8 +83,15 @@ def changed(site: System, job_id: str, expected: dict[str, object]) -> bool:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_the_jobs_that_are_selected_are_changed_and_no_others(screen: OpenScreen, site: System, operation: str) -> None:
+async def test_the_jobs_that_are_selected_are_changed_and_those_that_match_once_they_are_counted_and_shown(
+    screen: OpenScreen, site: System, operation: str
+) -> None:
     before, done, after = OPERATIONS[operation]
+
+    async def asked_for_its_priority() -> None:
+        if operation == "Set priority":
+            await tab.fill("Priority, from -100 to 100", "7")
+
     queue = f"selected.{before}"
     first, second, other = (in_state(site, before, queue) for _ in range(3))
     tab = await screen()
@@ -88,27 +100,20 @@ async def test_the_jobs_that_are_selected_are_changed_and_no_others(screen: Open
     for chosen in (first, second):
         await tab.click(f"Select job {chosen}")
     await tab.click(f"{operation} 2 jobs")
-    if operation == "Set priority":
-        await tab.fill("Priority, from -100 to 100", "7")
+    await asked_for_its_priority()
     await tab.click(f"{operation} 2 jobs")
     await tab.shows(f"2 jobs {done}")
     assert [changed(site, one, after) for one in (first, second, other)] == [True, True, False]
 
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-async def test_all_that_match_are_counted_shown_confirmed_and_changed(screen: OpenScreen, site: System, operation: str) -> None:
-    before, done, after = OPERATIONS[operation]
     queue = f"matching.{before}"
     matching = [in_state(site, before, queue) for _ in range(3)]
     other = in_state(site, before, f"other.{before}")
-    tab = await screen()
-    await tab.go(f"/jobs?q=queue:{queue}")
+    await tab.follow(f"/jobs?q=queue:{queue}")
     await tab.shows("3 jobs")
     await tab.click(f"{operation} all that match")
     await tab.shows(f"3 jobs would be {done}", f"queue:{queue}", matching[0][:8])
     assert not any(changed(site, one, after) for one in matching), "a dry run changes nothing"
-    if operation == "Set priority":
-        await tab.fill("Priority, from -100 to 100", "7")
+    await asked_for_its_priority()
     await tab.click(f"{operation} all that match")
     await tab.shows(f"Done: 3 of 3 {done}")
     assert [changed(site, one, after) for one in (*matching, other)] == [True, True, True, False]
@@ -352,10 +357,11 @@ async def test_a_real_worker_is_quieted_resumed_and_terminated(screen: OpenScree
 
 
 async def test_a_stale_worker_is_forgotten(screen: OpenScreen, site: System) -> None:
-    site.call("POST", "/workers/heartbeat", {"worker_id": "silent", "active_jobs": [], "queues": ["q"]})
+    silent = WorkerRecord(id="silent", queues=("q",), seen_at=int(time.time() * 1_000) - 2 * LIVENESS_MS)
+    await asyncio.to_thread(site.put_record, f"worker.{encode_token(silent.id)}", msgspec.json.encode(silent))
     tab = await screen()
     await tab.go("/workers?state=stale")
-    await tab.click("Forget", row="silent")  # once nothing was heard of it for half a minute
+    await tab.click("Forget", row="silent")
     await tab.hides("silent")
 
     def nobody_knows_it() -> bool:

@@ -51,29 +51,24 @@ async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: 
     await tab.shows("available")
     site.call("DELETE", f"/jobs/{job}")
     await tab.shows("cancelled", "Retry")
-    since = await tab.page.run("performance.now()")
+    await tab.page.note_requests()
 
-    async def asked(what: str) -> int:
-        """How often, since then."""
-        entries = f"performance.getEntriesByType('resource').filter((one) => one.name.includes({what!r}))"
-        return int(await tab.page.run(f"{entries}.filter((one) => one.startTime > {since}).length"))
+    def asked(what: str) -> int:
+        return sum(what in address for address in tab.page.requests)
 
-    async def time_has_gone_on() -> bool:
-        return await asked("/progress") > 2
+    def time_has_gone_on() -> bool:
+        return asked("/progress") > 2
 
-    await tab.until(time_has_gone_on, "the page asks for what may still change")
-    assert await asked("/events/stream") == 0, "nothing happens to it any more"
+    await eventually(time_has_gone_on)
+    assert asked("/events/stream") == 0, "nothing happens to it any more"
     assert "Connecting to the events" not in await tab.text()
 
-    async def its_events_were_followed_again() -> bool:
-        """A browser tells of a stream once it has ended, and a job may end again before its stream has begun."""
-        await tab.click("Retry")
-        await tab.hides("Retry")
-        site.call("DELETE", f"/jobs/{job}")
-        await tab.shows("cancelled", "Retry")
-        return await asked("/events/stream") > 0
+    def its_events_are_followed_again() -> bool:
+        return asked("/events/stream") > 0
 
-    await tab.until(its_events_were_followed_again, "a job that is retried is followed anew")
+    await tab.click("Retry")
+    await eventually(its_events_are_followed_again)
+    await tab.hides("Retry")
 
 
 async def slowly(tab: Screen, ms: int) -> None:

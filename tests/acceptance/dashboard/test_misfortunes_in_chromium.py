@@ -157,13 +157,13 @@ ODD_ADDRESSES: Final = (
 )
 
 
-@pytest.mark.parametrize("path", ODD_ADDRESSES)
-async def test_an_odd_address_is_a_page_all_the_same(screen: OpenScreen, path: str) -> None:
+async def test_an_odd_address_is_a_page_all_the_same(screen: OpenScreen) -> None:
     tab = await screen(known=REFUSED)
-    await tab.go(path)
-    assert "can't be shown" not in await tab.text()
-    await tab.click("Overview")
-    await tab.titled("Overview")
+    for path in ODD_ADDRESSES:
+        await tab.go(path)
+        assert "can't be shown" not in await tab.text(), path
+        await tab.click("Overview")
+        await tab.titled("Overview")
 
 
 async def test_who_looks_is_asked_until_it_is_known(screen: OpenScreen, guarded: Guarded) -> None:

@@ -1,4 +1,4 @@
-"""Every page of the dashboard, as a browser shows it."""
+"""Every page of the dashboard, as a browser shows it: also in the dark, on a phone, and with hostile text in it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from acceptance.dashboard.conftest import OpenScreen
-from acceptance.dashboard.scenery import Scenery
+from acceptance.dashboard.conftest import NO_SCHEMA, OpenScreen
+from acceptance.dashboard.scenery import HOSTILE, LARGEST, Scenery
 from support.cli import Cli, Said
+from support.screen import Screen
 from support.system import TOGETHER, System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -46,12 +47,91 @@ PAGES = {
 }
 
 
+SMALL = """[...document.querySelectorAll('button, nav a, select, summary, input[type=search]')]
+    .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+    .map((one) => one.outerHTML.slice(0, 60))"""
+"""What a finger doesn't hit."""
+OPEN_ALL = "document.querySelectorAll('details').forEach((node) => (node.open = true))"
+
+
+async def told(cli: Cli, *words: str) -> Said:
+    """What the command says, beside the event loop."""
+    return await asyncio.to_thread(lambda: cli(*words))
+
+
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_shows_what_there_is_and_bars_nobody(screen: OpenScreen, scenery: Scenery, path: str) -> None:
+async def test_a_page_shows_what_there_is_and_bars_nobody(
+    screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path, path: str
+) -> None:
+    """One load is looked at in every way: in the light, by its command, in the dark and on a phone, and with all opened."""
     tab = await screen()
     await tab.go(path.format(**scenery._asdict()))
     await tab.shows(*PAGES[path])
     assert await tab.barriers() == []
+
+    for command in await tab.commands():
+        words = [word for word in shlex.split(command)[1:] if word != "-f"]  # which doesn't end
+        said = await told(Cli(tmp_path, site.url), *words)
+        assert said.code in ({0, 1} if words == ["doctor"] else {0}), (command, said)
+
+    await tab.looked_at(dark=True, width=390)
+    await tab.shows(*PAGES[path])
+    assert await tab.page.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the phone"
+    assert await tab.page.run(SMALL) == []
+    assert await tab.barriers() == [], "in the dark and on a phone"
+
+    await tab.looked_at()
+    await stays_text(tab)
+
+
+async def stays_text(tab: Screen) -> None:
+    await tab.page.run(OPEN_ALL)
+    await tab.settled()
+    assert await tab.escaped() == {}
+
+
+@pytest.mark.parametrize("path", ["/jobs/{evil}", "/workflows/{evil_flow}", "/crons/evil-cron", "/jobs?q=queue:evil"])
+async def test_hostile_text_stays_text(screen: OpenScreen, scenery: Scenery, path: str) -> None:
+    tab = await screen()
+    await tab.go(path.format(**scenery._asdict()))
+    await stays_text(tab)
+    if "{evil}" in path:
+        await tab.shows("<img src=x onerror=", "⟨U+202E⟩", "␛[31m", str(LARGEST), str(-LARGEST))
+
+
+COUNTS_KEYS = """{
+    const keys = Object.keys;
+    globalThis.most = 0;
+    Object.keys = (value) => {
+        const found = keys(value);
+        globalThis.most = Math.max(globalThis.most, found.length);
+        return found;
+    };
+}"""
+
+
+async def test_a_long_text_is_not_taken_apart_into_its_characters(screen: OpenScreen, scenery: Scenery) -> None:
+    """That took a processor for a second whenever the page was drawn."""
+    tab = await screen()
+    await tab.page.command("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTS_KEYS})
+    await tab.go(f"/jobs/{scenery.hostile}")
+    await tab.shows("900,000 characters")
+    assert 0 < await tab.page.run("globalThis.most") < 10_000
+
+
+async def test_a_form_keeps_hostile_text_and_large_numbers_as_they_are(
+    screen: OpenScreen, scenery: Scenery, site: System
+) -> None:
+    tab = await screen(known=NO_SCHEMA)
+    await tab.go(f"/jobs/{scenery.evil}")
+    await tab.click("Push again")
+    typed = "[...document.querySelectorAll('dialog textarea')].map((field) => field.value).join('')"
+    assert "\u202e" not in await tab.page.run(typed), "it would turn what stands around it"
+    await tab.fill("Type", "evil.again")
+    await tab.click("Push again")
+    await tab.closes()
+    [again] = site.call("GET", "/jobs?type=evil.again")["jobs"]
+    assert again["args"] == [HOSTILE, LARGEST, -LARGEST, "x" * 1_000]
 
 
 async def test_the_list_of_queues_draws_how_many_jobs_had_not_ended(screen: OpenScreen, scenery: Scenery) -> None:
@@ -63,38 +143,18 @@ async def test_the_list_of_queues_draws_how_many_jobs_had_not_ended(screen: Open
     assert await tab.page.run(f"{drawn}.querySelector('path').getAttribute('d').split('L').length") == 21
 
 
-@pytest.mark.parametrize("traces", ["", "https://traces.example/trace/{trace_id}?from=ojs"])
-async def test_a_trace_is_a_link_where_there_is_an_address_for_it(
-    screen: OpenScreen, tmp_path_factory: pytest.TempPathFactory, traces: str
-) -> None:
+async def test_a_trace_is_a_link_where_there_is_an_address_for_it(screen: OpenScreen, site: System, tmp_path: Path) -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    given = ("--trace-url", traces) if traces else ()
-    with System.started(tmp_path_factory.mktemp("traced"), TOGETHER, *given) as system:
-        body = {"type": "a.b", "args": [], "meta": {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}}
-        job = (await asyncio.to_thread(system.call, "POST", "/jobs", body, 201))["job"]["id"]
-        tab = await screen(system.url)
-        await tab.go(f"/jobs/{job}")
-        await tab.shows(trace)
-        links = await tab.page.run("[...document.querySelectorAll('main a[target=_blank]')].map((link) => link.href)")
-        assert links == ([traces.replace("{trace_id}", trace)] if traces else [])
-
-
-async def told(cli: Cli, *words: str) -> Said:
-    """What the command says, beside the event loop."""
-    return await asyncio.to_thread(lambda: cli(*words))
-
-
-@pytest.mark.parametrize("path", PAGES)
-async def test_the_command_of_a_page_is_one_that_there_is(
-    screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path, path: str
-) -> None:
-    tab = await screen()
-    await tab.go(path.format(**scenery._asdict()))
-    await tab.shows(*PAGES[path])
-    for command in await tab.commands():
-        words = [word for word in shlex.split(command)[1:] if word != "-f"]  # which doesn't end
-        said = await told(Cli(tmp_path, site.url), *words)
-        assert said.code in ({0, 1} if words == ["doctor"] else {0}), (command, said)
+    with System.started(tmp_path, TOGETHER, "--trace-url", "https://traces.example/trace/{trace_id}?from=ojs") as traced:
+        for system, linked in ((site, []), (traced, [f"https://traces.example/trace/{trace}?from=ojs"])):
+            body = {"type": "a.b", "args": [], "meta": {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}}
+            job = (await asyncio.to_thread(system.call, "POST", "/jobs", body, 201))["job"]["id"]
+            tab = await screen(system.url)
+            await tab.go(f"/jobs/{job}")
+            await tab.shows(trace)
+            links = await tab.page.run("[...document.querySelectorAll('main a[target=_blank]')].map((link) => link.href)")
+            assert links == linked
+            await tab.leave()
 
 
 DIALOGS = {
@@ -107,34 +167,19 @@ DIALOGS = {
 }
 
 
-@pytest.mark.parametrize("path", DIALOGS)
 async def test_the_command_of_a_dialog_is_one_that_there_is(
-    screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path, path: str
+    screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path
 ) -> None:
-    beat = {"worker_id": "worker-1", "active_jobs": [], "queues": ["mail"], "hostname": "box"}
-    await asyncio.to_thread(site.request, "POST", "/ojs/v1/workers/heartbeat", beat)  # or it would be stale
     tab = await screen()
-    await tab.go(path.format(**scenery._asdict()))
-    await tab.click(DIALOGS[path])
-    [command] = await tab.commands("dialog")
-    said = await told(Cli(tmp_path, site.url), *shlex.split(command)[1:], "--help")
-    assert said.code == 0, (command, said)
-
-
-SMALL = """[...document.querySelectorAll('button, nav a, select, summary, input[type=search]')]
-    .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
-    .map((one) => one.outerHTML.slice(0, 60))"""
-"""What a finger doesn't hit."""
-
-
-@pytest.mark.parametrize("path", PAGES)
-async def test_a_page_is_there_in_the_dark_and_on_a_phone(screen: OpenScreen, scenery: Scenery, path: str) -> None:
-    tab = await screen(dark=True, width=390)
-    await tab.go(path.format(**scenery._asdict()))
-    await tab.shows(*PAGES[path])
-    assert await tab.page.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the phone"
-    assert await tab.page.run(SMALL) == []
-    assert await tab.barriers() == []
+    await tab.go("/")
+    for path, button in DIALOGS.items():
+        beat = {"worker_id": "worker-1", "active_jobs": [], "queues": ["mail"], "hostname": "box"}
+        await asyncio.to_thread(site.request, "POST", "/ojs/v1/workers/heartbeat", beat)  # or it would be stale
+        await tab.follow(path.format(**scenery._asdict()))
+        await tab.click(button)
+        [command] = await tab.commands("dialog")
+        said = await told(Cli(tmp_path, site.url), *shlex.split(command)[1:], "--help")
+        assert said.code == 0, (path, command, said)
 
 
 LETTERS = {
@@ -155,13 +200,8 @@ async def test_keys_lead_to_pages_and_to_the_filter(screen: OpenScreen, scenery:
     del scenery
     tab = await screen()
     await tab.go("/")
-    await tab.press("g")
-    await tab.press("j")
-    await tab.shows("Cancel all that match")
-    await tab.press("/")
-    assert await tab.page.run("document.activeElement.name") == "q"
     for key, page in LETTERS.items():
-        await tab.go("/jobs" if page == "Overview" else "/")
+        await tab.follow("/jobs" if page == "Overview" else "/")
         await tab.press("g")
         await tab.press(key)
         await tab.titled(page)
@@ -175,3 +215,8 @@ async def test_keys_lead_to_pages_and_to_the_filter(screen: OpenScreen, scenery:
     assert await tab.page.run("document.documentElement.dataset.theme") == "dark"
     await tab.press("t")
     assert await tab.page.run("document.documentElement.dataset.theme") == "light"
+    await tab.press("g")
+    await tab.press("j")
+    await tab.shows("Cancel all that match")
+    await tab.press("/")
+    assert await tab.page.run("document.activeElement.name") == "q"

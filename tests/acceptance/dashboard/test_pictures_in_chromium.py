@@ -42,10 +42,11 @@ async def shop(site: System) -> Shop:
 @pytest.mark.parametrize("name", SHOWN)
 async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, site: System, shop: Shop, name: str) -> None:
     path, texts = SHOWN[name]
+    tab = await screen()
+    beat(site)
+    await tab.go(path.format(**shop._asdict()))
     for theme in THEMES:
-        tab = await screen(dark=theme == "dark", height=HEIGHT)
-        beat(site)
-        await tab.go(path.format(**shop._asdict()))
+        await tab.looked_at(dark=theme == "dark", height=HEIGHT)
         await tab.shows(*texts)
         await tab.hides("Connecting to the events again")
         picture = await tab.page.picture(QUALITY)
