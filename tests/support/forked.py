@@ -19,7 +19,7 @@ from typing import Final
 
 from support import fork_server
 from support.fork_server import NUMBER, REQUEST_BYTES
-from support.processes import Process
+from support.processes import Process, kin
 from support.waiting import PATIENCE_S
 
 OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
@@ -143,13 +143,31 @@ class Forked:
         return number
 
 
+_shared: list[str] = []
+"""Where the server listens that all processes of pytest share, if there is one."""
+
+
+def share(name: str) -> None:
+    """Use the server that listens there in place of one of this process's own."""
+    _shared[:] = [name]
+
+
 @functools.cache
 def _server() -> socket.socket:
     """The socket for requests. The server ends with this process, which is the only one to have this end of it."""
+    if not _shared:
+        return started_server(fork_server.__file__)
+    control = fork_server.connected(_shared[0])
+    kin.add(NUMBER.unpack(control.recv(NUMBER.size))[0])
+    return control
+
+
+def started_server(program: str, *arguments: str) -> socket.socket:
+    """Start a server that ends with this process: `support.fork_server`, or `support.collected`."""
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        program = [sys.executable, "-P", fork_server.__file__, str(theirs.fileno())]
-        server = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        command = [sys.executable, "-P", program, str(theirs.fileno()), *arguments]
+        server = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
 
     def end() -> None:
         control.close()
