@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import structlog
 from execnet.xspec import XSpec
-from xdist.workermanage import WorkerController
 
 from support import forked, users
 from support.collected import Forks
@@ -64,7 +64,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> No
             spec.python = forks.python
 
 
-def pytest_configure_node(node: WorkerController) -> None:
+def pytest_configure_node(node: Any) -> None:
     """Tell a process of pytest-xdist where those of the product are forked."""
     forks = node.config.stash.get(_FORKS, None)
     if forks is not None:

@@ -1,7 +1,7 @@
 """Tests that are collected once for all processes of pytest-xdist, which are forked from the one that did.
 
-`python -P collected.py FD NAME ARGUMENTS` collects the tests of the arguments, and then forks for each that connects to the
-socket NAME. A test file is imported by this process alone: its forks find it in `sys.modules`. So no two import the same, or
+`python -P collected.py FD DOOR ARGUMENTS` collects the tests of the arguments, and then forks for each that connects to the
+socket DOOR. A test file is imported by this process alone: its forks find it in `sys.modules`. So no two import the same, or
 rewrite its assertions on a fresh checkout. A process that isn't served starts as ever (`support.worker_python`).
 """
 
@@ -39,8 +39,8 @@ class Forks:
         """What pytest-xdist starts in place of Python."""
         arguments = [f"--rootdir={config.rootpath}", *(["-c", str(config.inipath)] if config.inipath else []), *config.args]
         self._servers = (
-            forked.started_server(fork_server.__file__, self.product),
-            forked.started_server(__file__, name, *arguments),
+            forked.started_server(fork_server.__file__, door=listening(self.product)),
+            forked.started_server(__file__, *arguments, door=listening(name)),
         )
 
 
@@ -48,8 +48,8 @@ def main() -> None:
     """Collect, then fork, as long as the other end of the socket FD is open."""
     end = QuickEnd()
     control = socket.socket(fileno=int(sys.argv[1]))
-    name, *arguments = sys.argv[2:]
-    door = listening(name)
+    door = socket.socket(fileno=int(sys.argv[2]))
+    arguments = sys.argv[3:]
     paths = sys.path.copy()
     with _ending_with(control), Path(os.devnull).open("r+b") as null:
         for number in (0, 1):  # what can't be collected is told by the processes of pytest-xdist

@@ -1,8 +1,8 @@
-"""A process that has imported the product, and forks a child for each request: `python -P fork_server.py FD [NAME]`.
+"""A process that has imported the product, and forks a child for each request: `python -P fork_server.py FD [DOOR]`.
 
 Each child runs `python -m ojs_command`, or the code that its request has, with the arguments, environment, folder and files
 of its request, without the second or two of CPU that the imports take. `support.forked` has the other end of the socket FD.
-Whoever connects to the socket NAME gets a fork of the server to itself.
+Whoever connects to the socket DOOR gets a fork of the server to itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def imported() -> None:
 
 
 def listening(name: str) -> socket.socket:
-    """The socket of a server that others than its parent use, too. It is in no folder, and gone with the process."""
+    """The door of a server that others than its parent use, too. It is in no folder, and gone with its process."""
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     control.bind(f"\0{name}")
     control.listen()
@@ -214,11 +214,11 @@ def main() -> None:
     """Serve; in a child, run the command."""
     end = QuickEnd()
     control = socket.socket(fileno=int(sys.argv[1]))
-    door = listening(sys.argv[2]) if len(sys.argv) > 2 else None
+    door = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else None
     faulthandler.register(signal.SIGUSR1)
     paths = sys.path.copy()
-    if door is not None:  # some runs need none of the product's processes
-        select.select([control, door], [], [])
+    if door is not None and door not in select.select([control, door], [], [])[0]:
+        return  # a run that needed none of the product's processes has ended
     imported()
     serve(control, door, end, paths)
 

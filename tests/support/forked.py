@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
@@ -162,12 +163,13 @@ def _server() -> socket.socket:
     return control
 
 
-def started_server(program: str, *arguments: str) -> socket.socket:
-    """Start a server that ends with this process: `support.fork_server`, or `support.collected`."""
+def started_server(program: str, *arguments: str, door: socket.socket | None = None) -> socket.socket:
+    """Start a server that ends with this process: `support.fork_server`, or `support.collected`. It takes over its door."""
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        command = [sys.executable, "-P", program, str(theirs.fileno()), *arguments]
-        server = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    with theirs, door or nullcontext():
+        files = [file.fileno() for file in (theirs, door) if file]
+        command = [sys.executable, "-P", program, *map(str, files), *arguments]
+        server = subprocess.Popen(command, pass_fds=files, stdin=subprocess.DEVNULL)
 
     def end() -> None:
         control.close()
