@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -86,20 +87,26 @@ class Listener:
             fields = {}
 
 
-async def settled(web: Web, patience_s: float) -> bool:
-    """Wait until every job has ended; False when none has ended for so long."""
+async def settled(web: Web, patience_s: float, every_s: float = 0.5) -> bool:
+    """Wait until every job has ended; False when none has ended for so long.
+
+    The counts may be behind the records, and grow for a while after the last push. So one more that has ended counts as much as
+    one less that hasn't.
+    """
     loop = asyncio.get_running_loop()
-    best: int | None = None
+    least, most = math.inf, -1
     since = loop.time()
     while loop.time() - since < patience_s:
         answer = await web.get("/ojs/v1/admin/stats")
         if answer.done:
-            left = sum(number for state, number in answer.body["jobs"].items() if state not in TERMINAL)
+            counts: dict[str, int] = answer.body["jobs"]
+            ended = sum(number for state, number in counts.items() if state in TERMINAL)
+            left = sum(counts.values()) - ended
             if left == 0 and await _flows_ended(web):
                 return True
-            if best is None or left < best:
-                best, since = left, loop.time()
-        await asyncio.sleep(0.5)
+            if left < least or ended > most:
+                least, most, since = min(left, least), max(ended, most), loop.time()
+        await asyncio.sleep(every_s)
     return False
 
 
