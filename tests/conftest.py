@@ -3,15 +3,18 @@ from __future__ import annotations
 import gc
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import structlog
+from execnet.xspec import XSpec
 
-from support import users
+from support import forked, users
+from support.collected import Forks
 from support.examples import amount, examples
 from support.nats import NatsServer
 from support.processes import family
@@ -29,6 +32,8 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("ojs")
+
+_FORKS = pytest.StashKey[Forks]()
 
 # Set by .ci/run: so many seconds of CPU may a test take that isn't marked `slow` or `faults`.
 MOST_CPU_S = float(os.environ.get("OJS_MOST_CPU_S", "inf"))
@@ -49,6 +54,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min((3 if quick else 2) * (os.cpu_count() or 1), 8)
 
 
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> None:
+    """Fork the processes of pytest-xdist from one that has collected the tests, unless coverage starts with them."""
+    if any(name.startswith("COVERAGE") for name in os.environ):
+        return
+    forks = config.stash[_FORKS] = Forks(config)
+    for spec in specs:
+        if spec.popen and not spec.python:
+            spec.python = forks.python
+
+
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of pytest-xdist where those of the product are forked."""
+    forks = node.config.stash.get(_FORKS, None)
+    if forks is not None:
+        node.workerinput["forks"] = forks.product
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--nats-users", action="store_true", help="each service has a NATS user of its own, with its role's rights"
@@ -58,6 +80,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--nats-users"):
         os.environ[users.VARIABLE] = "1"  # the processes of pytest-xdist inherit it
+    if (forks := getattr(config, "workerinput", {}).get("forks")) is not None:
+        forked.share(forks)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.forked import OJS_NATS, Forked, completed, start
+from support.processes import family, runs
 from support.system import Command, environment
 from support.waiting import until
 
@@ -53,3 +55,24 @@ def test_a_forked_process_is_killed_and_stopped_by_signals(tmp_path: Path) -> No
         assert command.process.poll() is None
         assert command.stop(number) == code
         assert command.process.poll() == code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_of_a_run_of_the_tests_outlives_it(number: signal.Signals) -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "pytest", "-n2", "-p", "no:cacheprovider", "tests/unit/domain/transitions"]
+    run = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0)
+    try:
+        # The two servers; for each process of tests its Python, the server's fork for it, and itself.
+        until(lambda: len(family(run.pid)) >= 1 + 2 + 2 * 3, 180)
+        running = family(run.pid)
+        if number == signal.SIGINT:
+            os.killpg(run.pid, number)  # as Ctrl-C
+        else:
+            run.kill()
+        run.wait(60)
+        until(lambda: not any(runs(pid) for pid in running))
+    finally:
+        run.kill()
+        run.wait()

@@ -1,7 +1,8 @@
-"""A process that has imported the product, and forks a child for each request: `python -P fork_server.py FD`.
+"""A process that has imported the product, and forks a child for each request: `python -P fork_server.py FD [DOOR]`.
 
 Each child runs `python -m ojs_command`, or the code that its request has, with the arguments, environment, folder and files
 of its request, without the second or two of CPU that the imports take. `support.forked` has the other end of the socket FD.
+Whoever connects to the socket DOOR gets a fork of the server to itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import selectors
 import signal
 import socket
@@ -26,18 +28,20 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-import ojs_command
-from ojs_command.services import SERVICES
-
 NUMBER: Final = struct.Struct("i")
 """What is said of a child: first its process id, then its exit code."""
 REQUEST_BYTES: Final = 1 << 20
 _FILES: Final = 4
 """The socket for the numbers, and standard input, output and error."""
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Of who connects: process, user, group."""
 
 
 def imported() -> None:
     """Import all that a command, a service or a worker uses."""
+    import ojs_command  # noqa: PLC0415 - only where a process is asked for
+    from ojs_command.services import SERVICES  # noqa: PLC0415
+
     for entry in SERVICES:
         entry.load()
     for module in pkgutil.walk_packages(ojs_command.__path__, f"{ojs_command.__name__}."):
@@ -48,27 +52,54 @@ def imported() -> None:
             importlib.import_module(name)
 
 
-def request_of_child(control: socket.socket) -> dict[str, Any] | None:
+def listening(name: str) -> socket.socket:
+    """The door of a server that others than its parent use, too. It is in no folder, and gone with its process."""
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    control.bind(f"\0{name}")
+    control.listen()
+    return control
+
+
+def connected(name: str) -> socket.socket:
+    """Connect to the server that listens there; raises OSError if there is none."""
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        control.connect(f"\0{name}")
+    except OSError:
+        control.close()
+        raise
+    return control
+
+
+def request_of_child(control: socket.socket, door: socket.socket | None = None) -> dict[str, Any] | None:
     """Serve until the other end is closed; returns None then, and in each child what it is to run.
 
-    What still runs then is told to stop: the tests were killed.
+    What still runs then is told to stop: the tests were killed. Each that connects to the door is served by a fork.
     """
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
+    if door is not None:
+        selector.register(door, selectors.EVENT_READ)
     while True:
         for key, _ in selector.select():
+            if key.fileobj is door:
+                own = _fork_for_one(selector, door)
+                if own is not None:
+                    return request_of_child(own)
+                continue
             if key.fileobj is not control:
                 selector.unregister(key.fileobj)
                 pid, said = key.data
                 _, status = os.waitpid(pid, 0)
                 os.close(key.fd)
-                with said:
-                    _tell(said, os.waitstatus_to_exitcode(status))
+                if said is not None:
+                    with said:
+                        _tell(said, os.waitstatus_to_exitcode(status))
                 continue
             text, files, _, _ = socket.recv_fds(control, REQUEST_BYTES, _FILES)
             if not text:
                 for running in selector.get_map().values():
-                    if running.fileobj is not control:
+                    if running.data is not None and running.data[1] is not None:
                         os.kill(running.data[0], signal.SIGTERM)
                 return None
             pid = os.fork()
@@ -83,6 +114,33 @@ def request_of_child(control: socket.socket) -> dict[str, Any] | None:
                 os.close(file)
             _tell(said, pid)
             selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, said))
+
+
+def _fork_for_one(selector: selectors.BaseSelector, door: socket.socket) -> socket.socket | None:
+    """Fork for who connects; returns the connection in the child, which has nothing else of its parent's, and None here.
+
+    The child says its process id, and ends with its connection, so the parent never tells it to.
+    """
+    connection, _ = door.accept()
+    _, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if user != os.getuid():
+        connection.close()
+        return None
+    pid = os.fork()
+    if pid == 0:
+        for key in list(selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+            else:
+                os.close(key.fd)
+                if key.data[1] is not None:
+                    key.data[1].close()
+        selector.close()
+        connection.send(NUMBER.pack(os.getpid()))
+        return connection
+    connection.close()
+    selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, None))
+    return None
 
 
 def _tell(said: socket.socket, number: int) -> None:
@@ -140,6 +198,7 @@ class QuickEnd:
                 runpy.run_module("ojs_command", run_name="__main__", alter_sys=True)
             else:
                 exec(code, {"__name__": "__main__"})
+            self._code = 0
         except SystemExit as end:
             self._code = end.code if isinstance(end.code, int) else None
             raise
@@ -156,16 +215,25 @@ def main() -> None:
     """Serve; in a child, run the command."""
     end = QuickEnd()
     control = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests and for the children, which go on without
+    door = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else None
     faulthandler.register(signal.SIGUSR1)
     paths = sys.path.copy()
+    if door is not None and door not in select.select([control, door], [], [])[0]:
+        return  # a run that needed none of the product's processes has ended
     imported()
+    serve(control, door, end, paths)
+
+
+def serve(control: socket.socket, door: socket.socket | None, end: QuickEnd, paths: list[str]) -> None:
+    """Fork for each request, as `request_of_child` says; in a child, run what it asks for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests and for the children, which go on without
     gc.collect()
     gc.freeze()
-    request = request_of_child(control)
-    if request is not None:
-        become(request, paths)
-        end.run(request["code"])
+    request = request_of_child(control, door)
+    if request is None:
+        os._exit(0)
+    become(request, paths)
+    end.run(request["code"])
 
 
 if __name__ == "__main__":

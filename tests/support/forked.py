@@ -13,13 +13,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
 from support import fork_server
 from support.fork_server import NUMBER, REQUEST_BYTES
-from support.processes import Process
+from support.processes import Process, kin
 from support.waiting import PATIENCE_S
 
 OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
@@ -159,17 +160,39 @@ class Forked:
         return number
 
 
+_shared: list[str] = []
+"""Where the server listens that all processes of pytest share, if there is one."""
+
+
+def share(name: str) -> None:
+    """Use the server that listens there in place of one of this process's own."""
+    _shared[:] = [name]
+
+
 @functools.cache
 def _server(sources: str) -> socket.socket:
     """The socket for requests. The server ends with this process, which is the only one to have this end of it.
 
     Each version of the product has one of its own.
     """
+    if sources or not _shared:
+        return started_server(fork_server.__file__, sources=sources)
+    control = fork_server.connected(_shared[0])
+    kin.add(NUMBER.unpack(control.recv(NUMBER.size))[0])
+    return control
+
+
+def started_server(program: str, *arguments: str, door: socket.socket | None = None, sources: str = "") -> socket.socket:
+    """Start a server that ends with this process: `support.fork_server`, or `support.collected`. It takes over its door.
+
+    With `sources` it imports what is there in place of this version of the product.
+    """
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        program = [sys.executable, "-P", fork_server.__file__, str(theirs.fileno())]
-        env = {**os.environ, "PYTHONPATH": sources} if sources else None
-        server = subprocess.Popen(program, env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    env = {**os.environ, "PYTHONPATH": sources} if sources else None
+    with theirs, door or nullcontext():
+        files = [file.fileno() for file in (theirs, door) if file]
+        command = [sys.executable, "-P", program, *map(str, files), *arguments]
+        server = subprocess.Popen(command, env=env, pass_fds=files, stdin=subprocess.DEVNULL)
 
     def end() -> None:
         control.close()

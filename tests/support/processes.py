@@ -99,8 +99,15 @@ def end(
         raise AssertionError(f"{process.args!r} didn't end within {seconds:g} s of signal {number}\n{said}") from None
 
 
+kin: Final[set[int]] = set()
+"""Processes that work for this one alone and are no children of it: a server of forks (support.forked)."""
+
+
 def family(pid: int) -> dict[int, float]:
-    """A process and all that descend from it, with the seconds of CPU that each and its ended children used."""
+    """A process and all that descend from it, with the seconds of CPU that each and its ended children used.
+
+    This one's kin belong to it.
+    """
     children: dict[int, list[int]] = defaultdict(list)
     used: dict[int, float] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
@@ -110,7 +117,7 @@ def family(pid: int) -> dict[int, float]:
             children[int(fields[1])].append(one)
             used[one] = sum(map(int, fields[11:15])) / _TICKS_S
     found: dict[int, float] = {}
-    todo = [pid]
+    todo = [pid, *kin] if pid == os.getpid() else [pid]
     while todo:
         one = todo.pop()
         found[one] = used.get(one, 0.0)
