@@ -48,10 +48,9 @@ structlog.configure(
 )
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Three tests at a time for each processor, since most wait; only two where whole systems are killed."""
-    quick = "not faults" in config.option.markexpr
-    return min((3 if quick else 2) * (os.cpu_count() or 1), 8)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three tests at a time for each processor, since most wait most of the time."""
+    return min(3 * (os.cpu_count() or 1), 8)
 
 
 def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> None:
