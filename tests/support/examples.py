@@ -17,5 +17,5 @@ def amount() -> str:
 
 def examples(whole: int, *, least: int = 5, costly: bool = False) -> int:
     """Return how many examples of `whole` to try now; of `costly` ones, each of which takes long, half of `few`."""
-    share = _SHARES[amount()] / (2 if costly and amount() == "few" else 1)
+    share = _SHARES[amount()] / (2 if costly and amount() != "all" else 1)
     return max(round(whole * share), least)
