@@ -149,10 +149,16 @@ class Relay:
         now = self._clock.now()
         if held.holder not in {"", self._instance} and now - held.at < self._timings.takeover_ms:
             return
-        revision = await self._lease.write(held.sequence, self._instance, held.done)
-        if revision is None:
+        stop_listening = await self._log.listen(self._hear)  # ahead: whoever relays hears what is to be relayed
+        try:
+            revision = await self._lease.write(held.sequence, self._instance, held.done)
+            last = None if revision is None else await self._log.last_sequence()
+        except BaseException:
+            await stop_listening()
+            raise
+        if revision is None or last is None:
+            await stop_listening()
             return
-        last = await self._log.last_sequence()
         self._revision, self._begun = revision, False
         self._term = RelayTerm(
             self._log,
@@ -163,7 +169,7 @@ class Relay:
             done=held.done,
             limits=self._timings.term,
         )
-        self._stop_listening = await self._log.listen(self._hear)
+        self._stop_listening = stop_listening
         self._changed.set()
         log.info("relaying events", after=held.done, predecessor=held.holder or None)
 
