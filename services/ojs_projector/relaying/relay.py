@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Final
 
 import structlog
@@ -150,15 +151,13 @@ class Relay:
         if held.holder not in {"", self._instance} and now - held.at < self._timings.takeover_ms:
             return
         stop_listening = await self._log.listen(self._hear)  # ahead: whoever relays hears what is to be relayed
-        try:
+        async with AsyncExitStack() as unless_taken:
+            unless_taken.push_async_callback(stop_listening)
             revision = await self._lease.write(held.sequence, self._instance, held.done)
-            last = None if revision is None else await self._log.last_sequence()
-        except BaseException:
-            await stop_listening()
-            raise
-        if revision is None or last is None:
-            await stop_listening()
-            return
+            if revision is None:
+                return
+            last = await self._log.last_sequence()
+            unless_taken.pop_all()
         self._revision, self._begun = revision, False
         self._term = RelayTerm(
             self._log,
