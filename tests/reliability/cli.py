@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +19,10 @@ import structlog
 import uvloop
 
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
+from reliability.beside import PartFailed, beside
 from reliability.judgement import RULES
 from reliability.report import markdown, summary
-from reliability.run import Result, run
+from reliability.run import Result, Say, run
 from reliability.scenarios import SCENARIOS
 from reliability.site import CannotBeDone
 from reliability.soak import report, soak
@@ -35,6 +39,7 @@ examples:
   script/faults --list
   script/faults kill-services --seconds 60 --seed 7    one scenario, repeatable as far as processes are
   script/faults all --seconds 60 --markdown            every scenario, as the table of docs/reliability.md
+  script/faults short --seconds 20 --side-by-side      both at once, each on nats-servers of its own
   script/faults short --seconds 20 --namespaces 2      two systems at once on one nats-server
   script/faults soak --minutes 60 --rate 200           a steady load for an hour: does anything grow without end?
 
@@ -83,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="so many systems at once on the same nats-servers, each with its own load and faults (%(default)s)",
     )
+    parser.add_argument(
+        "--side-by-side", action="store_true", help="run the scenarios at once, each on nats-servers of its own; not for a soak"
+    )
     parser.add_argument("--minutes", type=_positive, default=60.0, metavar="M", help="of a soak (%(default)g)")
     parser.add_argument("--kept", type=int, default=300, metavar="S", help="how long a soak's finished jobs stay (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="store the results")
@@ -101,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The outages are on purpose.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # or what was started would stay
     try:
         return _soak(options) if options.scenarios == ["soak"] else _faults(parser, options)
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -123,7 +132,13 @@ def _faults(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown or not names:
         parser.error(f"there is no scenario {', '.join(unknown)}; see --list" if unknown else "name a scenario; see --list")
-    results = [one for name in names for one in _runs(name, options)]
+    if options.side_by_side:
+        try:
+            results = beside([partial(_runs, name, options, _called(name)) for name in names])
+        except PartFailed:
+            return 1
+    else:
+        results = [one for name in names for one in _runs(name, options, _say)]
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     if options.markdown:
@@ -131,12 +146,12 @@ def _faults(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int
     return int(not results or any(result.wrong for result in results))
 
 
-def _runs(name: str, options: argparse.Namespace) -> list[Result]:
+def _runs(name: str, options: argparse.Namespace, say: Say) -> list[Result]:
     results: list[Result] = []
     for seed in range(options.seed, options.seed + options.runs):
         keep = options.keep / f"{name}-{seed}" if options.keep else None
         began = time.monotonic()
-        _say(f"{name}, seed {seed}: {SCENARIOS[name].about}")
+        say(f"{name}, seed {seed}: {SCENARIOS[name].about}")
         try:
             found = uvloop.run(
                 run(
@@ -144,17 +159,17 @@ def _runs(name: str, options: argparse.Namespace) -> list[Result]:
                     seed,
                     options.seconds,
                     rate=options.rate or 40.0,
-                    say=lambda text: _say(f"  {text}"),
+                    say=lambda text: say(f"  {text}"),
                     keep=keep,
                     namespaces=_namespaces(options.namespace, options.namespaces),
                 )
             )
         except CannotBeDone as error:
-            _say(f"  left out: {error}")
+            say(f"  left out: {error}")
             continue
         for result in found:
             print(summary(result), file=sys.stderr if options.markdown else sys.stdout, flush=True)
-        _say(f"  took {time.monotonic() - began:.0f} s")
+        say(f"  took {time.monotonic() - began:.0f} s")
         results += found
     return results
 
@@ -170,6 +185,11 @@ def _listed() -> str:
     lines.append("what is looked for:")
     lines += [f"  {name:<16} {rule.__doc__}" for name, rule in RULES.items()]
     return "\n".join(lines)
+
+
+def _called(name: str) -> Say:
+    """Say things with the name of a scenario before each."""
+    return lambda text: _say(f"{name}: {text}")
 
 
 def _say(text: str) -> None:
