@@ -19,9 +19,9 @@ from support.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-SECONDS = 20
+SECONDS = 10
 """For how long schedulers are killed at least."""
-KILLS = 10
+KILLS = 8
 """How often at least. What was killed has to be replaced first, and on a busy machine that takes longer than a tick."""
 LONG_S = 120.0
 """How long a busy machine may take for what is waited for."""

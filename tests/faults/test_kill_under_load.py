@@ -25,7 +25,7 @@ ROUNDS = examples(4, least=1)
 KILLS = 5 * ROUNDS
 PATIENCE_S = 20.0
 """Longer than a lease, a supervisor's pause and a round of the safety net together."""
-PRODUCERS, WORKERS = 3, 6
+PRODUCERS, WORKERS = (3, 6) if amount() == "all" else (2, 4)
 """Each producer pushes 20 jobs a second, and a worker has one in its hands nearly always: every kill meets some of each."""
 
 
@@ -59,7 +59,7 @@ async def test_no_promise_breaks_while_processes_are_killed(system: Services | S
     assert {line["job_id"] for line in system.events("a lost hint was issued again")} <= undecided
     assert tracebacks(system) == []
     assert len(load.history.faults) >= KILLS
-    assert len(load.history.plans) > 125 * ROUNDS, "the load was too small to prove anything"
+    assert len(load.history.plans) > (125 if amount() == "all" else 80) * ROUNDS, "the load was too small to prove anything"
 
 
 def tracebacks(system: Services | System) -> list[str]:

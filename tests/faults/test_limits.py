@@ -20,7 +20,7 @@ from support.waiting import eventually, until
 
 pytestmark = pytest.mark.faults
 
-JOBS = 60
+JOBS = 40
 LIMIT = 3
 KILLED = ("gateway", "scheduler", "nats-server", "gateway")
 """One after the other, while the jobs run."""
@@ -87,7 +87,7 @@ def test_a_limit_holds_and_leaks_nothing_through_kills(system: Services) -> None
         assert answer.status == 201, answer
         ids.add(answer.body["job"]["id"])
     runs, over = Runs(), threading.Event()
-    workers = [threading.Thread(target=work, args=(system, runs, over)) for _ in range(6)]
+    workers = [threading.Thread(target=work, args=(system, runs, over)) for _ in range(4)]
     for worker in workers:
         worker.start()
     try:
@@ -162,7 +162,7 @@ def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kil
 
 @pytest.mark.timeout(600)
 async def test_a_rate_holds_over_two_gateways_that_are_killed(processes: Processes, nats_server: NatsServer) -> None:
-    period_ms, limit, jobs = 1_000, 8, 40
+    period_ms, limit, jobs = 1_000, 8, 32
     gateways = [processes.start("gateway") for _ in range(2)]
     urls = [str(gateway.ready()["url"]) for gateway in gateways]
     processes.start("scheduler").ready()

@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 V1: Final = "/ojs/v1"
 QUEUE: Final = "drill"
-JOBS: Final = int(os.environ.get("OJS_DRILL_JOBS", "2000"))
+JOBS: Final = int(os.environ.get("OJS_DRILL_JOBS", "1000"))
 WAITING: Final = JOBS // 5
 ROOM: Final = "16GB"
 LISTED_S: Final = 1_800.0

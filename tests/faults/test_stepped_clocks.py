@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from ojs_core.base.times import parse_timestamp
-from support.dates import set_date, stepping
+from support.dates import STEPPED, set_date, told
 from support.examples import examples
 from support.recorder import session
 from support.system import Services, environment
@@ -23,7 +23,7 @@ from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-STEPPED = ("gateway", "scheduler", "reaper", "coordinator", "projector")
+SERVICES = ("gateway", "scheduler", "reaper", "coordinator", "projector")
 DATES_S = (3_600, 0, -3_600, 0) * examples(2, least=1)
 APART_S = 0.6
 EARLY_MS = 250
@@ -51,7 +51,7 @@ def dates(tmp_path: Path) -> Path:
 @pytest.fixture
 def stepped(tmp_path: Path, dates: Path) -> Iterator[Services]:
     """A server whose services are told the date of their machine by files in `dates`; nats-server's is right."""
-    with Services.started(tmp_path / "system", *STEPPED, env=environment(**stepping(dates))) as system:
+    with Services.started(tmp_path / "system", *SERVICES, env=environment(**told(dates)), program=STEPPED) as system:
         yield system
 
 
@@ -148,7 +148,7 @@ async def test_nobody_heeds_a_date_that_is_set(stepped: Services, dates: Path, s
         await load.ask("POST", "/cron", entry)
         pushing = asyncio.create_task(load.push_all())
         workers = [asyncio.create_task(load.work(queue)) for queue in QUEUES for _ in range(2)]
-        for service in STEPPED:
+        for service in SERVICES:
             for date in DATES_S:
                 set_date(dates, stepped.children[service], date)
                 await asyncio.sleep(APART_S)

@@ -38,7 +38,7 @@ class Case(NamedTuple):
 SHORT = Case("short-lease", 6.0, "visibility_timeout", 1.5, 6.0 + TOLERANCE_S)
 LONG = Case("long-lease", 600.0, "worker_death", LIVENESS_S - 1.0, LIVENESS_S + TOLERANCE_S)
 HELD_S = 7 * support.worker.BEAT_S
-"""How long the workers live: longer than the short lease, so that only their beats can have kept it."""
+"""How long the worker of the short lease lives: longer than that, so that only its beats can have kept it."""
 
 
 class Worker:
@@ -75,16 +75,16 @@ def test_jobs_of_a_dead_worker_run_elsewhere(system: Services, tmp_path: Path) -
             system.push("held", number, queue=case.queue)
     with worker(system, SHORT, tmp_path) as short, worker(system, LONG, tmp_path) as long:
         held = {SHORT: until(lambda: short.lines("held"))[0], LONG: until(lambda: long.lines("held"))[0]}
-        until(lambda: len(short.lines("extended")) > HELD_S / support.worker.BEAT_S)
-        until(lambda: len(long.lines("extended")) > HELD_S / support.worker.BEAT_S)
-        for case in (SHORT, LONG):
+        died = {}
+        for case, dying, beats in ((LONG, long, 2), (SHORT, short, HELD_S / support.worker.BEAT_S)):
+            until(lambda dying=dying, beats=beats: len(dying.lines("extended")) > beats)  # type: ignore[misc]
             for job in held[case]:
                 assert shown(system, job["id"])["state"] == "active", "its beats must have kept the lease"
-        end_at = time.time()
-        assert end_by_kill(short) == end_by_kill(long) == -9
+            died[case] = time.time()
+            assert end_by_kill(dying) == -9
 
     for case in (SHORT, LONG):
-        taken = take_over(system, case, end_at)
+        taken = take_over(system, case, died[case])
         assert sorted(job["id"] for job in taken) == sorted(job["id"] for job in held[case])
         for job in held[case]:
             late_word_is_refused(system, f"worker-{case.queue}", job["id"])

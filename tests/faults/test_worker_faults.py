@@ -25,7 +25,7 @@ from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-WAVE: Final = 100 if amount() != "all" else 250
+WAVE: Final = 40 if amount() != "all" else 250
 """Jobs that are pushed at once, and then none for a while: a worker that is frozen as it waits has a fetch that is answered."""
 WAVES: Final = examples(20, least=10)
 JOBS: Final = WAVE * WAVES

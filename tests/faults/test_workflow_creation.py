@@ -22,7 +22,7 @@ from support.recorder import session
 from support.system import Services
 from support.waiting import eventually
 
-WORKFLOWS = int(os.environ.get("OJS_WORKFLOWS", examples(480, least=120)))
+WORKFLOWS = int(os.environ.get("OJS_WORKFLOWS", examples(320, least=80)))
 """More of them take as much longer."""
 A_SECOND = 6
 """Slow enough for three faults at least, and quick enough for each of them to meet some."""

@@ -16,8 +16,8 @@ from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-WORKFLOWS = examples(100, least=25)
-KILLS = 8
+WORKFLOWS = examples(60, least=15)
+KILLS = 5
 WORKERS = 4
 
 

@@ -119,7 +119,7 @@ async def _rolling(site: Site, seconds: float) -> None:
 def _upgrade(*, whole: bool) -> Disturb:
     """Replace each service alone by this version, then by the one before, then by this one again; the seed has the order.
 
-    Unless it is the `whole`, only the first of each kind goes back.
+    Unless it is the `whole`, only the first of each kind goes back, and stays there.
     """
 
     async def disturb(site: Site, seconds: float) -> None:
@@ -128,7 +128,7 @@ def _upgrade(*, whole: bool) -> Disturb:
         ways = (
             ("this version", OJS_NATS, site.services),
             ("the version before", site.before, back),
-            ("this version again", OJS_NATS, back),
+            *([("this version again", OJS_NATS, back)] if whole else []),
         )
         rest = max(seconds - 2 * _QUIET_S, 0.0) / sum(len(names) for *_, names in ways)
         for what, program, names in ways:
@@ -342,7 +342,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         for version, commit in _EARLIER.items()
     },
     "upgrade-in-part": Scenario(
-        f"each service alone from {_LAST} to this version, and one of each kind back, and again",
+        f"each service alone from {_LAST} to this version, and one of each kind back",
         _upgrade(whole=False),
         partial(upgraded, commit=_EARLIER[_LAST]),
     ),

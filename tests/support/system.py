@@ -489,11 +489,15 @@ class Services(Api):
         env: Mapping[str, str] | None = None,
         server: NatsServer | None = None,
         arguments: Sequence[str] = (),
+        program: Sequence[str] = OJS_NATS,
     ) -> Iterator[Services]:
-        """All of them, stopped at the end. `server` is one that others use, too; each service is given the `arguments`."""
+        """All of them, stopped at the end. `server` is one that others use, too; each service is given the `arguments`.
+
+        `program` is another way to start a service.
+        """
         with ExitStack() as stack:
             nats_server = server or stack.enter_context(NatsServer(folder / "nats"))
-            processes = Processes(folder / "services", nats_server.url, env=env)
+            processes = Processes(folder / "services", nats_server.url, env=env, program=program)
             stack.callback(processes.stop)
             yield cls(processes, nats_server, names or [entry.name for entry in SERVICES], arguments)
 

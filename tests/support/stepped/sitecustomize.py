@@ -1,7 +1,7 @@
 """Loaded by every Python process that has this folder on its PYTHONPATH: its machine's date can be set while it runs.
 
 The date is off by the number of seconds in the file `$STEPPED_DATES/<process id>`, if there is one. Steady clocks go on as they
-are, as they do when a date is set.
+are, as they do when a date is set. What is forked has a file of its own, and may be given the folder after the fork.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__: list[str] = []
 _LOOK_NS = 20_000_000
 
 
-def _install(file: Path) -> None:
+def _install() -> None:
     read_at = 0
     off_ns = 0
 
@@ -26,8 +26,9 @@ def _install(file: Path) -> None:
         if now - read_at > _LOOK_NS:
             read_at = now
             try:
+                file = Path(os.environ["STEPPED_DATES"]) / str(os.getpid())
                 off_ns = int(float(file.read_text(encoding="utf-8")) * 1e9)
-            except (FileNotFoundError, ValueError):  # none, or half of it
+            except (KeyError, FileNotFoundError, ValueError):  # none, or half of it
                 pass
         return off_ns
 
@@ -49,5 +50,4 @@ def _install(file: Path) -> None:
     time.clock_gettime_ns = dated_ns(time.clock_gettime_ns)
 
 
-if folder := os.environ.get("STEPPED_DATES"):
-    _install(Path(folder) / str(os.getpid()))
+_install()
