@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
@@ -130,7 +130,8 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send one, if it hasn't ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and its server is about to say so
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Ask it to end."""
