@@ -72,8 +72,8 @@ async def in_turn(
 ) -> tuple[Report, Report]:
     """Measure the server of another checkout and this one's, started anew in each round; who is first changes.
 
-    Both are measured by this harness and run in this environment, over HTTP alone. `rounds` is the most; `enough` is asked after
-    each. Raises what `measure` does.
+    Both are measured by this harness and run in this environment, over HTTP alone. `rounds` is the most; `enough` is asked
+    after each. Raises what `measure` does.
     """
     before: list[Report] = []
     after: list[Report] = []
