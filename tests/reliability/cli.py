@@ -109,7 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The outages are on purpose.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # or what was started would stay
+    # A shell starts what is in the background without; and what was started would survive a SIGTERM.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     try:
         return _soak(options) if options.scenarios == ["soak"] else _faults(parser, options)
     except (KeyboardInterrupt, asyncio.CancelledError):
