@@ -18,11 +18,11 @@ from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
-ROUNDS = 2
+ROUNDS = 3
 """Of each victim."""
 VICTIMS = ("gateway", "nats-server")
 LEASE_MS = 600_000
-SIZE = 1_100
+SIZE = 1_500
 """More than nats-server's default takes at once."""
 BEYOND = 1.2
 """The moments of the kills lie within the time that a batch takes, and a little beyond."""

@@ -17,21 +17,19 @@ from support.recorder import Recorder
 LEASE_S: Final = 2.0
 QUEUES: Final = ("load-a", "load-b")
 RETRY_S: Final = 0.2
+_PUSH_EVERY_S: Final = 0.05
 _FINALS_AT_ONCE: Final = 16
 
 
 class Load:
     """Producers, workers and meddlers of one run. `seed` decides what they do, the system decides in what order."""
 
-    def __init__(
-        self, http: aiohttp.ClientSession, seed: int, *, producers: int, workers: int, push_every_s: float = 0.05
-    ) -> None:
+    def __init__(self, http: aiohttp.ClientSession, seed: int, *, producers: int = 8, workers: int = 12) -> None:
         self.history = History()
         self._http = http
         self._random = random.Random(seed)
         self._producers = producers
         self._workers = workers
-        self._push_every_s = push_every_s
         self._stopping = False
         self._draining = False
         self._recent: list[str] = []
@@ -87,7 +85,7 @@ class Load:
                 self._recent.append(job_id)
                 if plan.pending:
                     await client.activate(job_id)
-            await asyncio.sleep(chance.uniform(0, 2 * self._push_every_s))
+            await asyncio.sleep(chance.uniform(0, 2 * _PUSH_EVERY_S))
 
     async def _meddle(self, client: Recorder) -> None:
         """Cancel a job here, read one there."""
