@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 V1: Final = "/ojs/v1"
 QUEUES: Final = ("drill-a", "drill-b")
-PUSH_EVERY_S: Final = 0.04
+PUSH_EVERY_S: Final = 0.02
 WORK_S: Final = 0.03
 """More comes than workers get done, so some jobs wait at any moment."""
 LEASE_MS: Final = 5_000
@@ -133,7 +133,7 @@ async def test_what_was_backed_up_under_load_is_all_there_and_what_was_done_stay
                     assert answer.status == 201
             before = Clients(url, LEASE_MS)
             async with at_work(before, 3, 2):
-                await eventually(lambda: len(before.acked) > 50)
+                await eventually(lambda: len(before.acked) > 100)
                 there, done = set(before.pushed), set(before.acked)
                 heard = {got.event["id"] for got in list(target.got)}
                 taken = await asyncio.to_thread(run, "backup", str(kept), "--nats", first.url)
