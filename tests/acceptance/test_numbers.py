@@ -103,7 +103,7 @@ class Numbers:
             if key not in self.tried:
                 self.tried.add(key)
                 text = json.dumps(_with(call.body, place, MARK))
-                for number in islice(self._numbers, examples(len(NUMBERS), least=3)):
+                for number in islice(self._numbers, examples(len(NUMBERS), least=2)):
                     self._send(call.method, call.path, text.replace(json.dumps(MARK), number), place)
 
     def _numbers_of(self, schema: Any, at: Path = ()) -> Iterator[Path]:
@@ -129,7 +129,7 @@ class Numbers:
                 path = path.replace(f"{{{named['name']}}}", "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
             for parameter in operation.get("parameters", ()):
                 named = self._described.resolved(parameter)
-                for number in islice(self._in_queries, examples(len(IN_QUERIES), least=4)):
+                for number in islice(self._in_queries, examples(len(IN_QUERIES), least=3)):
                     if named["in"] == "query":
                         self._send(method, f"{path}?{named['name']}={quote(number)}", None, (named["name"],))
                     elif named["in"] == "path":
