@@ -201,22 +201,22 @@ async def test_it_is_read_page_by_page_and_followed(audited: Audited) -> None:
     assert int(later["after"]) >= int(later["entries"][-1]["id"])
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("outcome=maybe", "outcome"),
-        ("since=yesterday", "since"),
-        ("cursor=x", "cursor"),
-        ("after=-1", "after"),
-        ("after=1&cursor=2", "after"),
-        ("offset=5", "offset"),
-        ("page=2", "page"),
-        ("limit=x", "limit"),
-    ],
-)
-async def test_a_question_that_cannot_be_read_is_refused_by_its_member(audited: Audited, query: str, field: str) -> None:
-    status, answer = await audited.as_role("GET", f"/admin/audit?{query}")
-    assert (status, answer["error"]["details"]["field"]) == (400, field)
+NO_QUESTIONS = [
+    ("outcome=maybe", "outcome"),
+    ("since=yesterday", "since"),
+    ("cursor=x", "cursor"),
+    ("after=-1", "after"),
+    ("after=1&cursor=2", "after"),
+    ("offset=5", "offset"),
+    ("page=2", "page"),
+    ("limit=x", "limit"),
+]
+
+
+async def test_a_question_that_cannot_be_read_is_refused_by_its_member(audited: Audited) -> None:
+    for query, field in NO_QUESTIONS:
+        status, answer = await audited.as_role("GET", f"/admin/audit?{query}")
+        assert (status, answer["error"]["details"]["field"]) == (400, field), query
 
 
 async def test_the_client_reads_it(audited: Audited) -> None:
