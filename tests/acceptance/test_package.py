@@ -126,9 +126,12 @@ def all_needed(wheel: Path, extras: Sequence[str] = ()) -> dict[str, Distributio
 def link(brought: Iterable[Distribution], into: Installed) -> None:
     """Put packages of this environment into another, in place of having them downloaded and unpacked."""
     for each in brought:
-        for top in {file.parts[0] for file in each.files or []} - {"..", "__pycache__"}:
-            if not (into.place / top).exists():
-                (into.place / top).symlink_to(Path(str(each.locate_file(top))))
+        files = each.files or []
+        programs = {into.folder / "bin" / file.name: file for file in files if file.parts[-2:-1] == ("bin",)}
+        modules = {into.place / top: top for top in {file.parts[0] for file in files} - {"..", "__pycache__"}}
+        for here, there in (programs | modules).items():
+            if not here.exists():
+                here.symlink_to(Path(str(each.locate_file(there))).resolve())
 
 
 @pytest.fixture(scope="module")
