@@ -298,7 +298,7 @@ async def test_whoever_answers_fetches_over_nats_in_a_gateway_s_place_costs_no_j
     failed = len(way.worker.events("a fetch failed"))
     # 429 asks for two minutes. What it does to a fetch is shown by test_python_hostile_ways.py.
     # The pauses grow from one to the next.
-    said = [headers for name, headers in IMPOSTORS.items() if ALL or name not in {"429", "401", "404"}]
+    said = [headers for name, headers in IMPOSTORS.items() if ALL or name not in {"429", "500", "401", "404"}]
     answered = itertools.cycle(said)
 
     async def answer(message: Msg) -> None:
