@@ -50,8 +50,8 @@ async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path
             start()
             start()
             for restarted in range(RESTARTS):
-                await push(JOBS // (RESTARTS + 1))
                 start()
+                await push(JOBS // (RESTARTS + 1))  # so that the old one has some in hand
                 with exits(workers[restarted]):
                     workers[restarted].signal(signal.SIGTERM)
 
