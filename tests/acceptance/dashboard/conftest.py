@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import pytest
 import pytest_asyncio
@@ -70,31 +70,41 @@ def crew(site: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cre
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(tmp_path_factory: pytest.TempPathFactory, site: System) -> AsyncIterator[Browser]:
-    """A browser with a tab that stays: those of the tests share its process."""
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    """A browser for the tests of a module."""
     program = browser_program()
     if program is None:
         not_run()
     async with Browser.started(program, tmp_path_factory.mktemp("browser"), {}) as started:
-        await (await started.page()).go(f"{site.url}/healthz")
         yield started
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def screen(browser: Browser, site: System) -> AsyncIterator[OpenScreen]:
-    """`await screen(dark=…, width=…, height=…)`: a tab, closed at the end, since a browser has six connections to a host.
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kept(browser: Browser, site: System) -> Screen:
+    """The tab that stays: a new one takes as long as three pages that are followed to."""
+    return await Screen.opened(browser, site.url)
 
-    What the browser complains of in it fails the test, but for what has one of the texts of `known`, and a projector that is
-    behind, as it may be on a busy machine.
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def screen(browser: Browser, site: System, kept: Screen) -> AsyncIterator[OpenScreen]:
+    """`await screen()`: the tab of the module, as if it were new. Its document may have been loaded by an earlier test.
+
+    Who asks for several, for another `url` or for an `own` one gets a new tab, which is closed at the end, since a browser has
+    six connections to a host. What the browser complains of in a tab fails the test, but for what has one of the texts of
+    `known`, and a projector that is behind, as it may be on a busy machine.
     """
     tabs: list[tuple[Screen, tuple[str, ...]]] = []
 
-    async def opened(url: str = "", *, known: tuple[str, ...] = (), **looks: Any) -> Screen:
-        tab = await Screen.opened(browser, url or site.url, **looks)
+    async def opened(url: str = "", *, known: tuple[str, ...] = (), own: bool = False) -> Screen:
+        if own or tabs or url not in {"", site.url}:
+            tab = await Screen.opened(browser, url or site.url)
+        else:
+            tab = kept
+            await tab.anew()
         tabs.append((tab, known))
         return tab
 
     yield opened
     for tab, _ in tabs:
-        await tab.close()
+        await (tab.rest() if tab is kept else tab.close())
     assert [trouble for tab, known in tabs for trouble in tab.troubles(*known, BEHIND)] == []

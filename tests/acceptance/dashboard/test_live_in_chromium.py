@@ -46,7 +46,7 @@ async def test_a_job_appears_moves_on_and_ends_before_the_eyes(screen: OpenScree
 
 async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: System) -> None:
     job = site.push("shop.ended")["id"]
-    tab = await screen()
+    tab = await screen(own=True)
     await tab.go(f"/jobs/{job}")
     await tab.shows("available")
     site.call("DELETE", f"/jobs/{job}")
@@ -81,7 +81,7 @@ async def slowly(tab: Screen, ms: int) -> None:
 async def test_a_list_that_is_waited_for_says_so_and_stays_where_it_is(screen: OpenScreen, site: System) -> None:
     jobs = [{"type": "a.b", "args": [], "options": {"queue": "slowly"}}] * 60
     site.call("POST", "/jobs/batch", {"jobs": jobs}, 201)
-    tab = await screen()
+    tab = await screen(own=True)
     await tab.go("/jobs?q=queue:slowly")
     await tab.shows("60 jobs")
     assert "Loading…" not in await tab.text()
@@ -150,7 +150,7 @@ async def test_updates_that_are_paused_wait_until_they_are_resumed(screen: OpenS
 
 
 async def test_a_flood_of_events_asks_once_a_second_at_most(screen: OpenScreen, site: System) -> None:
-    tab = await screen()
+    tab = await screen(own=True)  # whose requests are counted
     await tab.go("/jobs?q=queue:flood")
     last = [pushed(site, "a.b", queue="flood") for _ in range(60)][-1]
     await tab.shows(last[:8], "60 jobs")

@@ -127,7 +127,7 @@ async def test_a_server_that_is_busy_until_a_date_is_asked_again(screen: OpenScr
 async def test_a_clock_that_is_wrong_makes_nothing_old_or_early(screen: OpenScreen, site: System) -> None:
     site.push("a.b", queue="timed")
     for wrong in ("3_600_000", "-3_600_000"):
-        tab = await screen()
+        tab = await screen(own=True)
         await before(tab, f"{{ const right = Date.now; Date.now = () => right() + {wrong}; }}")
         await tab.go("/jobs?q=queue:timed")
         await tab.shows("1 job")
@@ -136,7 +136,7 @@ async def test_a_clock_that_is_wrong_makes_nothing_old_or_early(screen: OpenScre
 
 
 async def test_a_browser_that_keeps_nothing_shows_pages_all_the_same(screen: OpenScreen) -> None:
-    tab = await screen()
+    tab = await screen(own=True)
     refuses = "{ get() { throw new DOMException('no', 'SecurityError'); } }"
     await before(tab, f"Object.defineProperty(globalThis, 'localStorage', {refuses})")
     await tab.go("/")

@@ -65,7 +65,7 @@ async def test_a_page_shows_what_there_is_and_bars_nobody(
 ) -> None:
     """One load is looked at in every way: in the light, by its command, in the dark and on a phone, and with all opened."""
     tab = await screen()
-    await tab.go(path.format(**scenery._asdict()))
+    await tab.follow(path.format(**scenery._asdict()))
     await tab.shows(*PAGES[path])
     assert await tab.barriers() == []
 
@@ -93,7 +93,7 @@ async def stays_text(tab: Screen) -> None:
 @pytest.mark.parametrize("path", ["/jobs/{evil}", "/workflows/{evil_flow}", "/crons/evil-cron", "/jobs?q=queue:evil"])
 async def test_hostile_text_stays_text(screen: OpenScreen, scenery: Scenery, path: str) -> None:
     tab = await screen()
-    await tab.go(path.format(**scenery._asdict()))
+    await tab.follow(path.format(**scenery._asdict()))
     await stays_text(tab)
     if "{evil}" in path:
         await tab.shows("<img src=x onerror=", "⟨U+202E⟩", "␛[31m", str(LARGEST), str(-LARGEST))
@@ -112,7 +112,7 @@ COUNTS_KEYS = """{
 
 async def test_a_long_text_is_not_taken_apart_into_its_characters(screen: OpenScreen, scenery: Scenery) -> None:
     """That took a processor for a second whenever the page was drawn."""
-    tab = await screen()
+    tab = await screen(own=True)
     await tab.page.command("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTS_KEYS})
     await tab.go(f"/jobs/{scenery.hostile}")
     await tab.shows("900,000 characters")
@@ -123,7 +123,7 @@ async def test_a_form_keeps_hostile_text_and_large_numbers_as_they_are(
     screen: OpenScreen, scenery: Scenery, site: System
 ) -> None:
     tab = await screen(known=NO_SCHEMA)
-    await tab.go(f"/jobs/{scenery.evil}")
+    await tab.follow(f"/jobs/{scenery.evil}")
     await tab.click("Push again")
     typed = "[...document.querySelectorAll('dialog textarea')].map((field) => field.value).join('')"
     assert "\u202e" not in await tab.page.run(typed), "it would turn what stands around it"
@@ -137,7 +137,7 @@ async def test_a_form_keeps_hostile_text_and_large_numbers_as_they_are(
 async def test_the_list_of_queues_draws_how_many_jobs_had_not_ended(screen: OpenScreen, scenery: Scenery) -> None:
     del scenery
     tab = await screen()
-    await tab.go("/queues")
+    await tab.follow("/queues")
     drawn = "[...document.querySelectorAll('tr')].find((row) => row.innerText.startsWith('bulk')).querySelector('svg')"
     assert await tab.page.run(f"{drawn}.getAttribute('aria-label')") == "from 0 to 20, at most 20"
     assert await tab.page.run(f"{drawn}.querySelector('path').getAttribute('d').split('L').length") == 21
@@ -171,7 +171,7 @@ async def test_the_command_of_a_dialog_is_one_that_there_is(
     screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path
 ) -> None:
     tab = await screen()
-    await tab.go("/")
+    await tab.follow("/")
     for path, button in DIALOGS.items():
         beat = {"worker_id": "worker-1", "active_jobs": [], "queues": ["mail"], "hostname": "box"}
         await asyncio.to_thread(site.request, "POST", "/ojs/v1/workers/heartbeat", beat)  # or it would be stale
@@ -199,7 +199,7 @@ LETTERS = {
 async def test_keys_lead_to_pages_and_to_the_filter(screen: OpenScreen, scenery: Scenery) -> None:
     del scenery
     tab = await screen()
-    await tab.go("/")
+    await tab.follow("/")
     for key, page in LETTERS.items():
         await tab.follow("/jobs" if page == "Overview" else "/")
         await tab.press("g")
