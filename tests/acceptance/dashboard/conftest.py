@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest_asyncio
 
 from acceptance.dashboard.scenery import Scenery
 from support.browser import Browser, browser_program
+from support.proxy import Trouble
 from support.python_worker import WorkerProcess, installed
 from support.screen import Screen
 from support.system import TOGETHER, System
@@ -20,6 +22,8 @@ OpenScreen = Callable[..., Awaitable[Screen]]
 NO_SCHEMA = ("status of 404",)
 """What a browser says when a form asks whether a job type has a schema, and it has none."""
 BEHIND = "status of 503"
+REFUSED = ("status of 4", "status of 5", "ERR_")
+"""What a browser says of answers and connections that go wrong."""
 LOCAL_WEBHOOKS = ("--webhook-insecure", "--webhook-private")
 
 
@@ -36,6 +40,12 @@ def not_run() -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def busy(retry_after: str, silence_s: float = 0.0) -> Trouble:
+    """What a server says that can't do it now."""
+    text = json.dumps({"error": {"code": "unavailable", "message": "busy just now"}})
+    return Trouble(status=503, headers={"Retry-After": retry_after}, text=text, silence_s=silence_s)
 
 
 @pytest.fixture(scope="module")
