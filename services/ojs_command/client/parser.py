@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+import functools
+import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,29 +23,31 @@ FILES: Final = {
 """Options that name the files of TLS."""
 _HELP: Final = ("-h", "--help")
 
-Define = Callable[[argparse.ArgumentParser], None]
+
+@functools.cache
+def _width() -> int:
+    return shutil.get_terminal_size().columns - 2
+
+
+def formatter(prog: str) -> argparse.HelpFormatter:
+    """What writes help. argparse makes one for each argument that is added, and each would ask the terminal how wide it is."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_width())
 
 
 class CommandParser(argparse.ArgumentParser):
-    """`define(parser)`, or the function of this name that `module` has, adds the arguments. Options of what `does` may stand
-    among positional arguments.
-    """
+    """A parser whose arguments `define` adds. Options of what it `does` may stand among positional arguments."""
 
-    def __init__(self, *given: Any, module: str = "", define: Define | None = None, **options: Any) -> None:
-        usual: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    def __init__(self, *given: Any, define: Callable[[CommandParser], None] | None = None, **options: Any) -> None:
+        usual: dict[str, Any] = {"formatter_class": formatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
-        self._module = module
         self._define = define
         self._default: str | None = None
         self._runs = False
         self._mixing = False
 
     def fill(self) -> None:
-        """Add what it or its module defines, once."""
-        module, self._module = self._module, ""
+        """Add its arguments, once."""
         define, self._define = self._define, None
-        if module:
-            importlib.import_module(module).define(self)
         if define is not None:
             define(self)
 
