@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ import msgspec
 import uvloop
 
 from bench.bars import BARS, judge
-from bench.compare import compare, costs, ratios
+from bench.compare import Ratio, compare, costs, ratios
 from bench.measure import InTurn, in_turn, measure, say
 from bench.plan import Plan, ServerRefused
 from bench.report import render, summarise
@@ -84,7 +85,10 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds", type=_positive_int, default=5, metavar="N", help="how often each is started and measured (5)"
     )
     turns.add_argument(
-        "--at-most", type=_positive, metavar="R", help="exit 1 if all processes' CPU per job in each round is over R times its"
+        "--at-most",
+        type=_positive,
+        metavar="R",
+        help="exit 1 if all processes' CPU per job in each round is over R times its; ends with the first round where none is",
     )
     sizes = parser.add_argument_group("sizes")
     sizes.add_argument("--quick", action="store_true", help="fewer variants, shorter; explicit sizes still count")
@@ -184,13 +188,25 @@ def _judged_costs(before: Report, after: Report, at_most: float | None) -> int:
     if at_most is None:
         return 0
     found = costs(ratios(before, after))
-    over = [one for one in found if one.lowest > at_most]
+    over = _dearer(found, at_most)
     print()
     for one in over:
         print(f"- **missed**: {one.scenario} ({one.variant}) costs {one.lowest:.2f} to {one.highest:.2f} times what it did")
     if not found:
         print("- **missed**: the CPU time of neither server could be read")
     return 1 if over or not found else 0
+
+
+def _nothing_dearer(before: Report, after: Report, at_most: float | None) -> bool:
+    """Whether no further round can make `_judged_costs` find something too dear."""
+    if at_most is None:
+        return False
+    found = costs(ratios(before, after))
+    return bool(found) and not _dearer(found, at_most)
+
+
+def _dearer(found: Sequence[Ratio], at_most: float) -> list[Ratio]:
+    return [one for one in found if one.lowest > at_most]
 
 
 def _compare(first: Path, second: Path, plot: Path | None) -> int:
@@ -233,6 +249,8 @@ async def _run(options: argparse.Namespace, names: Sequence[str], in_turn: InTur
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
     plan = _plan(options)
     if options.against:
-        return await in_turn(options.against.resolve(), plan, names, options.rounds, options.log)
+        # The verdict is on what each round shows, so it stands with the first that shows nothing.
+        enough = partial(_nothing_dearer, at_most=options.at_most)
+        return await in_turn(options.against.resolve(), plan, names, options.rounds, options.log, enough)
     async with _system(options) as run:
         return [await measure(run, plan, names, options.repeat)]

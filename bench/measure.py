@@ -55,19 +55,25 @@ async def measure(run: RunFile, plan: Plan, names: Sequence[str], repeat: int = 
     return Report(date=date, command=command, server=run.url, machine=about, results=results)
 
 
+Enough = Callable[[Report, Report], bool]
+"""Whether no further round is needed, by the reports of both so far."""
+
+
 async def in_turn(
     other: Path,
     plan: Plan,
     names: Sequence[str],
     rounds: int,
     log: Path | None,
+    enough: Enough,
     *,
     start: Callable[[Path | None, Path], AbstractAsyncContextManager[RunFile]] = started_system,
     measure: Callable[[RunFile, Plan, Sequence[str]], Awaitable[Report]] = measure,
 ) -> tuple[Report, Report]:
     """Measure the server of another checkout and this one's, started anew in each round; who is first changes.
 
-    Both are measured by this harness and run in this environment, over HTTP alone. Raises what `measure` does.
+    Both are measured by this harness and run in this environment, over HTTP alone. `rounds` is the most; `enough` is asked
+    after each. Raises what `measure` does.
     """
     before: list[Report] = []
     after: list[Report] = []
@@ -78,10 +84,12 @@ async def in_turn(
             async with start(log, checkout) as run:
                 # Without NATS: what reaches behind the HTTP API knows only its own version's records.
                 found.append(await measure(replace(run, nats_url=None), plan, names))
+        if enough(_joined(before), _joined(after)):
+            break
     return _joined(before), _joined(after)
 
 
-InTurn = Callable[[Path, Plan, Sequence[str], int, Path | None], Awaitable[tuple[Report, Report]]]
+InTurn = Callable[[Path, Plan, Sequence[str], int, Path | None, Enough], Awaitable[tuple[Report, Report]]]
 
 
 def _joined(reports: Sequence[Report]) -> Report:

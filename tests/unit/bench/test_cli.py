@@ -54,7 +54,10 @@ def test_what_costs_too_much_in_each_round_is_missed(
     before = report(*(enqueue(1_000, used=spent(gateway=1.0)) for _ in cpu_s))
     after = report(*(enqueue(1_000, used=spent(gateway=one)) for one in cpu_s))
 
-    async def measured(*_: object) -> tuple[Report, Report]:
+    async def measured(*given: object) -> tuple[Report, Report]:
+        enough = given[-1]
+        assert callable(enough)
+        assert enough(before, after) is (code == 0)
         return before, after
 
     assert main(["--against", ".", "--at-most", "1.1", "enqueue"], in_turn=measured) == code

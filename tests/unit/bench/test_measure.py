@@ -25,6 +25,24 @@ async def test_who_is_first_changes_and_a_version_may_be_held_against_itself() -
         assert run.nats_url is None
         return report(enqueue(next(rates)))
 
-    before, after = await in_turn(here, Plan(), ["enqueue"], 2, None, start=started, measure=measured)
+    before, after = await in_turn(here, Plan(), ["enqueue"], 2, None, lambda *_: False, start=started, measure=measured)
     assert [result.rate for result in before.results] == [1.0, 4.0]
     assert [result.rate for result in after.results] == [2.0, 3.0]
+
+
+async def test_no_further_round_is_measured_once_there_is_enough() -> None:
+    seen: list[list[float | None]] = []
+
+    @asynccontextmanager
+    async def started(_log: object, _checkout: Path) -> AsyncIterator[RunFile]:
+        yield RunFile(pid=1, url="http://a")
+
+    async def measured(*_: object) -> Report:
+        return report(enqueue(1.0))
+
+    def enough(before: Report, after: Report) -> bool:
+        seen.append([result.rate for result in (*before.results, *after.results)])
+        return len(seen) == 2
+
+    await in_turn(Path(), Plan(), ["enqueue"], 3, None, enough, start=started, measure=measured)
+    assert [len(rates) for rates in seen] == [2, 4]
