@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from ojs_command.client.parser import CommandParser
+from ojs_command.client.parser import CommandParser, Define
 from ojs_command.client.registration import add_client_commands, run_client
 from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
@@ -24,6 +24,7 @@ from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
 
 USAGE: Final = 2
+_VERSION_HELP: Final = "show program's version number and exit"
 
 _PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
 _SEEN_BY_ALL: Final = (
@@ -183,35 +184,52 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",
         allow_abbrev=False,
     )
-    version = f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})"
-    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help=_VERSION_HELP)
     commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=CommandParser
     )
     _add_command(commands, "dev", "dev", "everything on one machine, with a NATS server of its own")
     for service in SERVICES:
-        command = _add_command(commands, service.name, service.kind, service.help)
-        command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
-        command.add_argument("--number", type=int, help=argparse.SUPPRESS)
+        command = _add_command(commands, service.name, service.kind, service.help, _add_supervision)
         command.set_defaults(service=service)
-    several = _add_command(commands, "services", "services", "all services but the gateway in one process, or some of them")
-    several.add_argument(
-        "services",
-        nargs="*",
-        type=_background,
-        metavar="NAME",
-        help=f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]",
-    )
+    purpose = "all services but the gateway in one process, or some of them"
+    _add_command(commands, "services", "services", purpose, _add_names)
     _add_command(
         commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
     )
     add_nats_conf_command(commands)
     add_worker_command(commands)
     add_client_commands(parser, commands)
-    config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
-    config.add_argument("--check", action="store_true", help="say what they will do that one may not want; 1 for a problem")
-    config.add_argument("--json", action="store_true", help="as a JSON object")
+    _add_command(commands, "config", "config", "print the settings that count, and where each was written", _add_forms)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up for nobody else."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})")
+        parser.exit()
+
+
+def _add_supervision(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
+    command.add_argument("--number", type=int, help=argparse.SUPPRESS)
+
+
+def _add_names(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "services",
+        nargs="*",
+        type=_background,
+        metavar="NAME",
+        help=f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]",
+    )
+
+
+def _add_forms(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--check", action="store_true", help="say what they will do that one may not want; 1 for a problem")
+    command.add_argument("--json", action="store_true", help="as a JSON object")
 
 
 def _background(name: str) -> ServiceEntry:
@@ -224,8 +242,22 @@ def _background(name: str) -> ServiceEntry:
 
 
 def _add_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, kind: SettingKind, purpose: str
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    kind: SettingKind,
+    purpose: str,
+    add_more: Define | None = None,
 ) -> argparse.ArgumentParser:
+    """Add one whose arguments are known once it is given: hundreds of options take longer than any answer."""
+
+    def define(command: argparse.ArgumentParser) -> None:
+        command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
+        for option in OPTIONS:
+            if kind in option.kinds:
+                _add_option(command, option)
+        if add_more is not None:
+            add_more(command)
+
     command = commands.add_parser(
         name,
         help=purpose,
@@ -233,12 +265,9 @@ def _add_command(
         epilog=f"{_EXAMPLES[kind].format(name=name)}\n{_EPILOG}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        define=define,
     )
     command.set_defaults(kind=kind)
-    command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
-    for option in OPTIONS:
-        if kind in option.kinds:
-            _add_option(command, option)
     return command
 
 

@@ -1,4 +1,4 @@
-"""Parsers of client commands: what they are for is known at once, their arguments when the command is given."""
+"""Parsers of commands: what they are for is known at once, their arguments when the command is given."""
 
 from __future__ import annotations
 
@@ -22,25 +22,31 @@ FILES: Final = {
 """Options that name the files of TLS."""
 _HELP: Final = ("-h", "--help")
 
+Define = Callable[[argparse.ArgumentParser], None]
+
 
 class CommandParser(argparse.ArgumentParser):
-    """`module` has a function `define(parser)`, which adds the arguments. Options of what `does` may stand among positional
-    arguments.
+    """`define(parser)`, or the function of this name that `module` has, adds the arguments. Options of what `does` may stand
+    among positional arguments.
     """
 
-    def __init__(self, *given: Any, module: str = "", **options: Any) -> None:
+    def __init__(self, *given: Any, module: str = "", define: Define | None = None, **options: Any) -> None:
         usual: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
         self._module = module
+        self._define = define
         self._default: str | None = None
         self._runs = False
         self._mixing = False
 
     def fill(self) -> None:
-        """Add what its module defines, once."""
+        """Add what it or its module defines, once."""
         module, self._module = self._module, ""
+        define, self._define = self._define, None
         if module:
             importlib.import_module(module).define(self)
+        if define is not None:
+            define(self)
 
     def actions(self, default: str) -> argparse._SubParsersAction[CommandParser]:
         """What it can do; `default` is what it does when none is named."""
