@@ -47,9 +47,10 @@ def imported() -> None:
     for module in pkgutil.walk_packages(ojs_command.__path__, f"{ojs_command.__name__}."):
         if not module.name.endswith(("__main__", "_reference")):
             importlib.import_module(module.name)
-    for name in ("ojs_nats._worker.process", "ojs_dashboard"):
-        with suppress(ModuleNotFoundError):  # an earlier version has none
-            importlib.import_module(name)
+    with suppress(ModuleNotFoundError):  # an earlier version has none
+        importlib.import_module("ojs_nats._worker.process")
+    with suppress(ModuleNotFoundError):
+        importlib.import_module("ojs_dashboard.files").load()  # or each gateway packs the dashboard's files anew
 
 
 def listening(name: str) -> socket.socket:
