@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ojs_command.client.parser import CommandParser
@@ -24,6 +24,7 @@ from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
 
 USAGE: Final = 2
+_VERSION_HELP: Final = "show program's version number and exit"
 
 _PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
 _SEEN_BY_ALL: Final = (
@@ -183,35 +184,46 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",
         allow_abbrev=False,
     )
-    version = f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})"
-    parser.add_argument("--version", action="version", version=version)
-    commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
+    parser.add_argument("--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help=_VERSION_HELP)
+    commands: argparse._SubParsersAction[CommandParser] = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=CommandParser
     )
     _add_command(commands, "dev", "dev", "everything on one machine, with a NATS server of its own")
     for service in SERVICES:
-        command = _add_command(commands, service.name, service.kind, service.help)
-        command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
-        command.add_argument("--number", type=int, help=argparse.SUPPRESS)
-        command.set_defaults(service=service)
-    several = _add_command(commands, "services", "services", "all services but the gateway in one process, or some of them")
-    several.add_argument(
-        "services",
-        nargs="*",
-        type=_background,
-        metavar="NAME",
-        help=f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]",
-    )
+        _add_command(commands, service.name, service.kind, service.help, _add_supervision).set_defaults(service=service)
+    all_but_one = "all services but the gateway in one process, or some of them"
+    _add_command(commands, "services", "services", all_but_one, _add_names)
     _add_command(
         commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
     )
     add_nats_conf_command(commands)
     add_worker_command(commands)
     add_client_commands(parser, commands)
-    config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
+    _add_command(commands, "config", "config", "print the settings that count, and where each was written", _add_ways_to_tell)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up for nobody else."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})")
+        parser.exit()
+
+
+def _add_supervision(service: argparse.ArgumentParser) -> None:
+    service.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
+    service.add_argument("--number", type=int, help=argparse.SUPPRESS)
+
+
+def _add_names(several: argparse.ArgumentParser) -> None:
+    named = f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]"
+    several.add_argument("services", nargs="*", type=_background, metavar="NAME", help=named)
+
+
+def _add_ways_to_tell(config: argparse.ArgumentParser) -> None:
     config.add_argument("--check", action="store_true", help="say what they will do that one may not want; 1 for a problem")
     config.add_argument("--json", action="store_true", help="as a JSON object")
-    return parser
 
 
 def _background(name: str) -> ServiceEntry:
@@ -224,21 +236,29 @@ def _background(name: str) -> ServiceEntry:
 
 
 def _add_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, kind: SettingKind, purpose: str
-) -> argparse.ArgumentParser:
+    commands: argparse._SubParsersAction[CommandParser],
+    name: str,
+    kind: SettingKind,
+    purpose: str,
+    more: Callable[[CommandParser], None] = lambda _command: None,
+) -> CommandParser:
+    """Add a command that takes settings, and `more`."""
+
+    def define(command: CommandParser) -> None:
+        command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
+        for option in OPTIONS:
+            if kind in option.kinds:
+                _add_option(command, option)
+        more(command)
+
     command = commands.add_parser(
         name,
         help=purpose,
         description=f"{purpose[0].upper()}{purpose[1:]}.",
         epilog=f"{_EXAMPLES[kind].format(name=name)}\n{_EPILOG}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        define=define,
     )
     command.set_defaults(kind=kind)
-    command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
-    for option in OPTIONS:
-        if kind in option.kinds:
-            _add_option(command, option)
     return command
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from ojs_command.client.parser import CommandParser
 from ojs_command.server_conf import (
     FILE_GB,
     ServerPlace,
@@ -62,15 +63,13 @@ Give each process its seed, and make the streams once, as the operator:
 """
 
 
-def add_nats_conf_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_nats_conf_command(commands: argparse._SubParsersAction[CommandParser]) -> None:
     purpose = "print the configuration that nats-server needs, by size and place, and its users"
     parser = commands.add_parser(
         "nats-conf",
         help=purpose,
         description=f"{purpose[0].upper()}{purpose[1:]}.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
     room = parser.add_mutually_exclusive_group()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from ojs_command.client.parser import CommandParser
 from ojs_core.base.problems import CANNOT_START
 from ojs_core.telemetry.logs import configure
 
@@ -29,15 +30,13 @@ signals:
 """
 
 
-def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_worker_command(commands: argparse._SubParsersAction[CommandParser]) -> None:
     purpose = "run the jobs that your Python modules define"
     parser = commands.add_parser(
         "worker",
         help=purpose,
         description=f"{purpose[0].upper()}{purpose[1:]}.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("modules", nargs="+", metavar="MODULE", help="as you would import it here: app.jobs")
     parser.add_argument("--queues", default="", metavar="NAMES", help="which, first to last, by commas [those of the jobs]")

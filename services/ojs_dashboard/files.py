@@ -13,6 +13,7 @@ import html
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -83,11 +84,17 @@ def load(
     """
     if not all((libraries / name).is_file() for name in NEEDED):
         return None
-    bodies = dict(_bodies(folder, libraries))
-    digest = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in sorted(bodies.items()))).hexdigest()[:12]
-    files = {f"{digest}/{name}": _file(_MEDIA_TYPES[Path(name).suffix], body) for name, body in bodies.items()}
+    digest, files = _files(folder, libraries)
     document = _document(digest, {"read-only": str(read_only).lower(), "trace-url": trace_url})
     return Dashboard(_file("text/html; charset=utf-8", document), files)
+
+
+@cache
+def _files(folder: Path, libraries: Path) -> tuple[str, dict[str, File]]:
+    """The hash of all files, and what is below it. They are read once in a process, however many gateways it has."""
+    bodies = dict(_bodies(folder, libraries))
+    digest = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in sorted(bodies.items()))).hexdigest()[:12]
+    return digest, {f"{digest}/{name}": _file(_MEDIA_TYPES[Path(name).suffix], body) for name, body in bodies.items()}
 
 
 def _bodies(folder: Path, libraries: Path) -> Iterator[tuple[str, bytes]]:

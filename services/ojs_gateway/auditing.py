@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET, UnsetType
@@ -176,6 +177,7 @@ def _made(answer: Response | StreamedResponse) -> dict[str, str] | None:
     return None
 
 
+@cache
 def _snake(operation: str) -> str:
     """AdminBulkCancel → bulk_cancel."""
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in operation)

@@ -18,7 +18,7 @@ Fetch = Callable[[Any], Awaitable[Any]]
 
 QUEUE = "af.q"
 PLACES = 20
-JOBS = 160
+JOBS = 80
 
 
 async def drain(fetch: Fetch, places: int) -> list[str]:

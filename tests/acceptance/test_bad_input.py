@@ -13,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.examples import examples
+from support.examples import amount, examples
 from support.system import System
 
 OJS_TYPE = "application/openjobspec+json"
 GOOD: dict[str, Any] = {"type": "good.job", "args": [1]}
 UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
-EXAMPLES = examples(2_000, costly=True)
+EXAMPLES = examples(2_000 if amount() == "all" else 500, costly=True)
+"""Drawing a body takes longer than sending it. `test_drawn_requests.py` and `test_numbers.py` send others to every path."""
 
 
 class Got(NamedTuple):

@@ -18,6 +18,8 @@ from support.waiting import eventually, until
 
 V1 = "/ojs/v1"
 JOBS = 30
+PAUSE_S = 0.02
+"""Between two pushes: some at any time are enough."""
 PATIENCE_S = 180.0
 """Copies are waited for as long as they come nearer."""
 
@@ -70,6 +72,7 @@ async def test_copies_are_raised_in_place_and_a_lost_server_then_loses_nothing(t
             async def produce() -> None:
                 while len(answers) < JOBS or not raised.done():
                     answers.append(await asyncio.to_thread(push, url, len(answers)))
+                    await asyncio.sleep(PAUSE_S)
 
             raised = asyncio.create_task(asyncio.to_thread(set_up, tmp_path, cluster.url, 3))
             await produce()

@@ -8,21 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from support.examples import amount
 from support.nats import NatsServer
 from support.processes import runs
-from support.system import Command, System, environment, send
+from support.system import TOGETHER, Command, System, send
 from support.waiting import until
 
 EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"}
 
 FOUND_AGAIN = ["gateway", "nats-server"]
 """The children that others have to find again when they are started again."""
+OTHERS = sorted(EVERYTHING - set(FOUND_AGAIN)) if amount() == "all" else ["projector"]
+"""Further ones that are killed: all have one supervisor, and each is a start of Python. The projector has files of its own."""
+LARGEST = 2_000
+"""Bytes of a job that the shared system takes."""
 
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system with a process for each service, which tests leave running."""
-    with System.started(tmp_path_factory.mktemp("services"), with_users=False) as system:
+    folder = tmp_path_factory.mktemp("services")
+    with System.started(folder, "--max-envelope-bytes", str(LARGEST), with_users=False) as system:
         yield system
 
 
@@ -77,6 +83,10 @@ def test_one_command_starts_everything_and_says_how_to_go_on(services: System) -
     assert send("GET", f"{services.url}/ojs/v1/health").body["status"] == "ok"
 
 
+def test_settings_of_dev_reach_its_children(services: System) -> None:
+    assert services.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * LARGEST]}).status == 413
+
+
 def test_every_service_without_an_api_has_health_endpoints(services: System) -> None:
     urls = services.state["urls"]
     for name in EVERYTHING - {"nats-server", "gateway"}:
@@ -89,7 +99,7 @@ def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> Non
     system = System(tmp_path, with_users=False)
     pids = until(lambda: list(system.children.values()) if system.run_file.exists() else [])
     assert not system.state["ready"]
-    assert system.stop() == 0
+    assert system.stop(signal.SIGINT) == 0
     assert [pid for pid in pids if runs(pid)] == []
 
 
@@ -115,7 +125,7 @@ def test_a_child_that_is_killed_is_started_again(services: System, name: str) ->
 
 @pytest.mark.slow
 def test_the_other_children_that_are_killed_are_started_again_too(services: System) -> None:
-    assert_restarts(services, *sorted(EVERYTHING - set(FOUND_AGAIN)))
+    assert_restarts(services, *OTHERS)
 
 
 def test_a_second_dev_on_the_same_data_is_refused(services: System, tmp_path: Path) -> None:
@@ -158,20 +168,12 @@ def test_a_file_of_the_data_folder_that_can_not_be_written_is_told_in_one_senten
     assert name in command.output
 
 
-@pytest.mark.slow
-def test_dev_takes_a_nats_server_that_runs_already_and_its_settings_reach_the_children(
-    tmp_path: Path, nats_server: NatsServer
-) -> None:
-    env = environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")
-    with System.started(tmp_path, "--nats", nats_server.url, "--processes", "2", env=env) as system:
+def test_dev_takes_a_nats_server_that_runs_already_and_leaves_it_running(tmp_path: Path, nats_server: NatsServer) -> None:
+    with System.started(tmp_path, TOGETHER, "--nats", nats_server.url) as system:
         assert set(system.children) == EVERYTHING - {"nats-server"}
         assert system.nats_url == nats_server.url
-        assert system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]}).status == 413
         system.push("hello", "world")
-        gateways = {line["pid"] for line in system.events("ready") if "health_url" in line}  # of those behind one port
-        assert len(gateways) == 2
         assert system.stop() == 0
-        assert not any(runs(pid) for pid in gateways)
     assert runs(nats_server.pid)
 
 
@@ -183,14 +185,15 @@ def test_sigterm_stops_everything_and_answers_a_waiting_fetch(services: System) 
 
 @pytest.mark.slow
 def test_dev_has_its_jobs_again_after_a_stop_and_at_once_after_it_was_killed(services: System, kept: str) -> None:
-    """What the others shared is started again. At the end Ctrl-C stops it as SIGTERM did."""
+    """What the others shared is started again, with two gateways behind one port. None of it outlives a kill."""
     assert services.stop() == 0
     folder = services.data.parent
-    with System.started(folder, with_users=False) as again:
+    with System.started(folder, "--processes", "2", with_users=False) as again:
         assert again.job(kept)["state"] == "available"
-        pids = list(again.children.values())
+        gateways = {line["pid"] for line in again.events("ready") if "health_url" in line and runs(line["pid"])}
+        assert len(gateways) == 2
+        pids = gateways | set(again.children.values())
         again.kill()
-        with System.started(folder, with_users=False) as at_once:
+        with System.started(folder, TOGETHER, with_users=False) as at_once:
             until(lambda: not [pid for pid in pids if runs(pid)])
             assert kept in [job["id"] for job in at_once.fetch("default", count=100, worker_id="w")]
-            assert_stops(at_once, signal.SIGINT)

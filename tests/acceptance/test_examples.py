@@ -9,7 +9,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +19,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from support.forked import PYTHON, start
+from support.processes import Process
 from support.python_worker import WorkerProcess
 from support.system import System, environment, send
 from support.waiting import until
@@ -28,26 +29,23 @@ pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 ORDER = {"item": "a book", "email": "ada@example.org"}
-Run = Callable[..., "subprocess.Popen[bytes]"]
+Run = Callable[..., Process]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """Starts a program in a copy of the examples; it ends with the test."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
-    running: list[subprocess.Popen[bytes]] = []
+    running: list[Process] = []
 
-    def start(example: str, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+    def started(example: str, *command: str, **variables: str) -> Process:
         folder = tmp_path / "examples" / example
-        with (tmp_path / f"{len(running)}.log").open("wb") as log:
-            running.append(
-                subprocess.Popen(
-                    [sys.executable, *command], cwd=folder, env=environment(**variables), stdout=log, stderr=subprocess.STDOUT
-                )
-            )
+        with (tmp_path / f"{len(running)}.log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
+            files = (nothing.fileno(), log.fileno(), log.fileno())
+            running.append(start([*PYTHON, *command], environment(**variables), files, folder))
         return running[-1]
 
-    yield start
+    yield started
     for process in reversed(running):
         process.send_signal(signal.SIGTERM)
     for process in running:

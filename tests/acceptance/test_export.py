@@ -58,23 +58,23 @@ def test_export_writes_to_standard_output_and_over_no_file(system: System, cli: 
     assert (tmp_path / "there").read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{", "Line 2 is no JSON object of a job"),
-        ('{"type": "a.b", "args": []}', "Line 2 has no id"),
-        ('{"id": "x", "redacted": ["args"]}', "Line 2 lacks what its job carries (args)"),
-        ('{"id": "x", "redacted": true}', "Line 2 lacks what its job carries (True)"),
-    ],
-)
-def test_a_line_that_cannot_be_imported_is_named(system: System, cli: Cli, line: str, said: str) -> None:
+NO_JOBS = [
+    ("{", "Line 2 is no JSON object of a job"),
+    ('{"type": "a.b", "args": []}', "Line 2 has no id"),
+    ('{"id": "x", "redacted": ["args"]}', "Line 2 lacks what its job carries (args)"),
+    ('{"id": "x", "redacted": true}', "Line 2 lacks what its job carries (True)"),
+]
+
+
+def test_a_line_that_cannot_be_imported_is_named(system: System, cli: Cli) -> None:
     job_id = system.push("a.b", 1, {"b": None})["id"]
-    exported = cli.asked("export")
-    system.reset()
-    found = cli("import", "-", stdin=f"{exported.splitlines()[0]}\n{line}\n")
-    assert (found.code, said in found.err) == (1, True)
-    if "lacks" not in said:
-        assert system.job(job_id)["state"] == "available"
+    [exported] = cli.asked("export").splitlines()
+    for line, said in NO_JOBS:
+        system.reset()
+        found = cli("import", "-", stdin=f"{exported}\n{line}\n")
+        assert (found.code, said in found.err) == (1, True), line
+        if "lacks" not in said:
+            assert system.job(job_id)["state"] == "available", line
 
 
 def test_refused_lines_are_told_of_and_the_others_pushed(system: System, cli: Cli) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.examples import amount
 from support.forked import OJS_NATS, Forked, completed, start
 from support.processes import family, runs
 from support.system import Command, environment
@@ -22,9 +23,8 @@ STARTED = {"PYTHONHASHSEED": "7"}
 @pytest.mark.parametrize(
     "words",
     [
-        "list --server http://127.0.0.1:1",
-        pytest.param("config --json", marks=pytest.mark.slow),
-        pytest.param("explode", marks=pytest.mark.slow),
+        "config --json",
+        *(["list --server http://127.0.0.1:1", "explode"] if amount() == "all" else []),
     ],
 )
 def test_a_forked_command_says_what_one_says_that_is_started(words: str, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_forked_process_is_killed_and_stopped_by_signals(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL] if amount() == "all" else [signal.SIGKILL])
 def test_no_process_of_a_run_of_the_tests_outlives_it(number: signal.Signals) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "pytest", "-n2", "-p", "no:cacheprovider", "tests/unit/domain/transitions"]

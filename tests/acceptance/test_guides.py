@@ -17,7 +17,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # read for two files; stubs would be one more package
 
 from ojs_nats import NewJob, SyncClient
-from support.forked import OJS_NATS
+from support.forked import OJS_NATS, PYTHON, completed
 from support.processes import end, free_port
 from support.system import Command, System, environment, send
 from support.units import Machine, Unit
@@ -50,8 +50,9 @@ def test_the_tutorial_s_tests_pass(tmp_path: Path) -> None:
     (tmp_path / "app" / "jobs.py").write_text(jobs_after(STEPS[-1]), encoding="utf-8")
     for path, text in files(TUTORIAL, "A test"):
         (tmp_path / path).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "ojs_nats.testing.plugin", "-p", "no:cacheprovider"]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=200, check=False)
+    plugins = ("-p", "ojs_nats.testing.plugin", "-p", "pytest_asyncio.plugin", "-p", "no:cacheprovider")
+    env = environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    ran = completed([*PYTHON, "-m", "pytest", "-q", *plugins], env, folder=tmp_path, seconds=200)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "4 passed" in ran.stdout
 
@@ -195,7 +196,7 @@ def test_the_deployment_s_probes_answer_and_it_waits_for_longer_than_jobs_may_ta
 
 COMING: Final = ROOT / "docs" / "coming-from"
 MOVED: Final = "A module, moved"
-RUNS: Final = {"py": (sys.executable, "-W", "default"), "mjs": ("node",), "rb": ("ruby",)}
+RUNS: Final = {"py": PYTHON, "mjs": ("node",), "rb": ("ruby",)}
 """What runs a push, by the ending of its file."""
 CHECKS: Final = {"py": (sys.executable, "-m", "py_compile"), "mjs": ("node", "--check"), "rb": ("ruby", "-c")}
 """What compiles a module of theirs, without running it."""

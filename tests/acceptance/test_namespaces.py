@@ -21,7 +21,7 @@ from support.nats import NatsServer
 from support.system import System, environment
 from support.waiting import eventually
 
-JOBS: Final = 100
+JOBS: Final = 30
 
 
 class Tenant(NamedTuple):

@@ -131,15 +131,14 @@ async def following(url: str, token: str, queue: str) -> AsyncIterator[list[str]
                 heard.append((await ws.receive()).data)
 
 
-@pytest.mark.parametrize(
-    "narrowing",
-    [
-        {"queues": ["shop.*"], "types": ["order.*"]},
-        pytest.param({"queues": ["shop.*"]}, marks=pytest.mark.slow),
-        pytest.param({"types": ["order.*"]}, marks=pytest.mark.slow),
-    ],
-    ids=["both", "queues", "types"],
-)
+NARROWINGS: Final[list[dict[str, list[str]]]] = [
+    {"queues": ["shop.*"], "types": ["order.*"]},
+    *([{"queues": ["shop.*"]}, {"types": ["order.*"]}] if amount() == "all" else []),
+]
+"""Requests of all three are drawn by test_nothing_of_others.py."""
+
+
+@pytest.mark.parametrize("narrowing", NARROWINGS, ids="-".join)
 async def test_nothing_that_a_narrowed_key_is_told_has_anything_of_others_jobs(
     guarded: Guarded,
     narrowing: dict[str, list[str]],

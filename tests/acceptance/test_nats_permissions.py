@@ -20,6 +20,7 @@ from ojs_command.services import SERVICES
 from ojs_nats import App, Client, JobContext, NewJob, Worker
 from ojs_nats._worker.lifecycle import Trigger
 from support.binding import guarded_nats, in_accounts, in_namespace, operations_of, url_of, without_answering_user
+from support.examples import amount
 from support.nats import NatsServer
 from support.system import Processes
 from support.waiting import eventually
@@ -54,7 +55,7 @@ def worst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             processes.stop()
 
 
-@pytest.fixture(params=[pytest.param("ojs", marks=pytest.mark.slow), "shop"])
+@pytest.fixture(params=["ojs", "shop"] if amount() == "all" else ["shop"])
 def namespace(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

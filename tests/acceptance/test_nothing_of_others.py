@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from acceptance.test_access_matrix import expected, session_of
 from acceptance.test_drawn_requests import LEFT_OUT
 from support.drawn import Asker, Drawn, asked, requests, steady
+from support.examples import amount
 from support.guarded import API, Guarded
 
 pytestmark = pytest.mark.hypothesis  # they draw within the test
@@ -31,6 +32,8 @@ NARROWINGS: Final[list[dict[str, list[str]]]] = [
 ]
 OWN: Final = "shop.a", "order.paid"
 IN_ONE: Final = 20
+EXAMPLES: Final = 60 if amount() == "all" else 24
+"""Of each narrowing: in CI, those of all three together are as many as of one would be."""
 TOLD_OTHERWISE: Final = frozenset(
     {
         "streamEvents",  # it goes on
@@ -164,7 +167,7 @@ def test_answers_are_the_same_with_and_without_jobs_of_others(ways: Ways) -> Non
         ways.guarded.described, pools(ways, fixed), wanted=lambda method, name: method == "GET" and name not in TOLD_OTHERWISE
     )
 
-    @asked(60)
+    @asked(EXAMPLES)
     @given(st.lists(drawn_of, min_size=IN_ONE, max_size=IN_ONE))
     def same(drawn: list[Drawn]) -> None:
         others = Others.named()
@@ -195,7 +198,7 @@ def test_nothing_that_is_asked_reaches_jobs_of_others(ways: Ways) -> None:
         ways.guarded.described, pools(ways, others), wanted=lambda method, name: method != "GET" and name not in LEFT_OUT
     )
 
-    @asked(60)
+    @asked(EXAMPLES)
     @given(st.lists(drawn_of, min_size=IN_ONE, max_size=IN_ONE))
     def untouched(drawn: list[Drawn]) -> None:
         for one, (_, told) in zip(drawn, ways.ask(drawn), strict=True):
@@ -222,7 +225,7 @@ CHANNELS: Final = st.sampled_from(["all", "events", "queue:shop.a", "queue:{queu
 
 
 def test_no_stream_tells_of_jobs_of_others(ways: Ways) -> None:
-    @asked(20)
+    @asked(EXAMPLES // 3)
     @given(st.lists(FILTERS, min_size=3, max_size=3), st.lists(CHANNELS, min_size=3, max_size=3))
     def silent(filters: list[dict[str, str]], channels: list[str]) -> None:
         others = Others.named()

@@ -19,7 +19,7 @@ import pytest
 
 from acceptance.test_description import API, WALKS
 from support.described import Described
-from support.examples import examples
+from support.examples import amount
 from support.system import System
 
 NUMBERS: Final = (
@@ -33,6 +33,10 @@ NUMBERS: Final = (
     "NaN",
 )
 IN_QUERIES: Final = (*NUMBERS, "٣", "1_0", " 3", "0x10", "")
+AT_EACH: Final = len(NUMBERS) if amount() == "all" else 2
+"""Numbers at each place of a body."""
+IN_EACH: Final = len(IN_QUERIES) if amount() == "all" else 1
+"""Numbers in each parameter of a query, of which there are twice as many."""
 MARK: Final = "\N{REPLACEMENT CHARACTER}number\N{REPLACEMENT CHARACTER}"
 DEEPEST: Final = 4
 """Objects inside one another, as far as the description is followed."""
@@ -103,7 +107,7 @@ class Numbers:
             if key not in self.tried:
                 self.tried.add(key)
                 text = json.dumps(_with(call.body, place, MARK))
-                for number in islice(self._numbers, examples(len(NUMBERS), least=3)):
+                for number in islice(self._numbers, AT_EACH):
                     self._send(call.method, call.path, text.replace(json.dumps(MARK), number), place)
 
     def _numbers_of(self, schema: Any, at: Path = ()) -> Iterator[Path]:
@@ -129,7 +133,7 @@ class Numbers:
                 path = path.replace(f"{{{named['name']}}}", "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
             for parameter in operation.get("parameters", ()):
                 named = self._described.resolved(parameter)
-                for number in islice(self._in_queries, examples(len(IN_QUERIES), least=4)):
+                for number in islice(self._in_queries, IN_EACH):
                     if named["in"] == "query":
                         self._send(method, f"{path}?{named['name']}={quote(number)}", None, (named["name"],))
                     elif named["in"] == "path":

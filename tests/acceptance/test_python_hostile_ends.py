@@ -33,16 +33,17 @@ examples are asked for.
 """
 
 
-def of_processes(name: str, *cases: str, daily: int) -> pytest.MarkDecorator:
+def of_processes(name: str, *cases: str, daily: int, rare: Sequence[str] = ()) -> pytest.MarkDecorator:
     """For what becomes of the process, which starts anew each time: nothing of it goes another way to the server.
 
-    The first cases are shown every day, by HTTP. The others take turns, unless all examples are asked for.
+    The first cases are shown every day, by HTTP. The others take turns, unless all examples are asked for, which the rare ones
+    wait for: they end a process as others do.
     """
     return pytest.mark.parametrize(
         ("side", name),
         [
             pytest.param(way, case, id=f"{way}-{case[:20]}", marks=() if way == "http" and place < daily else pytest.mark.slow)
-            for place, case in enumerate(cases)
+            for place, case in enumerate([*cases, *(rare if ALL else ())])
             for way in WAYS
             if ALL or way == WAYS[0 if place < daily else place % len(WAYS)]
         ],
@@ -96,11 +97,14 @@ class Side(NamedTuple):
 
     def all_ended(self, job_type: str, arguments: Sequence[Sequence[object]]) -> list[dict[str, Any]]:
         """The same of several, each with a usual job behind it."""
-        both = [
-            (pushed(self.system, job_type, *args, queue=self.queue), pushed(self.system, "hostile.well", queue=self.queue))
+        options = {"queue": self.queue, "retry": {"max_attempts": 1}}
+        jobs = [
+            {"type": each, "args": given, "options": options}
             for args in arguments
+            for each, given in ((job_type, args), ("hostile.well", ()))
         ]
-        for _, usual in both:
+        ids = [job["id"] for job in self.system.call("POST", "/jobs/batch", {"jobs": jobs}, 201)["jobs"]]
+        for usual in reversed(ids[1::2]):  # the last one runs when all others have
 
             def it_has_run(usual: str = usual) -> bool:
                 return not self.worker.has_ended() and self.system.job(usual)["state"] == "completed"
@@ -113,7 +117,7 @@ class Side(NamedTuple):
             return bool(page["pagination"]["total"] == 0)
 
         until(nothing_is_active)
-        return [self.system.job(bad) for bad, _ in both]
+        return [self.system.job(bad) for bad in ids[::2]]
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +176,7 @@ def test_a_line_that_can_t_be_logged_harms_no_attempt(side: Side, kind: str) -> 
     assert (job["state"], job.get("result")) == ("completed", "logged"), job
 
 
-@of_processes("written", "ff" * 64, "0000000000000002" + b"{}".hex(), "00" * 64, "0000000000100000", "00", daily=2)
+@of_processes("written", "ff" * 64, "0000000000000002" + b"{}".hex(), "0000000000100000", daily=2, rare=["00" * 64, "00"])
 def test_a_process_that_writes_into_what_isn_t_its_own_fails_its_attempt_alone(side: Side, written: str) -> None:
     failed_once(side.ended("hostile.scribble", written), {"ProcessDied"})
 
@@ -243,7 +247,7 @@ def test_an_async_handler_that_a_decorator_made_plain_runs(side: Side) -> None:
     failed_once(side.ended("hostile.wrapped", "raises a BaseException"), {"Panic"})
 
 
-@of_processes("how", "forks", "starts a program", daily=1)
+@of_processes("how", "forks", daily=1, rare=["starts a program"])
 def test_a_process_that_is_killed_fails_its_attempt_though_another_has_its_files(side: Side, how: str) -> None:
     assert "SIGKILL" in failed_once(side.ended("hostile.orphan", how), {"ProcessDied"})
 

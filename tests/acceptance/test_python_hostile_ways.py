@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from support.examples import amount
 from support.proxy import Proxy, Trouble
 from support.python_worker import WorkerProcess, exits, installed, pushed
 from support.system import System
@@ -65,7 +66,11 @@ def way(_way: Way) -> Iterator[Way]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize(
+    "trouble",
+    # One that asks for two minutes has to be waited for; tests/unit/python/test_worker_ends.py has it at once.
+    [trouble for trouble in TROUBLES if amount() == "all" or not TROUBLES[trouble].headers],
+)
 def test_an_end_that_meets_it_on_its_way_arrives_once(way: Way, trouble: str) -> None:
     proxy, met = way.proxy, TROUBLES[trouble]
     # The jobs of a fetch whose answer is lost come back later, which is another test's subject.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from support.examples import amount
+from support.forked import PYTHON, completed
 from support.system import environment
 from support.walks import blocks
 
@@ -27,29 +29,47 @@ def outcomes(folder: Path, *arguments: str, path: Path) -> dict[str, str]:
     """
     report = folder / "report.xml"
     plugins = [word for name in PLUGINS for word in ("-p", name)]
-    command = [sys.executable, "-m", "pytest", *plugins, f"--junitxml={report}", *arguments]
+    command = [*PYTHON, "-m", "pytest", *plugins, f"--junitxml={report}", *arguments]
     places = os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")])
     env = environment(PYTHONPATH=places, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
-    ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    ended = completed(command, env, folder=folder, seconds=200)
     assert ended.returncode in {0, 1}, ended.stdout + ended.stderr
     cases = ET.parse(report).iter("testcase")
     return {case.attrib["name"]: "\n".join(each.attrib.get("message", "") for each in case) for case in cases}
 
 
-def of_the_shop(folder: Path, file: str, *arguments: str) -> dict[str, str]:
-    return outcomes(folder, "-c", str(SHOP / "pytest.ini"), str(SHOP / file), *arguments, path=TESTS)
+def of_the_shop(folder: Path, files: Sequence[str], *arguments: str) -> dict[str, str]:
+    return outcomes(folder, "-c", str(SHOP / "pytest.ini"), *(str(SHOP / file) for file in files), *arguments, path=TESTS)
+
+
+WITHOUT_A_SERVER, WITH_ONE = "shop_tests.py", "server_tests.py"
+
+
+ALL = amount() == "all"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_a_user_s_tests_pass_alone_and_side_by_side(tmp_path: Path, processes: str) -> None:
-    said = of_the_shop(tmp_path, "shop_tests.py", "--numprocesses", processes)
-    assert len(said) > 20
+@pytest.mark.parametrize("processes", ["0", *(["2"] if ALL else [])])
+def test_a_user_s_tests_pass(tmp_path: Path, processes: str) -> None:
+    said = of_the_shop(tmp_path, [WITHOUT_A_SERVER, *([WITH_ONE] if ALL else [])], "--numprocesses", processes)
+    assert len(said) >= 20
     assert {name: message for name, message in said.items() if message} == {}
 
 
+@pytest.mark.slow
+def test_those_with_a_server_pass_side_by_side(tmp_path: Path) -> None:
+    """Each process of pytest has a server of its own."""
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor() as both:
+        for said in both.map(lambda folder: of_the_shop(folder, [WITH_ONE]), folders):
+            assert said == dict.fromkeys(said, "")
+            assert len(said) == 3
+
+
 def test_assertions_that_fail_say_what_there_is(tmp_path: Path) -> None:
-    said = of_the_shop(tmp_path, "wrong_tests.py")
+    said = of_the_shop(tmp_path, ["wrong_tests.py"])
     expected = {
         "test_another_argument": (
             r"no email\.send\(to='bob@example\.org'\) was enqueued\. Enqueued were:\n"

@@ -85,7 +85,7 @@ def test_handlers_that_fill_the_loop_s_own_threads_hold_up_nothing_else(
             turns += 1
             return turns >= 3 and time.monotonic() > late
 
-        until(another_job_runs, every=0.5)
+        until(another_job_runs, every=1.5)
         (folder / "open").touch()
         assert [completed(system, job_id)["result"] for job_id in full] == [1] * len(full)
         assert not worker.events("progress could not be reported")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from support.examples import examples
 from support.system import Processes, System, send
 from support.waiting import until
 
@@ -179,7 +180,7 @@ def test_a_pause_through_one_gateway_holds_on_the_other_at_once(processes: Proce
         jobs: list[Any] = ask(gateway, "POST", "/workers/fetch", {"queues": ["q"], "wait_ms": 0})["jobs"]
         return jobs
 
-    for _ in range(10):
+    for _ in range(examples(10, least=4)):
         for _ in range(2):
             ask(0, "POST", "/jobs", {"type": "test.pause", "args": [], "options": {"queue": "q"}})
         assert fetched(1)  # its durable is in use

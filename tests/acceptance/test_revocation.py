@@ -28,13 +28,13 @@ from support.waiting import eventually
 pytestmark = pytest.mark.slow
 
 GATEWAYS: Final = 4
-PUSHING: Final = 16
+PUSHING: Final = 8
 PUSHING_WITH_IT: Final = 2
 """With the key that is revoked, to each gateway."""
 STAYS: Final = 2
 """How often a key has to be refused. Each refusal of an address waits longer than the one before."""
 JOB: Final = {"type": "a.b", "args": []}
-ROUNDS: Final = examples(5, least=2)
+ROUNDS: Final = examples(5, least=1)
 MOST_S: Final = 10.0
 """What a machine with other work may need; a second is promised for one without."""
 

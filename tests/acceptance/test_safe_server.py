@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.cli import Cli
+from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
 from support.system import Command, environment, send
 
@@ -37,13 +36,20 @@ def steps() -> list[str]:
 
 
 def run(folder: Path, commands: str) -> str:
-    """What they print, run by a shell in a folder of their own, which is also their home."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = environment(PATH=path, HOME=str(folder), XDG_CONFIG_HOME=str(folder))
-    shell = ["bash", "-euo", "pipefail", "-c", commands]
-    ended = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False)
-    assert ended.returncode == 0, (commands, ended.stderr)
-    return ended.stdout
+    """What they print, one a line, in a folder of their own, which is also their home. Those of `ojs-nats` are forked."""
+    env = environment(HOME=str(folder), XDG_CONFIG_HOME=str(folder))
+    printed = ""
+    for line in commands.strip().splitlines():
+        command, _, file = line.partition(" > ")
+        name, *words = shlex.split(command)
+        program = OJS_NATS if name == "ojs-nats" else (name,)
+        ended = completed([*program, *words], env, folder=folder, seconds=180)
+        assert ended.returncode == 0, (line, ended.stderr)
+        if file:
+            (folder / file).write_text(ended.stdout, encoding="utf-8")
+        else:
+            printed += ended.stdout
+    return printed
 
 
 def pushed(url: str, token: str | None, queue: str) -> int:

@@ -82,18 +82,6 @@ def go_through(api: str) -> None:
     until(lambda: send("GET", f"{api}/jobs?queue=q&state=completed").body["pagination"]["total"] == 3)
 
 
-def test_two_processes_are_a_whole_system(processes: Processes) -> None:
-    gateway, services = processes.start("gateway"), processes.start("services")
-    api, line = f"{gateway.ready()['url']}{V1}", started(services)
-    assert line["services"] == [entry.name for entry in BACKGROUND]
-    go_through(api)
-    said = readiness(line["url"])
-    assert (said["status"], said["services"]) == ("ok", {entry.name: "ok" for entry in BACKGROUND})
-    until(lambda: all(readiness(gateway.ready()["url"])["services"]["processes"].values()))
-    assert services.stop() == 0
-    assert {line["role"] for line in services.events("ready") if "role" in line} == {entry.name for entry in BACKGROUND}
-
-
 def test_some_of_them_by_name(processes: Processes) -> None:
     services = processes.start("services", "scheduler", "reaper")
     line = started(services)
@@ -156,13 +144,19 @@ def test_work_that_is_cut_off_is_told_by_the_exit_code(tmp_path: Path, nats_serv
         assert services.events("stopped")
 
 
-def test_what_nats_loses_under_them_is_made_again_and_none_of_them_ends(processes: Processes, nats_server: NatsServer) -> None:
+def test_two_processes_are_a_whole_system_and_make_again_what_nats_loses_under_them(
+    processes: Processes, nats_server: NatsServer
+) -> None:
     """Consumers of all services are deleted, as by somebody who tidies up in NATS."""
     gateway, services = processes.start("gateway"), processes.start("services")
     api, line = f"{gateway.ready()['url']}{V1}", started(services)
+    assert line["services"] == [entry.name for entry in BACKGROUND]
+    assert {line["role"] for line in services.events("ready") if "role" in line} == {entry.name for entry in BACKGROUND}
+    until(lambda: all(readiness(gateway.ready()["url"])["services"]["processes"].values()))
     assert asyncio.run(delete_consumers(nats_server.url)) >= len(BACKGROUND)
     go_through(api)
-    assert readiness(line["url"])["services"] == {entry.name: "ok" for entry in BACKGROUND}
+    said = readiness(line["url"])
+    assert (said["status"], said["services"]) == ("ok", {entry.name: "ok" for entry in BACKGROUND})
     assert services.events("died") == services.events("started again") == []
     assert services.stop() == 0
 

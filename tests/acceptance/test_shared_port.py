@@ -122,15 +122,6 @@ def test_one_that_dies_leaves_its_clients_to_the_other_and_comes_back(pair: Comm
     until(lambda: push(url) == 201 and pushed(newcomer) > 0)
 
 
-@pytest.mark.slow
-def test_none_outlives_the_one_above_them(processes: Processes) -> None:
-    with started(processes, free_ports(2)) as command:
-        pids = [line["pid"] for line in gateways(command)]
-        assert len(pids) == 2
-        command.kill()
-        until(lambda: not any(runs(pid) for pid in pids))
-
-
 def test_they_drain_and_a_second_signal_stops_all_of_them(pair: Command) -> None:
     """The last one of this file: it stops what the others share."""
     url, pids = pair.ready()["url"], [line["pid"] for line in gateways(pair)]

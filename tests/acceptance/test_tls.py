@@ -290,21 +290,22 @@ def renewed(authority: Authority) -> Pair:
 
 
 @pytest.fixture
-def both(processes: Processes, renewed: Pair) -> Command:
-    """A gateway of two processes."""
-    command = processes.start("gateway", "--processes", "2", *options(renewed))
-    command.ready()
-    return command
+def both(processes: Processes, renewed: Pair) -> list[Command]:
+    """Two gateways with one certificate. Each is forked, where two of one command are starts of Python."""
+    started = [processes.start("gateway", *options(renewed)) for _ in range(2)]
+    for command in started:
+        command.ready()
+    return started
 
 
 async def test_a_new_certificate_is_taken_up_by_all_processes_and_fails_no_request(
-    both: Command, renewed: Pair, authority: Authority
+    both: list[Command], renewed: Pair, authority: Authority
 ) -> None:
-    url = str(both.ready()["url"])
+    urls = [str(command.ready()["url"]) for command in both]
     pushed = 0
     over = asyncio.Event()
 
-    async def producer() -> None:
+    async def producer(url: str) -> None:
         nonlocal pushed
         while not over.is_set():
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=authority.trusting())) as session:
@@ -315,11 +316,11 @@ async def test_a_new_certificate_is_taken_up_by_all_processes_and_fails_no_reque
             await asyncio.sleep(0.05)  # new certificates are looked for every few seconds: as many requests need no CPU
 
     def taken_up() -> int:
-        return len({line["instance"] for line in both.events("a new certificate is in use")})
+        return sum(bool(command.events("a new certificate is in use")) for command in both)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(2):
-            group.create_task(producer())
+        for url in urls:
+            group.create_task(producer(url))
         await eventually(lambda: pushed > 10)
         renewed.take(authority.server("renewed"))
         before = pushed

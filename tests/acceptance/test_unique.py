@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 import pytest
 
-from support.system import Processes, System, send
+from support.examples import examples
+from support.nats import NatsServer
+from support.system import Command, Processes, System, send
 
 JOBS = "/ojs/v1/jobs"
+PUSHES = examples(200, least=60)
+"""Of one key, which each gateway gets half of at once."""
+KEYS = 200
 
 
 def unique(key: str, on_conflict: str = "reject", **members: Any) -> dict[str, Any]:
@@ -75,28 +81,41 @@ def test_a_dead_letter_is_not_retried_past_the_job_that_has_its_key(system: Syst
     assert push(system, unique("dead"))[0] == 409
 
 
+@pytest.fixture(scope="module")
+def pair(shared_nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Command]]:
+    """Two gateways for the tests of this file, the last of which kills one."""
+    processes = Processes(tmp_path_factory.mktemp("pair"), shared_nats_server.url)
+    try:
+        started = [processes.start("gateway") for _ in range(2)]
+        for command in started:
+            command.ready()
+        yield started
+    finally:
+        processes.stop()
+
+
 @pytest.mark.slow  # a flood
 @pytest.mark.parametrize("strategy", ["reject", "ignore", "replace"])
-async def test_of_200_pushes_through_two_gateways_one_job_lives(processes: Processes, strategy: str) -> None:
-    commands = [processes.start("gateway") for _ in range(2)]
-    urls = [command.ready()["url"] for command in commands]
+async def test_of_many_pushes_through_two_gateways_one_job_lives(pair: list[Command], strategy: str) -> None:
+    urls = [command.ready()["url"] for command in pair]
     answers: Counter[int] = Counter()
 
     async def one(session: aiohttp.ClientSession, index: int) -> None:
-        async with session.post(f"{urls[index % 2]}{JOBS}", json=unique("race", strategy)) as answer:
+        async with session.post(f"{urls[index % 2]}{JOBS}", json=unique(f"race-{strategy}", strategy)) as answer:
             answers[answer.status] += 1
 
     async with aiohttp.ClientSession() as session:
-        await asyncio.gather(*(one(session, index) for index in range(200)))
-    expected = {"reject": {201: 1, 409: 199}, "ignore": {201: 1, 200: 199}, "replace": {201: 200}}
+        await asyncio.gather(*(one(session, index) for index in range(PUSHES)))
+    expected = {"reject": {201: 1, 409: PUSHES - 1}, "ignore": {201: 1, 200: PUSHES - 1}, "replace": {201: PUSHES}}
     assert answers == expected[strategy]
     assert len(live(urls[0])) == 1
 
 
-async def test_a_gateway_killed_among_unique_pushes_leaves_no_key_blocked(processes: Processes) -> None:
-    victim, survivor = processes.start("gateway"), processes.start("gateway")
+async def test_a_gateway_killed_among_unique_pushes_leaves_no_key_blocked(pair: list[Command]) -> None:
+    """The last one of this file that takes what the others share."""
+    victim, survivor = pair
     urls = [victim.ready()["url"], survivor.ready()["url"]]
-    keys = [f"key-{number}" for number in range(200)]
+    keys = [f"key-{number}" for number in range(KEYS)]
 
     async def to_victim(session: aiohttp.ClientSession, key: str) -> str | None:
         try:

@@ -33,6 +33,9 @@ _IDLE: Final = (
     "--metrics-recording-only",
     "--mute-audio",
     "--password-store=basic",
+    "--in-process-gpu",
+    "--enable-features=NetworkServiceInProcess2",
+    "--num-raster-threads=1",
     "--disable-features=MediaRouter,OptimizationHints,PreloadTopChromeWebUI,SpareRendererForSitePerProcess,Translate",
     "--renderer-process-limit=1",  # for each site: a process of its own compiles for each tab what another has compiled
 )

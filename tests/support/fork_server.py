@@ -47,9 +47,10 @@ def imported() -> None:
     for module in pkgutil.walk_packages(ojs_command.__path__, f"{ojs_command.__name__}."):
         if not module.name.endswith(("__main__", "_reference")):
             importlib.import_module(module.name)
-    for name in ("ojs_nats._worker.process", "ojs_dashboard"):
-        with suppress(ModuleNotFoundError):  # an earlier version has none
-            importlib.import_module(name)
+    with suppress(ModuleNotFoundError):  # an earlier version has none
+        importlib.import_module("ojs_nats._worker.process")
+    with suppress(ModuleNotFoundError):
+        importlib.import_module("ojs_dashboard.files").load()  # or each gateway packs the dashboard's files anew
 
 
 def listening(name: str) -> socket.socket:
@@ -106,6 +107,7 @@ def request_of_child(control: socket.socket, door: socket.socket | None = None) 
             if pid == 0:
                 for number, file in enumerate(files[1:]):
                     os.dup2(file, number)
+                _let_go(selector)
                 os.closerange(len(files) - 1, os.sysconf("SC_OPEN_MAX"))
                 request: dict[str, Any] = json.loads(text)
                 return request
@@ -114,6 +116,15 @@ def request_of_child(control: socket.socket, door: socket.socket | None = None) 
                 os.close(file)
             _tell(said, pid)
             selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, said))
+
+
+def _let_go(selector: selectors.BaseSelector) -> None:
+    """Leave the closing of files to who calls: whenever an object goes, it would close the file that has its number then."""
+    for key in list(selector.get_map().values()):
+        for owner in (key.fileobj, key.data and key.data[1]):
+            if isinstance(owner, socket.socket):
+                owner.detach()
+    selector.close()
 
 
 def _fork_for_one(selector: selectors.BaseSelector, door: socket.socket) -> socket.socket | None:

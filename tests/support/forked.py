@@ -25,9 +25,17 @@ from support.waiting import PATIENCE_S
 
 OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
 """The command as its users have it."""
+PYTHON: Final = (sys.executable, "-W", "default")
+"""What runs a user's program, or a module by `-m`, and tells of everything that isn't closed."""
 STACKS: Final = Path(__file__).parent / "stacks"
 """On the PYTHONPATH of a process: it prints its stacks at SIGUSR1. Those that are forked do so anyway."""
 
+_AS_PYTHON: Final = """\
+import gc, runpy, sys, warnings
+warnings.simplefilter("default")
+{}
+gc.collect()  # what the program left open
+"""
 _WITH_SOURCES: Final = ("/usr/bin/env",)
 _WITHOUT_PYTHON: Final = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 _READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
@@ -39,9 +47,14 @@ def start(command: Sequence[str], env: Mapping[str, str], files: tuple[int, int,
     `files` are the descriptors of its input, output and errors.
     """
     sources, own = _sources(command)
-    if _can_fork(own, env):
-        surroundings = {**env, "PYTHONPATH": sources} if sources else env
-        return Forked(own[len(OJS_NATS) :], surroundings, files, folder or Path.cwd(), sources=sources)
+    if _can_fork(env):
+        place = folder or Path.cwd()
+        if tuple(own[: len(OJS_NATS)]) == OJS_NATS:
+            surroundings = {**env, "PYTHONPATH": sources} if sources else env
+            return Forked(own[len(OJS_NATS) :], surroundings, files, place, sources=sources)
+        if tuple(own[: len(PYTHON)]) == PYTHON:
+            code, arguments = _program(own[len(PYTHON) :])
+            return Forked(arguments, env, files, place, code=code)
     given, out, err = files
     return subprocess.Popen(command, cwd=folder, env=env, stdin=given, stdout=out, stderr=err)
 
@@ -76,10 +89,15 @@ def _sources(command: Sequence[str]) -> tuple[str, Sequence[str]]:
     return command[1].removeprefix("PYTHONPATH="), command[2:]
 
 
-def _can_fork(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether it is the product's command, in an environment without what is read when Python starts."""
-    if tuple(command[: len(OJS_NATS)]) != OJS_NATS:
-        return False
+def _program(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The code that runs a program or a module as Python does, and the arguments of that."""
+    if words[0] == "-m":
+        return _AS_PYTHON.format(f"runpy.run_module({words[1]!r}, run_name='__main__', alter_sys=True)"), words[2:]
+    return _AS_PYTHON.format(f"runpy.run_path({words[0]!r}, run_name='__main__')"), words[1:]
+
+
+def _can_fork(env: Mapping[str, str]) -> bool:
+    """Whether there is nothing in the environment that is read when Python starts."""
     folders = [Path(folder) for folder in env.get("PYTHONPATH", "").split(os.pathsep) if folder]
     if any((folder / "sitecustomize.py").exists() for folder in folders if folder != STACKS):
         return False

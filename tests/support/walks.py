@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from support.forked import OJS_NATS
+from support.forked import OJS_NATS, PYTHON, completed
 from support.system import Command, System, environment
 from support.waiting import until
 
@@ -62,7 +60,7 @@ def at_work(system: System, folder: Path, jobs: str, *, program: Sequence[str] =
     env = environment(OJS_URL=system.url)
 
     def run(*command: str) -> str:
-        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+        ran = completed(command, env, folder=folder, seconds=120)
         assert (ran.returncode, ran.stderr) == (0, ""), ran
         return ran.stdout
 
@@ -80,10 +78,10 @@ def walked(
     jobs: str,
     push: str,
     *,
-    python: str = sys.executable,
+    python: Sequence[str] = PYTHON,
     program: Sequence[str] = OJS_NATS,
 ) -> str:
     """What the push prints, while a worker runs the jobs; `python` and `program` are another installation's."""
     (folder / "push.py").write_text(push, encoding="utf-8")
     with at_work(system, folder, jobs, program=program) as run:
-        return run(python, "-W", "default", "push.py")  # which tells of everything that isn't closed
+        return run(*python, "push.py")

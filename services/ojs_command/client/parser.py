@@ -1,9 +1,10 @@
-"""Parsers of client commands: what they are for is known at once, their arguments when the command is given."""
+"""Parsers of commands: what they are for is known at once, their arguments when the command is given."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import functools
+import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,24 +24,32 @@ FILES: Final = {
 _HELP: Final = ("-h", "--help")
 
 
-class CommandParser(argparse.ArgumentParser):
-    """`module` has a function `define(parser)`, which adds the arguments. Options of what `does` may stand among positional
-    arguments.
-    """
+@functools.cache
+def _width() -> int:
+    return shutil.get_terminal_size().columns - 2
 
-    def __init__(self, *given: Any, module: str = "", **options: Any) -> None:
-        usual: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+
+def formatter(prog: str) -> argparse.HelpFormatter:
+    """What writes help. argparse makes one for each argument that is added, and each would ask the terminal how wide it is."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_width())
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose arguments `define` adds. Options of what it `does` may stand among positional arguments."""
+
+    def __init__(self, *given: Any, define: Callable[[CommandParser], None] | None = None, **options: Any) -> None:
+        usual: dict[str, Any] = {"formatter_class": formatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
-        self._module = module
+        self._define = define
         self._default: str | None = None
         self._runs = False
         self._mixing = False
 
     def fill(self) -> None:
-        """Add what its module defines, once."""
-        module, self._module = self._module, ""
-        if module:
-            importlib.import_module(module).define(self)
+        """Add its arguments, once."""
+        define, self._define = self._define, None
+        if define is not None:
+            define(self)
 
     def actions(self, default: str) -> argparse._SubParsersAction[CommandParser]:
         """What it can do; `default` is what it does when none is named."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final, NamedTuple
@@ -74,14 +75,20 @@ class OperationPlace(NamedTuple):
 
 def places(route: Route) -> Iterator[OperationPlace]:
     """Where the route is, its own place first."""
-    own = ""
-    for place in route.paths:
+    return iter(_places(route.paths, "" if route.absolute else _BASE))
+
+
+@cache
+def _places(paths: tuple[str, ...], base: str) -> tuple[OperationPlace, ...]:
+    found: list[OperationPlace] = []
+    for place in paths:
         method, below, *named = place.split(" ")
-        operation_id = named[0] if named else f"{own}At{''.join(word.capitalize() for word in _WORD.findall(below))}"
-        own = own or operation_id
-        yield OperationPlace(method, below if route.absolute else _BASE + below, operation_id)
+        words = "".join(word.capitalize() for word in _WORD.findall(below))
+        found.append(OperationPlace(method, base + below, named[0] if named else f"{found[0].operation_id}At{words}"))
+    return tuple(found)
 
 
+@cache
 def parameters_of(path: str) -> tuple[str, ...]:
     """The names in a path, in order."""
     return tuple(_PARAMETER.findall(path))

@@ -203,14 +203,22 @@ class Model:
             return
         if found:
             log.warning("the bucket or what is indexed of it is another than before: everything is read anew")
-        self.rebuild(stream, last_sequence)
+            self._empty()
+        self._begin(stream, last_sequence)
 
     def rebuild(self, stream: str, last_sequence: int) -> None:
         """Start from nothing."""
+        self._empty()
+        self._begin(stream, last_sequence)
+
+    def _empty(self) -> None:
         self._db.close()
         if self._path is not None:
             wipe(self._path)
         self._open()
+
+    def _begin(self, stream: str, last_sequence: int) -> None:
+        """Begin with a file that has nothing in it yet."""
         self._broken = False
         self._unsaved = 0
         self.applied, self.target = 0, last_sequence

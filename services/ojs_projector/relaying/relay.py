@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.event_log import EventLog, LiveEvent
+from ojs_core.jetstream.event_log import EventLog, Listen, LiveEvent, StopListening
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
@@ -43,6 +43,7 @@ class Relay:
         self,
         lease: Lease,
         event_log: EventLog,
+        listen: Listen,
         clock: ServerClock,
         config: StoreConfig,
         read: ReadWorkflow,
@@ -53,7 +54,8 @@ class Relay:
         self._lease = lease
         self._log = event_log
         self._read_workflow = read
-        self._stop_listening: Callable[[], Awaitable[None]] | None = None
+        self._listen = listen
+        self._stop_listening: StopListening | None = None
         self._clock = clock
         self._config = config
         self._instance = instance
@@ -150,7 +152,7 @@ class Relay:
         now = self._clock.now()
         if held.holder not in {"", self._instance} and now - held.at < self._timings.takeover_ms:
             return
-        stop_listening = await self._log.listen(self._hear)  # ahead: whoever relays hears what is to be relayed
+        stop_listening = await self._listen(self._hear)  # ahead: whoever relays hears what is to be relayed
         async with AsyncExitStack() as unless_taken:
             unless_taken.push_async_callback(stop_listening)
             revision = await self._lease.write(held.sequence, self._instance, held.done)

@@ -62,6 +62,24 @@ def stored_body(sequence: int) -> bytes:
     return str(sequence).encode()
 
 
+StopListening = Callable[[], Awaitable[None]]
+Listen = Callable[[Callable[[LiveEvent], None]], Awaitable[StopListening]]
+
+
+async def listen(nats: Connection, config: StoreConfig, heard: Callable[[LiveEvent], None]) -> StopListening:
+    """Have the live events of jobs handed over, to be published. Returns the way to end it.
+
+    By the connection that brings the records, each comes ahead of what its job does next: nats-server puts both into one queue.
+    """
+
+    def take(message: Reply) -> None:
+        subject = config.live_of_relayed(message.subject.decode())
+        created_at, entry = (int(header(message.headers, name) or 0) for name in (b"Ojs-Created", b"Ojs-Entry"))
+        heard(LiveEvent(subject, subject[subject.rindex(".") + 1 :], created_at, entry, message.data))
+
+    return await nats.listen(config.relayed_live_events, take)
+
+
 class Fenced(Exception):
     """Somebody else has relayed events since: the tenure is over."""
 
@@ -108,16 +126,6 @@ class EventLog:
     def publish(self, event: LiveEvent) -> None:
         """Publish a live event, to be heard behind all that was appended."""
         self._nats.publish(event.subject, event.body)
-
-    async def listen(self, heard: Callable[[LiveEvent], None]) -> Callable[[], Awaitable[None]]:
-        """Have the live events of jobs handed over, to be published. Returns the way to end it."""
-
-        def take(message: Reply) -> None:
-            subject = self._config.live_of_relayed(message.subject.decode())
-            created_at, entry = (int(header(message.headers, name) or 0) for name in (b"Ojs-Created", b"Ojs-Entry"))
-            heard(LiveEvent(subject, subject[subject.rindex(".") + 1 :], created_at, entry, message.data))
-
-        return await self._nats.listen(self._config.relayed_live_events, take)
 
     async def _send(self, events: Sequence[Outgoing], after: int) -> bytes:
         """One atomic batch, the condition on its first message: it leaves in one write, so nothing comes between."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import pytest
 import pytest_asyncio
 
 from acceptance.dashboard.scenery import Scenery
 from support.browser import Browser, browser_program
+from support.proxy import Trouble
 from support.python_worker import WorkerProcess, installed
 from support.screen import Screen
 from support.system import TOGETHER, System
@@ -20,6 +22,8 @@ OpenScreen = Callable[..., Awaitable[Screen]]
 NO_SCHEMA = ("status of 404",)
 """What a browser says when a form asks whether a job type has a schema, and it has none."""
 BEHIND = "status of 503"
+REFUSED = ("status of 4", "status of 5", "ERR_")
+"""What a browser says of answers and connections that go wrong."""
 LOCAL_WEBHOOKS = ("--webhook-insecure", "--webhook-private")
 
 
@@ -36,6 +40,12 @@ def not_run() -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def busy(retry_after: str, silence_s: float = 0.0) -> Trouble:
+    """What a server says that can't do it now."""
+    text = json.dumps({"error": {"code": "unavailable", "message": "busy just now"}})
+    return Trouble(status=503, headers={"Retry-After": retry_after}, text=text, silence_s=silence_s)
 
 
 @pytest.fixture(scope="module")
@@ -70,31 +80,41 @@ def crew(site: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cre
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(tmp_path_factory: pytest.TempPathFactory, site: System) -> AsyncIterator[Browser]:
-    """A browser with a tab that stays: those of the tests share its process."""
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    """A browser for the tests of a module."""
     program = browser_program()
     if program is None:
         not_run()
     async with Browser.started(program, tmp_path_factory.mktemp("browser"), {}) as started:
-        await (await started.page()).go(f"{site.url}/healthz")
         yield started
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def screen(browser: Browser, site: System) -> AsyncIterator[OpenScreen]:
-    """`await screen(dark=…, width=…, height=…)`: a tab, closed at the end, since a browser has six connections to a host.
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kept(browser: Browser, site: System) -> Screen:
+    """The tab that stays: a new one takes as long as three pages that are followed to."""
+    return await Screen.opened(browser, site.url)
 
-    What the browser complains of in it fails the test, but for what has one of the texts of `known`, and a projector that is
-    behind, as it may be on a busy machine.
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def screen(browser: Browser, site: System, kept: Screen) -> AsyncIterator[OpenScreen]:
+    """`await screen()`: the tab of the module, as if it were new. Its document may have been loaded by an earlier test.
+
+    Who asks for several, for another `url` or for an `own` one gets a new tab, which is closed at the end, since a browser has
+    six connections to a host. What the browser complains of in a tab fails the test, but for what has one of the texts of
+    `known`, and a projector that is behind, as it may be on a busy machine.
     """
     tabs: list[tuple[Screen, tuple[str, ...]]] = []
 
-    async def opened(url: str = "", *, known: tuple[str, ...] = (), **looks: Any) -> Screen:
-        tab = await Screen.opened(browser, url or site.url, **looks)
+    async def opened(url: str = "", *, known: tuple[str, ...] = (), own: bool = False) -> Screen:
+        if own or tabs or url not in {"", site.url}:
+            tab = await Screen.opened(browser, url or site.url)
+        else:
+            tab = kept
+            await tab.anew()
         tabs.append((tab, known))
         return tab
 
     yield opened
     for tab, _ in tabs:
-        await tab.close()
+        await (tab.rest() if tab is kept else tab.close())
     assert [trouble for tab, known in tabs for trouble in tab.troubles(*known, BEHIND)] == []

@@ -95,7 +95,7 @@ async def test_the_jobs_that_are_selected_are_changed_and_those_that_match_once_
     queue = f"selected.{before}"
     first, second, other = (in_state(site, before, queue) for _ in range(3))
     tab = await screen()
-    await tab.go(f"/jobs?q=queue:{queue}")
+    await tab.follow(f"/jobs?q=queue:{queue}")
     await tab.shows("3 jobs")
     for chosen in (first, second):
         await tab.click(f"Select job {chosen}")
@@ -123,7 +123,7 @@ async def test_more_than_a_hundred_that_match_need_their_number_typed(screen: Op
     jobs = [{"type": "a.b", "args": [number], "options": {"queue": "many"}} for number in range(150)]
     site.call("POST", "/jobs/batch", {"jobs": jobs}, 201)
     tab = await screen()
-    await tab.go("/jobs?q=queue:many")
+    await tab.follow("/jobs?q=queue:many")
     await tab.shows("150 jobs")
     await tab.click("Cancel all that match")
     await tab.shows("150 jobs would be cancelled")
@@ -137,7 +137,7 @@ async def test_more_than_a_hundred_that_match_need_their_number_typed(screen: Op
 async def test_a_term_that_bulk_operations_do_not_know_is_named(screen: OpenScreen, site: System) -> None:
     pushed(site, "a.b", queue="sorted")
     tab = await screen()
-    await tab.go("/jobs?q=queue:sorted%20sort:priority")
+    await tab.follow("/jobs?q=queue:sorted%20sort:priority")
     await tab.shows("1 job", "For all that match, leave out sort:priority.")
     assert "Cancel all that match" not in await tab.offered()
 
@@ -147,7 +147,7 @@ async def test_a_job_that_is_pushed_is_run_by_a_worker_and_pushed_again_with_cha
 ) -> None:
     del crew
     tab = await screen(known=NO_SCHEMA)
-    await tab.go("/jobs")
+    await tab.follow("/jobs")
     await tab.click("Push a job")
     await tab.fill("Type", "py.greet")
     await tab.fill("Arguments, a JSON array", '["Ada"')
@@ -168,7 +168,7 @@ async def test_a_job_that_is_pushed_is_run_by_a_worker_and_pushed_again_with_cha
 async def test_a_waiting_job_runs_now_gets_a_priority_is_cancelled_and_retried(screen: OpenScreen, site: System) -> None:
     job = in_state(site, "scheduled", "single")
     tab = await screen()
-    await tab.go(f"/jobs/{job}")
+    await tab.follow(f"/jobs/{job}")
     await tab.click("Priority")
     await tab.fill("Priority, from -100 to 100", "101")
     assert await tab.page.run("!document.querySelector('dialog form').checkValidity()"), "101 is too much"
@@ -190,7 +190,7 @@ async def test_a_waiting_job_runs_now_gets_a_priority_is_cancelled_and_retried(s
 async def test_a_job_that_runs_is_stopped_at_its_worker(screen: OpenScreen, site: System, crew: Crew) -> None:
     job = pushed(site, "py.wait", "held", "never", queue="py.wait")
     tab = await screen()
-    await tab.go(f"/jobs/{job}")
+    await tab.follow(f"/jobs/{job}")
     await tab.shows("active")
     await tab.click("Cancel")
     await tab.click("Cancel")
@@ -206,7 +206,7 @@ async def test_a_job_that_runs_is_stopped_at_its_worker(screen: OpenScreen, site
 
 async def test_a_queue_is_made_paused_resumed_configured_and_limited(screen: OpenScreen, site: System) -> None:
     tab = await screen(known=("status of 400",))
-    await tab.go("/queues")
+    await tab.follow("/queues")
     await tab.click("New queue")
     await tab.fill("Name", "made.here")
     await tab.click("New queue")
@@ -238,7 +238,7 @@ async def test_a_queue_is_purged_once_its_name_is_typed(screen: OpenScreen, site
     waiting = [pushed(site, "a.b", queue="purged") for _ in range(3)]
     kept = in_state(site, "completed", "purged.not")
     tab = await screen()
-    await tab.go("/queues/purged")
+    await tab.follow("/queues/purged")
     await tab.click("Purge")
     await tab.shows("3 waiting jobs would be removed for good.")
     await tab.fill("Type purged to confirm", "purge")
@@ -254,7 +254,7 @@ async def test_a_cron_entry_is_made_with_a_preview_run_edited_paused_and_deleted
 ) -> None:
     del crew
     tab = await screen()
-    await tab.go("/crons")
+    await tab.follow("/crons")
     await tab.click("New entry")
     await tab.fill("Name", "greeting")
     await tab.fill("Schedule", "0 25 * * *")
@@ -307,7 +307,7 @@ async def test_a_workflow_is_cancelled_and_one_that_failed_goes_on_from_there(
     steps = [{"type": "a.b", "args": [], "options": {"queue": "flow"}}] * 2
     flow = site.call("POST", "/workflows", {"type": "chain", "name": "stopped", "steps": steps}, 201)["workflow"]["id"]
     tab = await screen()
-    await tab.go(f"/workflows/{flow}")
+    await tab.follow(f"/workflows/{flow}")
     await tab.click("Cancel")
     await tab.click("Cancel")
     await tab.closes()
@@ -318,7 +318,7 @@ async def test_a_workflow_is_cancelled_and_one_that_failed_goes_on_from_there(
         {"type": "py.fail", "args": ["discard"], "options": {"queue": "py"}},
     ]
     flow = site.call("POST", "/workflows", {"type": "chain", "name": "broken", "steps": steps}, 201)["workflow"]["id"]
-    await tab.go(f"/workflows/{flow}")
+    await tab.follow(f"/workflows/{flow}")
     await tab.shows("failed", "it makes no sense")
     before = site.call("GET", f"/workflows/{flow}")["workflow"]
     await tab.click("Retry from where it failed")
@@ -335,7 +335,7 @@ async def test_a_real_worker_is_quieted_resumed_and_terminated(screen: OpenScree
     worker = crew.start("--queues", "py.other")
     [name] = [one["id"] for one in site.call("GET", "/admin/workers")["items"] if one["pid"] == worker.pid]
     tab = await screen()
-    await tab.go("/workers")
+    await tab.follow("/workers")
     await tab.click("Quiet", row=name)
 
     async def is_now(state: str) -> None:
@@ -360,7 +360,7 @@ async def test_a_stale_worker_is_forgotten(screen: OpenScreen, site: System) -> 
     silent = WorkerRecord(id="silent", queues=("q",), seen_at=int(time.time() * 1_000) - 2 * LIVENESS_MS)
     await asyncio.to_thread(site.put_record, f"worker.{encode_token(silent.id)}", msgspec.json.encode(silent))
     tab = await screen()
-    await tab.go("/workers?state=stale")
+    await tab.follow("/workers?state=stale")
     await tab.click("Forget", row="silent")
     await tab.hides("silent")
 
@@ -373,7 +373,7 @@ async def test_a_stale_worker_is_forgotten(screen: OpenScreen, site: System) -> 
 async def test_all_workers_are_told_at_once(screen: OpenScreen, site: System) -> None:
     site.call("POST", "/workers/heartbeat", {"worker_id": "heard", "active_jobs": [], "queues": ["q"]})
     tab = await screen()
-    await tab.go("/workers")
+    await tab.follow("/workers")
     await tab.click("Direct all")
     await tab.fill("What they are told", "quiet")
     await tab.click("Direct all")
@@ -388,7 +388,7 @@ async def test_all_workers_are_told_at_once(screen: OpenScreen, site: System) ->
 
 async def test_a_limit_is_overridden_and_the_override_ended(screen: OpenScreen, site: System) -> None:
     tab = await screen(known=("status of 400",))
-    await tab.go("/limits")
+    await tab.follow("/limits")
     await tab.click("Override a key")
     await tab.fill("Key", "smtp/eu")
     await tab.fill("Jobs at a time", "4")
@@ -420,7 +420,7 @@ async def test_a_webhook_is_made_tested_rotated_paused_and_deleted(
     screen: OpenScreen, site: System, target: WebhookTarget
 ) -> None:
     tab = await screen()
-    await tab.go("/webhooks")
+    await tab.follow("/webhooks")
     await tab.click("Subscribe a URL")
     await tab.fill("URL", target.url)
     await tab.fill("Events", "job.enqueued")
@@ -464,7 +464,7 @@ async def test_a_delivery_that_was_given_up_is_delivered_now(screen: OpenScreen,
     hook = site.call("POST", "/webhooks/subscriptions", made, 201)["subscription"]["id"]
     job = pushed(site, "a.b", queue="failing")
     tab = await screen()
-    await tab.go(f"/webhooks?subscription={hook}")
+    await tab.follow(f"/webhooks?subscription={hook}")
     await tab.shows("dead")
     target.answer = lambda _got: (200, {})
     came = len(target.got)
@@ -479,7 +479,7 @@ async def test_a_delivery_that_was_given_up_is_delivered_now(screen: OpenScreen,
 
 async def test_maintenance_begins_and_ends(screen: OpenScreen, site: System) -> None:
     tab = await screen()
-    await tab.go("/system")
+    await tab.follow("/system")
     await tab.click("Begin maintenance")
     await tab.fill("Reason", "a new disk")
     await tab.click("Begin maintenance")
@@ -494,7 +494,7 @@ async def test_maintenance_begins_and_ends(screen: OpenScreen, site: System) -> 
 async def test_a_record_that_cannot_be_read_is_removed(screen: OpenScreen, site: System) -> None:
     await asyncio.to_thread(site.put_record, "queue.torn", b'{"torn')
     tab = await screen()
-    await tab.go("/system?part=unreadable")
+    await tab.follow("/system?part=unreadable")
     await tab.shows("torn")
     await tab.click("Remove", row="torn")
     await tab.click("Remove")

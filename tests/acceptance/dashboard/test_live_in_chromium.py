@@ -28,8 +28,8 @@ async def is_marked(tab: Screen) -> bool:
 
 async def test_a_job_appears_moves_on_and_ends_before_the_eyes(screen: OpenScreen, site: System, crew: Crew) -> None:
     jobs, events = await screen(), await screen()
-    await jobs.go("/jobs?q=queue:py.wait")
-    await events.go("/events?queue=py.wait")
+    await jobs.follow("/jobs?q=queue:py.wait")
+    await events.follow("/events?queue=py.wait")
     await marked(jobs)
     await marked(events)
     job = pushed(site, "py.wait", "seen", "seen.go", queue="py.wait")
@@ -46,8 +46,8 @@ async def test_a_job_appears_moves_on_and_ends_before_the_eyes(screen: OpenScree
 
 async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: System) -> None:
     job = site.push("shop.ended")["id"]
-    tab = await screen()
-    await tab.go(f"/jobs/{job}")
+    tab = await screen(own=True)
+    await tab.follow(f"/jobs/{job}")
     await tab.shows("available")
     site.call("DELETE", f"/jobs/{job}")
     await tab.shows("cancelled", "Retry")
@@ -81,8 +81,8 @@ async def slowly(tab: Screen, ms: int) -> None:
 async def test_a_list_that_is_waited_for_says_so_and_stays_where_it_is(screen: OpenScreen, site: System) -> None:
     jobs = [{"type": "a.b", "args": [], "options": {"queue": "slowly"}}] * 60
     site.call("POST", "/jobs/batch", {"jobs": jobs}, 201)
-    tab = await screen()
-    await tab.go("/jobs?q=queue:slowly")
+    tab = await screen(own=True)
+    await tab.follow("/jobs?q=queue:slowly")
     await tab.shows("60 jobs")
     assert "Loading…" not in await tab.text()
     place = "document.querySelector('table').getBoundingClientRect().top"
@@ -116,7 +116,7 @@ async def test_counts_move_without_loading_the_page_again(
     if "fresh" in path:
         site.call("POST", "/queues", {"name": "shop.fresh"}, 201)
     tab = await screen()
-    await tab.go(path)
+    await tab.follow(path)
     await tab.shows(before)
     await marked(tab)
     pushed(site, "a.b", queue="shop.fresh")
@@ -128,7 +128,7 @@ async def test_a_workflow_goes_through_its_steps_before_the_eyes(screen: OpenScr
     steps = [{"type": "py.wait", "args": [f"step {name}", f"{name}.go"], "options": {"queue": "py.wait"}} for name in "ab"]
     flow = site.call("POST", "/workflows", {"type": "chain", "name": "watched", "steps": steps}, 201)["workflow"]["id"]
     tab = await screen()
-    await tab.go(f"/workflows/{flow}")
+    await tab.follow(f"/workflows/{flow}")
     await marked(tab)
     for name, done in (("a", "1 of 2"), ("b", "2 of 2")):
         (crew.folder / f"{name}.go").touch()
@@ -140,7 +140,7 @@ async def test_a_workflow_goes_through_its_steps_before_the_eyes(screen: OpenScr
 async def test_updates_that_are_paused_wait_until_they_are_resumed(screen: OpenScreen, site: System) -> None:
     still, moving = await screen(), await screen()
     for tab in (still, moving):
-        await tab.go("/jobs?q=queue:paused.updates")
+        await tab.follow("/jobs?q=queue:paused.updates")
     await still.click("Pause updates")
     job = pushed(site, "a.b", queue="paused.updates")
     await moving.shows(job[:8])
@@ -150,8 +150,8 @@ async def test_updates_that_are_paused_wait_until_they_are_resumed(screen: OpenS
 
 
 async def test_a_flood_of_events_asks_once_a_second_at_most(screen: OpenScreen, site: System) -> None:
-    tab = await screen()
-    await tab.go("/jobs?q=queue:flood")
+    tab = await screen(own=True)  # whose requests are counted
+    await tab.follow("/jobs?q=queue:flood")
     last = [pushed(site, "a.b", queue="flood") for _ in range(60)][-1]
     await tab.shows(last[:8], "60 jobs")
     starts: list[float] = await tab.page.run("""performance.getEntriesByType('resource')
@@ -162,7 +162,7 @@ async def test_a_flood_of_events_asks_once_a_second_at_most(screen: OpenScreen, 
 
 async def test_events_that_do_not_stop_put_nothing_off(screen: OpenScreen, site: System) -> None:
     tab = await screen()
-    await tab.go("/jobs?q=queue:steady")
+    await tab.follow("/jobs?q=queue:steady")
     jobs = [{"type": "a.b", "args": [], "options": {"queue": "steady"}}] * 20
     shown: set[int] = set()
 
@@ -181,8 +181,8 @@ async def test_a_server_that_is_killed_and_comes_back_is_told_of_and_gone_on_wit
     with System.started(tmp_path, TOGETHER, *port) as first:
         before = pushed(first, "a.b", queue="lasting")
         overview, jobs = await screen(first.url, known=away), await screen(first.url, known=away)
-        await overview.go("/")
-        await jobs.go("/jobs?q=queue:lasting")
+        await overview.follow("/")
+        await jobs.follow("/jobs?q=queue:lasting")
         for tab in (overview, jobs):
             await marked(tab)
         first.kill()

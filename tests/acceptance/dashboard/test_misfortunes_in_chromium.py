@@ -8,23 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from acceptance.dashboard.conftest import OpenScreen
-from support.guarded import Guarded
-from support.proxy import Proxy, Trouble
+from acceptance.dashboard.conftest import REFUSED, OpenScreen, busy
+from support.proxy import Proxy
 from support.screen import Screen
 from support.system import System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
-REFUSED: Final = ("status of 4", "status of 5", "ERR_")
-"""What a browser says of the answers here."""
 ODD: Final = "a/b%2F../ü😀?#&=+ \u202ex"
-
-
-def busy(retry_after: str, silence_s: float = 0.0) -> Trouble:
-    """What a server says that can't do it now."""
-    text = json.dumps({"error": {"code": "unavailable", "message": "busy just now"}})
-    return Trouble(status=503, headers={"Retry-After": retry_after}, text=text, silence_s=silence_s)
 
 
 async def before(tab: Screen, script: str) -> None:
@@ -41,7 +32,7 @@ async def asked(tab: Screen, what: str) -> int:
 async def test_a_double_click_does_it_once(screen: OpenScreen, site: System) -> None:
     site.call("POST", "/crons", {"name": "twice", "cron": "0 3 1 1 *", "type": "a.b", "args": []}, 201)
     tab = await screen()
-    await tab.go("/crons/twice")
+    await tab.follow("/crons/twice")
     await tab.page.run("""(() => {
         const found = [...document.querySelectorAll('button')].find((one) => one.innerText === 'Run now');
         for (const detail of [1, 2]) found.dispatchEvent(new MouseEvent('click', { bubbles: true, detail }));
@@ -53,7 +44,7 @@ async def test_a_double_click_does_it_once(screen: OpenScreen, site: System) -> 
 async def test_a_dialog_is_of_its_page_alone(screen: OpenScreen, site: System) -> None:
     job = site.push("a.b", queue="left")["id"]
     tab = await screen()
-    await tab.go("/jobs?q=queue:left")
+    await tab.follow("/jobs?q=queue:left")
     await tab.click(f"{job[:8]}…{job[-4:]}")
     await tab.shows("Timeline")
     await tab.click("Cancel")
@@ -82,7 +73,7 @@ async def test_what_fails_after_its_dialog_was_closed_is_said(screen: OpenScreen
 async def test_what_was_selected_is_not_when_something_else_is_shown(screen: OpenScreen, site: System) -> None:
     first, second = (site.push("a.b", queue=f"chosen.{one}")["id"] for one in "ab")
     tab = await screen()
-    await tab.go("/jobs?q=queue:chosen.a")
+    await tab.follow("/jobs?q=queue:chosen.a")
     await tab.click(f"Select job {first}")
     await tab.shows("Cancel 1 job")
     await tab.page.run("document.querySelector('[data-search]').value = 'queue:chosen.b'")
@@ -127,7 +118,7 @@ async def test_a_server_that_is_busy_until_a_date_is_asked_again(screen: OpenScr
 async def test_a_clock_that_is_wrong_makes_nothing_old_or_early(screen: OpenScreen, site: System) -> None:
     site.push("a.b", queue="timed")
     for wrong in ("3_600_000", "-3_600_000"):
-        tab = await screen()
+        tab = await screen(own=True)
         await before(tab, f"{{ const right = Date.now; Date.now = () => right() + {wrong}; }}")
         await tab.go("/jobs?q=queue:timed")
         await tab.shows("1 job")
@@ -136,7 +127,7 @@ async def test_a_clock_that_is_wrong_makes_nothing_old_or_early(screen: OpenScre
 
 
 async def test_a_browser_that_keeps_nothing_shows_pages_all_the_same(screen: OpenScreen) -> None:
-    tab = await screen()
+    tab = await screen(own=True)
     refuses = "{ get() { throw new DOMException('no', 'SecurityError'); } }"
     await before(tab, f"Object.defineProperty(globalThis, 'localStorage', {refuses})")
     await tab.go("/")
@@ -164,37 +155,3 @@ async def test_an_odd_address_is_a_page_all_the_same(screen: OpenScreen) -> None
         assert "can't be shown" not in await tab.text(), path
         await tab.click("Overview")
         await tab.titled("Overview")
-
-
-async def test_who_looks_is_asked_until_it_is_known(screen: OpenScreen, guarded: Guarded) -> None:
-    key = (await guarded.made("late", "viewer"))["token"]
-    with Proxy.before(guarded.url, keeps_host=True) as proxy:
-        tab = await screen(proxy.url, known=REFUSED)
-        await tab.go("/")
-        await tab.fill("Key", key)
-        await tab.click("Sign in")
-        await tab.shows("Sign out")
-        proxy.trouble("session", busy("1"), busy("1"))
-        await tab.page.go(proxy.url + "/queues")
-        await tab.shows("late (viewer)", "Sign out")
-        assert not await tab.offers("New queue")
-        assert proxy.left() == 0
-
-
-async def test_a_secret_is_gone_with_who_it_was_shown_to(screen: OpenScreen, guarded: Guarded) -> None:
-    tab, other = await screen(guarded.url, known=REFUSED), await screen(guarded.url, known=REFUSED)
-    await tab.go("/system?part=keys")
-    await tab.fill("Key", guarded.tokens["admin"])
-    await tab.click("Sign in")
-    await tab.click("New key")
-    await tab.fill("Name", "shown once")
-    await tab.click("New key")
-    await tab.shows("It is shown this once.")
-    await other.go("/")
-    await other.click("Sign out")
-    await tab.shows("Whoever runs the server makes keys")
-    await tab.fill("Key", await guarded.token("viewer"))
-    await tab.click("Sign in")
-    await tab.shows("Sign out")
-    assert "It is shown this once." not in await tab.text()
-    await tab.closes()

@@ -44,7 +44,7 @@ async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, site: Sys
     path, texts = SHOWN[name]
     tab = await screen()
     beat(site)
-    await tab.go(path.format(**shop._asdict()))
+    await tab.follow(path.format(**shop._asdict()))
     for theme in THEMES:
         await tab.looked_at(dark=theme == "dark", height=HEIGHT)
         await tab.shows(*texts)

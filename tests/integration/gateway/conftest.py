@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import nats
 import pytest
 from nats.aio.client import Client
 
-from integration.conftest import OpenStore
+from integration.conftest import OpenStore, SharedStores, opened_store
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_gateway.openapi.document import places
+from ojs_gateway.routes import PARTS
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 
@@ -44,6 +46,24 @@ class Asker:
 
 Serve = Callable[..., Awaitable[Gateway]]
 
+STREAMED: Final = {
+    "getMetrics",
+    "streamJobProgress",
+    "streamEvents",
+    "subscribeJobEvents",
+    "subscribeQueueEvents",
+    "websocketConnect",
+    "streamStats",
+}
+ROUTES: Final = {
+    name: route for part in PARTS for route in part.routes if (name := next(places(route)).operation_id) not in STREAMED
+}
+"""What can be asked over NATS, unless it is `http_only`."""
+
+
+def new_job(queue: str, **more: Any) -> dict[str, Any]:
+    return {"type": "email.send", "args": [1], "options": {"queue": queue}} | more
+
 
 @pytest.fixture(scope="module")
 def namespace() -> str:
@@ -56,6 +76,17 @@ async def ask(shared_nats_server: NatsServer) -> AsyncIterator[Asker]:
     client = await nats.connect(shared_nats_server.url)
     yield Asker(client)
     await client.close()
+
+
+@pytest.fixture(scope="module")
+async def gateway(shared_stores: SharedStores) -> AsyncIterator[Gateway]:
+    """One for all tests of a module that need nothing else of it."""
+    store = await opened_store(shared_stores.url)
+    gateway = Gateway(store, Settings(port=0, nats=shared_stores.url, test_mode=True), EnqueueChain())
+    await gateway.start()
+    yield gateway
+    await gateway.stop()
+    await store.close()
 
 
 @pytest.fixture

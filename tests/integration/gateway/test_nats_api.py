@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -12,37 +11,14 @@ import nats
 import nats.errors
 import pytest
 
-from integration.gateway.conftest import Asker, Serve
+from integration.gateway.conftest import ROUTES, Asker, new_job
 from integration.samples import draft
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.access.slowing import Slowing
-from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
-from ojs_gateway.http.call import Call, Response
-from ojs_gateway.http.door import Door
-from ojs_gateway.http.endpoint import Endpoint
-from ojs_gateway.http.large_bodies import LargeBodies
-from ojs_gateway.nats_api.operation import Operation
-from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.route import Route
-from ojs_gateway.routes import PARTS
-from support.nats import NatsServer
+from ojs_gateway.server import Gateway
 from support.waiting import eventually
-
-STREAMED = {
-    "getMetrics",
-    "streamJobProgress",
-    "streamEvents",
-    "subscribeJobEvents",
-    "subscribeQueueEvents",
-    "websocketConnect",
-    "streamStats",
-}
-ROUTES = {name: route for part in PARTS for route in part.routes if (name := next(places(route)).operation_id) not in STREAMED}
 
 
 def names_a_queue(route: Route) -> bool:
@@ -51,6 +27,8 @@ def names_a_queue(route: Route) -> bool:
 
 GRANTABLE = sorted(name for name, route in ROUTES.items() if route.by_queue or names_a_queue(route))
 
+pytestmark = pytest.mark.usefixtures("gateway")
+
 
 async def active_job(store: Store, queue: str) -> Job:
     """One that `w1` has."""
@@ -58,10 +36,6 @@ async def active_job(store: Store, queue: str) -> Job:
     [job] = await store.dispatcher.fetch([queue], 1, "w1", None, 5_000)
     assert job.id == pushed.id
     return job
-
-
-def new_job(queue: str, **more: Any) -> dict[str, Any]:
-    return {"type": "email.send", "args": [1], "options": {"queue": queue}} | more
 
 
 def bodies(name: str, job: Job) -> Any:
@@ -94,10 +68,7 @@ def path_of(name: str, job: Job) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", GRANTABLE)
-async def test_what_is_granted_for_one_queue_reaches_no_other(
-    store: Store, serve: Serve, ask: Asker, queue: str, name: str
-) -> None:
-    await serve()
+async def test_what_is_granted_for_one_queue_reaches_no_other(store: Store, ask: Asker, queue: str, name: str) -> None:
     job = await active_job(store, queue)
     waiting = await store.jobs.push(draft(queue=queue))
     refused = await ask(f"{name}.another", bodies(name, job), path_of(name, job))
@@ -113,8 +84,7 @@ async def test_what_is_granted_for_one_queue_reaches_no_other(
     assert granted.status != 404 or name == "getJobCheckpoint", granted
 
 
-async def test_what_is_not_of_one_queue_can_t_be_asked_in_the_name_of_one(serve: Serve, ask: Asker) -> None:
-    await serve()
+async def test_what_is_not_of_one_queue_can_t_be_asked_in_the_name_of_one(ask: Asker) -> None:
     with pytest.raises(nats.errors.NoRespondersError):
         await ask("listJobs.email")
     with pytest.raises(nats.errors.NoRespondersError):
@@ -122,32 +92,7 @@ async def test_what_is_not_of_one_queue_can_t_be_asked_in_the_name_of_one(serve:
     assert (await ask("getMaintenance._")).status == 200
 
 
-async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
-    shared_nats_server: NatsServer, ask: Asker, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def forgetful(_call: Call) -> Response:
-        return Response(200, b'{"secret": 1}')
-
-    operation = Operation(Endpoint("forgetful", (), "read", forgetful, by_queue=True), "GET", "/forgetful")
-    api = NatsApi(
-        [operation],
-        StoreConfig(),
-        Door(KnownKeys(lambda: 0), "always", Slowing(), lambda _call, _endpoint, _error: None),
-        PayloadLimits(),
-        LargeBodies(),
-        Inboxes(["_INBOX"]),
-        most=10,
-    )
-    await api.start(shared_nats_server.url, "one")
-    assert (await ask("forgetful._")).body == {"secret": 1}
-    answer = await ask("forgetful.email")
-    assert (answer.status, answer.body["error"]["code"]) == (500, "backend_error")
-    await api.stop(1.0)
-    assert not caplog.records
-
-
-async def test_an_answer_is_that_of_http(serve: Serve, ask: Asker, queue: str) -> None:
-    gateway = await serve()
+async def test_an_answer_is_that_of_http(gateway: Gateway, ask: Asker, queue: str) -> None:
     pushed = await ask(f"createJob.{queue}", new_job(queue), X_Request_Id="req_mine", traceparent="00-1-1-1")
     assert pushed.status == 201
     assert pushed.headers["X-Request-Id"] == "req_mine"
@@ -173,52 +118,13 @@ async def test_an_answer_is_that_of_http(serve: Serve, ask: Asker, queue: str) -
         ("createJob._", {"Content_Encoding": "br"}, "no request body"),
     ],
 )
-async def test_what_can_t_be_read_is_named(serve: Serve, ask: Asker, subject: str, headers: dict[str, Any], said: str) -> None:
-    await serve()
+async def test_what_can_t_be_read_is_named(ask: Asker, subject: str, headers: dict[str, Any], said: str) -> None:
     answer = await ask(subject, **headers)
     assert 400 <= answer.status < 500
     assert said in answer.body["error"]["message"] or answer.body["error"]["code"] == "invalid_payload"
 
 
-async def test_nats_micro_finds_every_operation_and_its_figures(serve: Serve, ask: Asker) -> None:
-    await serve()
-
-    async def told(verb: str) -> Any:
-        return json.loads((await ask.nats.request(f"$SRV.{verb}.ojs", timeout=60)).data)
-
-    assert (await told("PING"))["type"] == "io.nats.micro.v1.ping_response"
-    info = await told("INFO")
-    found = {endpoint["name"]: endpoint["subject"] for endpoint in info["endpoints"]}
-    assert set(found) == {name for name, route in ROUTES.items() if not route.http_only}
-    assert found["createJob"] == "ojs.api.createJob.>"
-    assert found["listJobs"] == "ojs.api.listJobs._"
-    await ask("getHealth._")
-    await ask("getJob._")
-    stats = {endpoint["name"]: endpoint for endpoint in (await told("STATS"))["endpoints"]}
-    assert (stats["getHealth"]["num_requests"], stats["getHealth"]["num_errors"]) == (1, 0)
-    assert (stats["getJob"]["num_errors"], stats["getJob"]["last_error"]) == (1, "400 invalid_request")
-    assert stats["getHealth"]["processing_time"] > 0
-    one = await ask.nats.request(f"$SRV.PING.ojs.{info['id']}", timeout=60)
-    assert json.loads(one.data)["id"] == info["id"]
-
-
-async def test_gateways_share_the_requests(serve: Serve, ask: Asker) -> None:
-    await serve()
-    await serve()
-    await asyncio.gather(*(ask("getMaintenance._") for _ in range(200)))
-    inbox = ask.nats.new_inbox()
-    answers = await ask.nats.subscribe(inbox)
-    await ask.nats.publish("$SRV.STATS.ojs", reply=inbox)
-    counts: list[int] = []
-    for _ in range(2):
-        stats = json.loads((await answers.next_msg(timeout=60)).data)
-        counts += [endpoint["num_requests"] for endpoint in stats["endpoints"] if endpoint["name"] == "getMaintenance"]
-    assert sum(counts) == 200
-    assert min(counts) > 20
-
-
-async def test_who_has_stopped_waiting_is_given_no_job(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_who_has_stopped_waiting_is_given_no_job(store: Store, ask: Asker, queue: str) -> None:
     loop = asyncio.get_running_loop()
     late = loop.time() + 0.2
     body = {"queues": [queue], "worker_id": "w1", "wait_ms": 5_000}
@@ -231,14 +137,12 @@ async def test_who_has_stopped_waiting_is_given_no_job(store: Store, serve: Serv
 
 
 @pytest.mark.parametrize("timeout", ["٣", "1_0", "-1", "1" + 400 * "0", "soon"])
-async def test_a_time_that_is_no_number_is_refused(serve: Serve, ask: Asker, queue: str, timeout: str) -> None:
-    await serve()
+async def test_a_time_that_is_no_number_is_refused(ask: Asker, queue: str, timeout: str) -> None:
     answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1"}, OJS_Timeout=timeout)
     assert (answer.status, answer.body["error"]["details"]["field"]) == (400, "OJS-Timeout")
 
 
-async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, ask: Asker, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     body = json.dumps({"queues": [queue], "worker_id": "w1"}).encode()
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply="_INBOX.nobody.listens")
@@ -251,8 +155,7 @@ async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, serve
     assert [job["id"] for job in again.body["jobs"]] == [pushed.id]
 
 
-async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, ask: Asker, queue: str) -> None:
     foreign = await active_job(store, f"{queue}-2")
     done = await active_job(store, queue)
     pushed = await store.jobs.push(draft(queue=queue))
@@ -264,8 +167,7 @@ async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, se
     assert ((await store.jobs.get(done.id)).state, await store.jobs.get(foreign.id)) == (State.COMPLETED, foreign)
 
 
-async def test_acks_are_answered_although_their_queue_is_paused(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_acks_are_answered_although_their_queue_is_paused(store: Store, ask: Asker, queue: str) -> None:
     done = await active_job(store, queue)
     waiting = await store.jobs.push(draft(queue=queue))
     assert (await ask(f"pauseQueue.{queue}", parameters={"queue": queue})).status == 200
@@ -275,29 +177,7 @@ async def test_acks_are_answered_although_their_queue_is_paused(store: Store, se
     assert (await store.jobs.get(waiting.id)) == waiting
 
 
-async def test_a_job_that_has_no_room_beside_the_answers_to_acks_comes_with_the_next_fetch(
-    serve: Serve, tmp_path: Path, queue: str
-) -> None:
-    with NatsServer(tmp_path, more="max_payload: 64KB") as server:
-        gateway = await serve(server.url)
-        client = await nats.connect(server.url)
-        ask = Asker(client)
-        pushed = await ask(f"createJob.{queue}", new_job(queue, args=["x" * 58_000]))
-        assert pushed.status == 201
-        acks = [{"job_id": f"0192f0c1-0000-7000-8000-{number:012}"} for number in range(20)]
-        body = {"queues": [queue], "worker_id": "w1", "count": 21, "acks": acks}
-        answer = await ask(f"fetchJobs.{queue}", body)
-        assert (answer.status, answer.body["jobs"], answer.body["acks"]["failed"]) == (200, [], 20)
-        again = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "wait_ms": 5_000})
-        assert [job["id"] for job in again.body["jobs"]] == [pushed.body["job"]["id"]]
-        await client.close()
-        await gateway.stop()
-
-
-async def test_acks_of_a_fetch_whose_answer_nobody_got_may_be_repeated(
-    store: Store, serve: Serve, ask: Asker, queue: str
-) -> None:
-    await serve()
+async def test_acks_of_a_fetch_whose_answer_nobody_got_may_be_repeated(store: Store, ask: Asker, queue: str) -> None:
     done = await active_job(store, queue)
     pushed = await store.jobs.push(draft(queue=queue))
     acks = [{"job_id": done.id, "attempt": 1, "result": 5}]
@@ -313,8 +193,7 @@ async def test_acks_of_a_fetch_whose_answer_nobody_got_may_be_repeated(
     assert [job["id"] for job in again.body["jobs"]] == [pushed.id]
 
 
-async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, ask: Asker, queue: str) -> None:
     inbox = ask.nats.new_inbox()
     answers = await ask.nats.subscribe(inbox)
     body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000}
@@ -329,8 +208,7 @@ async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, serve: S
     assert [(job["id"], job["attempt"], job["worker_id"]) for job in taken.body["jobs"]] == [(pushed.id, 1, "w2")]
 
 
-async def test_no_more_jobs_are_handed_out_than_an_answer_takes(serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_no_more_jobs_are_handed_out_than_an_answer_takes(ask: Asker, queue: str) -> None:
     large = "x" * 900_000
     for _ in range(12):  # NATS takes 8 MB here
         assert (await ask(f"createJob.{queue}", new_job(queue, args=[large]))).status == 201
@@ -351,41 +229,7 @@ async def test_no_more_jobs_are_handed_out_than_an_answer_takes(serve: Serve, as
     assert "max_payload" in everything.body["error"]["hint"]
 
 
-async def test_a_gateway_with_too_much_to_do_says_so(serve: Serve, ask: Asker, queue: str) -> None:
-    await serve(max_connections=1)
-    inbox = ask.nats.new_inbox()
-    answers = await ask.nats.subscribe(inbox)
-    body = json.dumps({"queues": [queue], "worker_id": "w1", "wait_ms": 2_000}).encode()
-    await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply=inbox)
-    refused = await ask("getMaintenance._")
-    assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
-    assert json.loads((await answers.next_msg(timeout=60)).data) == {"jobs": []}
-    assert (await ask("getMaintenance._")).status == 200
-
-
-async def test_a_gateway_that_stops_answers_what_has_come(serve: Serve, ask: Asker, queue: str) -> None:
-    gateway = await serve()
-    body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000}
-    waiting = asyncio.create_task(ask(f"fetchJobs.{queue}", body))
-    pushes = [asyncio.create_task(ask(f"createJob.{queue}-2", new_job(f"{queue}-2"))) for _ in range(50)]
-    assert (await pushes[0]).status == 201
-    await gateway.stop()
-    assert [(await push).status for push in pushes] == [201] * 50
-    assert (await waiting).body == {"jobs": []}
-    with pytest.raises(nats.errors.NoRespondersError):
-        await ask("getMaintenance._")
-
-
-async def test_a_request_that_nobody_waits_for_is_not_carried_out(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
-    await serve()
+async def test_a_request_that_nobody_waits_for_is_not_carried_out(store: Store, ask: Asker, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", json.dumps({"queues": [queue]}).encode())
     assert (await ask("getJob._", parameters={"job_id": pushed.id})).body["job"]["state"] == "available"
-
-
-async def test_it_can_be_left_out(serve: Serve, ask: Asker) -> None:
-    gateway = await serve(nats_api="off")
-    with pytest.raises(nats.errors.NoRespondersError):
-        await ask("getManifest._")
-    async with aiohttp.ClientSession(gateway.url) as http, http.get("/ojs/manifest") as answer:
-        assert (await answer.json(content_type=None))["protocols"] == ["http"]

@@ -17,9 +17,12 @@ StartProjector = Callable[..., Awaitable[Projector]]
 
 @pytest.fixture
 def open_here(request: pytest.FixtureRequest, open_store: OpenStore) -> OpenStore:
-    """`await open_here(role="scheduler")`: one more store in the module's namespace, or on the test's own `nats_server`."""
+    """`await open_here(role="scheduler")`: one more store in the module's namespace, the test's own or its `nats_server`."""
     if "nats_server" in request.fixturenames:
         return partial(open_store, request.getfixturevalue("nats_server").url)
+    if "own_namespace" in request.fixturenames:
+        server = request.getfixturevalue("shared_nats_server")
+        return partial(open_store, server.url, namespace=request.getfixturevalue("own_namespace"))
     shared: SharedStores = request.getfixturevalue("shared_stores")
     return partial(open_store, shared.url, namespace=shared.namespace)
 
@@ -27,7 +30,7 @@ def open_here(request: pytest.FixtureRequest, open_store: OpenStore) -> OpenStor
 @pytest.fixture
 async def store(request: pytest.FixtureRequest, open_here: OpenStore, timings: StoreTimings) -> AsyncIterator[Store]:
     """A gateway's store, and nothing in its bucket, all of which a projector sees. Tests share it as they do elsewhere."""
-    if {"nats_server", "own_stores"} & set(request.fixturenames):
+    if {"nats_server", "own_namespace", "own_stores"} & set(request.fixturenames):
         store = await open_here()
     else:
         store = await request.getfixturevalue("shared_stores").get(timings, 1)

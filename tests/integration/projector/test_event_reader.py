@@ -11,7 +11,7 @@ from ojs_core.store.announce import announce, tell
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("nats_server")
+pytestmark = pytest.mark.usefixtures("own_namespace")
 """Each test has streams that begin with sequence 1."""
 
 

@@ -34,7 +34,7 @@ from support.outside import Send, before, tapped_connection
 from support.truth import all_events
 from support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("nats_server")
+pytestmark = pytest.mark.usefixtures("own_namespace")
 """What a projector leaves behind that is killed is no other test's affair."""
 
 quick = projecting(ProjectorTimings(relay=RelayTimings(renew_s=0.1, look_s=0.025, takeover_ms=400)))

@@ -35,12 +35,12 @@ from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from ojs_scheduler.crons import CronWorker
-from support.examples import examples
+from support.examples import amount, examples
 from support.outside import before, clock_of
 from support.waiting import eventually
 
 GRACE_MS = 250
-BLOCKED = examples(1_500, least=900)
+BLOCKED = examples(1_500, least=450)
 SOON_MS = 1_000
 """Longer than a push takes, which would make the job available at once."""
 SOON = SafetyTimings(
@@ -86,7 +86,7 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keys", [1, 300])
+@pytest.mark.parametrize("keys", [1, 300 if amount() == "all" else 100])
 async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: Store, open_here: OpenStore, keys: int) -> None:
     """Neither before they are put aside, nor while that goes on, nor afterwards; and others of their queue come through."""
     keeper = BlockedJobsWorker(await open_here(role="scheduler"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -41,9 +42,14 @@ async def unchanged(draft: Job) -> Job | None:
 
 
 @pytest.fixture
-async def store(nats_server: NatsServer, open_store: OpenStore) -> Store:
-    """A store on a server of the test's own: due messages reach whoever asks first."""
-    return await open_store(nats_server.url)
+def open_here(shared_nats_server: NatsServer, own_namespace: str, open_store: OpenStore) -> OpenStore:
+    """`await open_here(role="scheduler")`: one more store of the test's own: due messages reach whoever asks first."""
+    return partial(open_store, shared_nats_server.url, namespace=own_namespace)
+
+
+@pytest.fixture
+async def store(open_here: OpenStore) -> Store:
+    return await open_here()
 
 
 @asynccontextmanager
@@ -156,8 +162,8 @@ async def finish(store: Store, queue: str) -> str:
 # One job for each tick
 
 
-async def test_three_schedulers_create_one_job_for_each_tick(nats_server: NatsServer, open_store: OpenStore) -> None:
-    stores = [await open_store(nats_server.url, role="scheduler") for _ in range(3)]
+async def test_three_schedulers_create_one_job_for_each_tick(open_here: OpenStore) -> None:
+    stores = [await open_here(role="scheduler") for _ in range(3)]
     names = [f"entry-{number}" for number in range(20)]
     async with schedulers(*stores):
         for name in names:
@@ -292,8 +298,8 @@ async def test_registering_again_keeps_one_timer(store: Store) -> None:
     assert await live_timers(store) == [f"{store.config.namespace}.timer.cron.entry.{second.timer.op}"]
 
 
-async def test_many_registrations_at_once_leave_one_timer(store: Store, open_store: OpenStore, nats_server: NatsServer) -> None:
-    other = await open_store(nats_server.url)
+async def test_many_registrations_at_once_leave_one_timer(store: Store, open_here: OpenStore) -> None:
+    other = await open_here()
     entries = [wanted("entry", f"0 0 {day} 1 *") for day in range(1, 6)]
     outcomes = await asyncio.gather(*(each.crons.register(entry) for entry in entries for each in (store, other)))
     assert sum(created for created, _ in outcomes) == 1
@@ -471,10 +477,8 @@ async def test_a_run_that_a_full_queue_refuses_is_none_and_will_be_none(store: S
     assert [job.id for job in await fetch(store, "entry", count=9)] == [run.job_id]
 
 
-async def test_of_two_runs_at_once_the_one_for_which_there_is_room_is_stored(
-    store: Store, open_store: OpenStore, nats_server: NatsServer
-) -> None:
-    other = await open_store(nats_server.url)
+async def test_of_two_runs_at_once_the_one_for_which_there_is_room_is_stored(store: Store, open_here: OpenStore) -> None:
+    other = await open_here()
     await register(store, "entry", NEVER_SOON, overlap="allow")
     await set_up([store, other], "entry", max_size=1)
     outcomes = await asyncio.gather(*(one.crons.run_now("entry", unchanged) for one in (store, other)), return_exceptions=True)

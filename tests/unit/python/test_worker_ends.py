@@ -266,5 +266,5 @@ class Ends(RuleBasedStateMachine):
 
 TestEnds = Ends.TestCase
 TestEnds.settings = settings(
-    max_examples=examples(50, least=2, costly=True), stateful_step_count=15, deadline=None, phases=[Phase.generate]
+    max_examples=examples(32, least=2, costly=True), stateful_step_count=15, deadline=None, phases=[Phase.generate]
 )

@@ -483,7 +483,7 @@ async def test_a_retry_with_other_args_takes_the_lock_of_its_new_fingerprint(sto
 
 # Races
 
-PUSHES = examples(500, least=200)
+PUSHES = examples(500, least=60, costly=True)
 
 
 @pytest.mark.slow

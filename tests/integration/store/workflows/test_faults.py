@@ -30,6 +30,7 @@ from ojs_core.domain.job import State
 from ojs_core.domain.workflows.record import counts
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST, Kind
 from ojs_core.store.store import Store
+from support.examples import amount
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -97,7 +98,7 @@ async def test_a_coordinator_may_die_at_any_write(store: Store, other: Store, qu
 
 @pytest.mark.parametrize("number", [3, pytest.param(620, marks=pytest.mark.slow)])
 async def test_a_gateway_may_die_at_any_write_of_a_creation(store: Store, other: Store, queue: str, number: int) -> None:
-    step = 1 if number < 10 else 300
+    step = 1 if number < 10 else 300 if amount() == "all" else 500
     for round_ in range(40):
         here = f"{queue}.{round_}"
         definition = group(here, *[f"t{index}" for index in range(number)])

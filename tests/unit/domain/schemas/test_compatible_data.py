@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -42,21 +43,34 @@ FLAT: Final[dict[str, st.SearchStrategy[Any]]] = {
 }
 
 
-@st.composite
-def schemas(draw: st.DrawFn, depth: int = 2) -> Any:
-    names = draw(st.lists(st.sampled_from(sorted(FLAT)), max_size=3, unique=True))
-    found = {name: draw(FLAT[name]) for name in names}
+KEYWORDS: Final = st.lists(st.sampled_from(sorted(FLAT)), max_size=3, unique=True)
+COMBINED: Final = st.sampled_from(["anyOf", "allOf"])
+ONE_IN_FOUR: Final = st.integers(0, 3).map(lambda drawn: drawn == 0)
+ONE_IN_SIX: Final = st.integers(0, 5).map(lambda drawn: drawn == 0)
+
+
+@cache
+def schemas(depth: int = 2) -> st.SearchStrategy[Any]:
+    """Schemas in schemas, so deep. What they are drawn from is made once, which takes longer than to draw."""
     inner = schemas(depth - 1) if depth else st.just({})
     others = inner | st.just(False)
-    if depth and draw(st.booleans()):
-        found["properties"] = draw(st.dictionaries(st.sampled_from(NAMES), inner))
-        found["additionalProperties"] = draw(others)
-    if depth and draw(st.booleans()):
-        found["prefixItems"] = draw(st.lists(inner, min_size=1, max_size=2))
-        found["items"] = draw(others)
-    if depth and draw(st.integers(0, 5)) == 0:
-        found[draw(st.sampled_from(["anyOf", "allOf"]))] = [draw(inner)]
-    return found
+    properties = st.dictionaries(st.sampled_from(NAMES), inner)
+    items = st.lists(inner, min_size=1, max_size=2)
+
+    @st.composite
+    def one(draw: st.DrawFn) -> Any:
+        found = {name: draw(FLAT[name]) for name in draw(KEYWORDS)}
+        if depth and draw(st.booleans()):
+            found["properties"] = draw(properties)
+            found["additionalProperties"] = draw(others)
+        if depth and draw(st.booleans()):
+            found["prefixItems"] = draw(items)
+            found["items"] = draw(others)
+        if depth and draw(ONE_IN_SIX):
+            found[draw(COMBINED)] = [draw(inner)]
+        return found
+
+    return one()
 
 
 def explicit(schema: Any, depth: int = 3) -> Any:
@@ -79,9 +93,9 @@ def explicit(schema: Any, depth: int = 3) -> Any:
 def versions(draw: st.DrawFn) -> tuple[Any, Any]:
     """Two schemas, the second mostly the first with something else at the top."""
     before = explicit(draw(schemas()))
-    if draw(st.integers(0, 3)) == 0:
+    if draw(ONE_IN_FOUR):
         return before, draw(schemas())
-    kept = {name: value for name, value in before.items() if draw(st.integers(0, 3))}
+    kept = {name: value for name, value in before.items() if not draw(ONE_IN_FOUR)}
     return before, kept | {name: value for name, value in draw(schemas(1)).items() if draw(st.booleans())}
 
 

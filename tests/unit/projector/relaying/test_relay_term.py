@@ -308,6 +308,22 @@ async def test_a_live_event_of_a_job_that_was_relayed_before_the_tenure_waits_fo
     assert (stream.heard, stream.asked) == ([("one", 1), ("two", 1)], ["job-1"])
 
 
+async def test_what_a_job_does_while_its_place_is_asked_for_comes_behind_its_live_events(begin: Begin, stream: Stream) -> None:
+    stream.stored.append(Outgoing("ojs.events.job.started.default.job-1", b"", NOW, 2, 2))
+    tenure = await begin()
+    slow, stream.looking = stream.looking, asyncio.Event()
+    tenure.hear(live("one", 2))
+    tenure.hear(live("late", 1))
+    await eventually(lambda: stream.asked)
+    slow, stream.looking = stream.looking, slow
+    await tenure.take([seen(3, logged("pushed", "claimed", "acked"))])
+    tenure.hear(live("behind", 3))
+    slow.set()
+    await eventually(lambda: len(stream.heard) == 2)
+    assert stream.entries("job-1") == [2, 3]
+    assert stream.heard == [("one", 1), ("behind", 2)]
+
+
 async def test_where_too_many_live_events_wait_those_that_wait_longest_are_dropped(begin: Begin, stream: Stream) -> None:
     tenure = await begin(live=2)
     for number in range(4):
