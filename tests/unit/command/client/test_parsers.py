@@ -17,9 +17,7 @@ from ojs_command.client.registration import add_client_commands
 @pytest.fixture
 def root() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="ojs-nats", allow_abbrev=False)
-    commands: argparse._SubParsersAction[argparse.ArgumentParser] = root.add_subparsers(
-        dest="command", parser_class=CommandParser
-    )
+    commands: argparse._SubParsersAction[CommandParser] = root.add_subparsers(dest="command", parser_class=CommandParser)
     add_client_commands(root, commands)
     return root
 
