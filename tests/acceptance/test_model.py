@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from ojs_core.base.ids import new_job_id
-from support.examples import amount
+from support.examples import examples
 from support.model import ABSENT, LATER, ModelJob, Refusal, Server, shown
 from support.system import System
 from support.waiting import until
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.hypothesis,  # it takes what its examples take
 ]
 
-ROUNDS = 20 if amount() == "all" else 1
+EXAMPLES = examples(500, costly=True)
 ROUND = 25
 STEPS = 25
 BUDGET_S = 60.0
@@ -369,7 +369,7 @@ def test_the_system_does_what_the_model_does(system: System, pytestconfig: pytes
     chance = random.Random(str(first))
     end = time.monotonic() + BUDGET_S
     try:
-        for number in range(ROUNDS):
+        for number in range(EXAMPLES // ROUND):
             if number and time.monotonic() > end:
                 break
             run_state_machine_as_test(
