@@ -174,6 +174,8 @@ class Forked:
 
     def _number(self) -> int:
         told = self._told.recv(NUMBER.size)
+        if not told:
+            self._told.close()
         assert told, "the fork server has ended"
         number: int = NUMBER.unpack(told)[0]
         return number
