@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import inf
@@ -34,6 +35,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("ojs")
 
 _FORKS = pytest.StashKey[Forks]()
+_ACCEPTANCE = Path(__file__).parent / "acceptance"
 
 # Set by .ci/run: so many seconds of CPU may a test take that isn't marked `slow` or `faults`.
 MOST_CPU_S = float(os.environ.get("OJS_MOST_CPU_S", "inf"))
@@ -48,9 +50,9 @@ structlog.configure(
 )
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Three tests at a time for each processor, since most wait most of the time."""
-    return min(3 * (os.cpu_count() or 1), 8)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Three tests at a time for each processor, since most wait most of the time; four with those that are slow, by waiting."""
+    return min((3 if config.option.markexpr else 4) * (os.cpu_count() or 1), 8)
 
 
 def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> None:
@@ -99,16 +101,27 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files of fault tests among the others: two beside each other have too little of the machine."""
+    """Order the files, so that what computes runs beside what waits.
+
+    The acceptance tests come first, by a checksum of their names: by their names those of the browser, or of the worker, are beside
+    each other. Files of fault tests are spread among all others: two beside each other have too little of the machine.
+    """
     files: dict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
+    files = dict(sorted(files.items(), key=_place))
     faults = [path for path, tests in files.items() if tests[0].get_closest_marker("faults")]
     others = [path for path in files if path not in set(faults)]
     order = others.copy()
     for number, path in reversed(list(enumerate(faults))):
         order.insert(number * len(others) // len(faults), path)
     items[:] = [item for path in order for item in files[path]]
+
+
+def _place(file: tuple[Path, list[pytest.Item]]) -> tuple[bool, int]:
+    path, _ = file
+    first = _ACCEPTANCE in path.parents
+    return not first, zlib.crc32(path.name.encode()) if first else 0
 
 
 @pytest.hookimpl(wrapper=True)
