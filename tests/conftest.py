@@ -103,8 +103,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files, so that what computes runs beside what waits.
 
-    The acceptance tests come first, by a checksum of their names: by their names those of the browser, or of the worker, are beside
-    each other. Files of fault tests are spread among all others: two beside each other have too little of the machine.
+    The acceptance tests come first, by a checksum of their names: by the names those of the browser are beside each other, as
+    are those of the worker. Files of fault tests are spread among all others: two at once have too little of the machine.
     """
     files: dict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
