@@ -6,8 +6,9 @@ import gc
 import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -56,7 +57,7 @@ async def measure(run: RunFile, plan: Plan, names: Sequence[str], repeat: int = 
 
 
 Enough = Callable[[Report, Report], bool]
-"""Whether no further round is needed, by the reports of both so far."""
+"""Whether a scenario needs no further round, by the reports of both so far."""
 
 
 async def in_turn(
@@ -72,28 +73,32 @@ async def in_turn(
 ) -> tuple[Report, Report]:
     """Measure the server of another checkout and this one's, started anew in each round; who is first changes.
 
-    Both are measured by this harness and run in this environment, over HTTP alone. `rounds` is the most; `enough` is asked
-    after each. Raises what `measure` does.
+    Both are measured by this harness and run in this environment, over HTTP alone. A scenario is measured until it has been
+    in so many `rounds`, or `enough` says so of its reports. Raises what `measure` does.
     """
-    before: list[Report] = []
-    after: list[Report] = []
+    before: dict[str, list[Report]] = {name: [] for name in names}
+    after: dict[str, list[Report]] = {name: [] for name in names}
     both = ((other, before), (Path(__file__).parent.parent, after))
+    left = list(names)
     for turn in range(rounds):
         for checkout, found in both if turn % 2 == 0 else reversed(both):
             say(f"round {turn + 1} of {rounds}: {checkout}")
             async with start(log, checkout) as run:
-                # Without NATS: what reaches behind the HTTP API knows only its own version's records.
-                found.append(await measure(replace(run, nats_url=None), plan, names))
-        if enough(_joined(before), _joined(after)):
+                for name in left:
+                    # Without NATS: what reaches behind the HTTP API knows only its own version's records.
+                    found[name].append(await measure(replace(run, nats_url=None), plan, [name]))
+        left = [name for name in left if not enough(_joined(before[name]), _joined(after[name]))]
+        if not left:
             break
-    return _joined(before), _joined(after)
+    return _joined(chain(*before.values())), _joined(chain(*after.values()))
 
 
 InTurn = Callable[[Path, Plan, Sequence[str], int, Path | None, Enough], Awaitable[tuple[Report, Report]]]
 
 
-def _joined(reports: Sequence[Report]) -> Report:
-    return replace(reports[0], results=[result for report in reports for result in report.results])
+def _joined(reports: Iterable[Report]) -> Report:
+    first, *others = reports
+    return replace(first, results=[result for report in (first, *others) for result in report.results])
 
 
 def _progress(result: Result) -> str:

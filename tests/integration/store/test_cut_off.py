@@ -87,11 +87,10 @@ async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster
         await at(nats, cluster.nodes[0])
         cluster.nodes[1].start()
         cut_off(cluster, cluster.nodes[0])
-        before = nats.connections
-        await eventually(lambda: nats.connections >= before + 2, 90.0)
-        moves, began = nats.connections, asyncio.get_running_loop().time()
-        await eventually(lambda: nats.connections >= moves + 2, 60.0)
-        assert asyncio.get_running_loop().time() - began > 3 * QUICK.unled_s
+        before, began = nats.connections, asyncio.get_running_loop().time()
+        await eventually(lambda: nats.connections >= before + 4, 90.0)
+        # Both others after one such time each, then after two; that it is noticed late only makes it longer.
+        assert asyncio.get_running_loop().time() - began > 5 * QUICK.unled_s
     finally:
         await nats.close()
 

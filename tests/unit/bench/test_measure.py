@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,19 +30,21 @@ async def test_who_is_first_changes_and_a_version_may_be_held_against_itself() -
     assert [result.rate for result in after.results] == [2.0, 3.0]
 
 
-async def test_no_further_round_is_measured_once_there_is_enough() -> None:
-    seen: list[list[float | None]] = []
+async def test_a_scenario_is_measured_until_there_is_enough_of_it() -> None:
+    asked: list[Sequence[str]] = []
 
     @asynccontextmanager
     async def started(_log: object, _checkout: Path) -> AsyncIterator[RunFile]:
         yield RunFile(pid=1, url="http://a")
 
-    async def measured(*_: object) -> Report:
-        return report(enqueue(1.0))
+    async def measured(_run: object, _plan: object, names: Sequence[str]) -> Report:
+        asked.append(names)
+        return report(enqueue(1.0 if names == ["drain"] else 2.0))
 
     def enough(before: Report, after: Report) -> bool:
-        seen.append([result.rate for result in (*before.results, *after.results)])
-        return len(seen) == 2
+        assert len(before.results) == len(after.results)
+        return before.results[0].rate == 1.0 or len(before.results) == 2
 
-    await in_turn(Path(), Plan(), ["enqueue"], 3, None, enough, start=started, measure=measured)
-    assert [len(rates) for rates in seen] == [2, 4]
+    before, after = await in_turn(Path(), Plan(), ["drain", "whole"], 3, None, enough, start=started, measure=measured)
+    assert asked == [["drain"], ["whole"]] * 2 + [["whole"]] * 2
+    assert [result.rate for result in (*before.results, *after.results)] == [1.0, 2.0, 2.0] * 2
