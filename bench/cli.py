@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         "--at-most",
         type=_positive,
         metavar="R",
-        help="exit 1 if all processes' CPU per job in each round is over R times its; a scenario's first round where it isn't is its last",
+        help="exit 1 if all processes' CPU per job in each round is over R times its; no further round once it isn't",
     )
     sizes = parser.add_argument_group("sizes")
     sizes.add_argument("--quick", action="store_true", help="fewer variants, shorter; explicit sizes still count")
