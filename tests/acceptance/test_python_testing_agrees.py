@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from ojs_nats import App, DeadLetter, Discard, Job, JobContext, NewJob, Refused, Retry, RetryLater, Snooze, Unique
+from ojs_nats import App, DeadLetter, Discard, Job, JobContext, JobError, NewJob, Refused, Retry, RetryLater, Snooze, Unique
 from ojs_nats.testing import fake
 from ojs_nats.testing._server import working
 from support.system import System
@@ -84,6 +85,12 @@ UNTOLD = ("id", "worker_id", "created_at", "enqueued_at", "started_at", "visibil
 TIMES = ("scheduled_at", "next_attempt_at", "completed_at", "discarded_at", "cancelled_at", "expires_at")
 
 
+def worded(error: JobError) -> JobError:
+    """The error; of a time-out without its message: where the worker is late, the server tells of it, in other words."""
+    assert error.attempt is not None
+    return replace(error, message="") if error.code == "timeout" else error
+
+
 def seen(job: Job) -> dict[str, Any]:
     """What applications look at; of times, which there are, and how far off they are."""
     told: dict[str, Any] = {name: getattr(job, name) for name in job.__struct_fields__ if name not in UNTOLD}
@@ -91,8 +98,8 @@ def seen(job: Job) -> dict[str, Any]:
     for name in TIMES:
         at = told[name]
         told[name] = None if at is None else round((at - job.created_at) / timedelta(minutes=1))
-    for error in (told["error"], *told["errors"]):
-        assert error is None or error.attempt is not None
+    told["errors"] = [worded(error) for error in job.errors]
+    told["error"] = job.error and worded(job.error)
     if job.checkpoint is not None:
         told["checkpoint"] = (job.checkpoint.state, job.checkpoint.sequence)
     return told

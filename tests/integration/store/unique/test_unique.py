@@ -42,7 +42,7 @@ from ojs_core.store.unique.locks import Lock, LockTimings, encode_lock
 from support.examples import examples
 from support.nats import NatsServer
 from support.outside import before, clock_of
-from support.waiting import answered, eventually
+from support.waiting import PATIENCE_S, answered, eventually
 
 YOUNG_MS = LockTimings().young_ms
 REJECT: dict[str, Any] = {"keys": ["type", "args"]}
@@ -518,9 +518,10 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
     chance = random.Random(7)
     drafts: list[Job] = []
     created: list[Job] = []
+    revived: list[str] = []
 
     def going_on() -> bool:
-        return len(created) < 30
+        return len(created) < 30 or not revived
 
     async def pusher(store: Store) -> None:
         while going_on():
@@ -547,8 +548,9 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
             for job in chance.sample(drafts, min(len(drafts), 5)):
                 with refused_only_for("conflict", "duplicate", "not_found", "backend_unavailable"):
                     await store.jobs.revive(job.id, retried)
+                    revived.append(job.id)
 
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         for store in stores:
             for work in (pusher, pusher, worker, operator):
                 group.create_task(work(store))
