@@ -9,6 +9,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
@@ -59,7 +60,7 @@ def run_command(given: argparse.Namespace) -> int:
     except BrokenPipeError:  # whoever reads has seen enough; what is left is flushed at the end of Python
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
 
 
@@ -110,7 +111,29 @@ def is_offline(given: argparse.Namespace) -> bool:
     return bool(getattr(given, "offline", False) or getattr(given, "on_nats", None))
 
 
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Have Ctrl-C cancel this task as well: Python drops what a signal's handler raises in a `__del__` or the like."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(task.cancel)
+        _interrupted(number, frame)
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
+    with _ended_by_ctrl_c():
+        return await _answered(given, out, target)
+
+
+async def _answered(given: argparse.Namespace, out: Output, target: Target) -> int:
     async with Client(target.url, patience=_PATIENCE, headers=target.headers, tls=target.tls) as client:
         try:
             if not (is_offline(given) or getattr(given, "finds_out", False)):

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from ojs_command.client.running import INTERRUPTED, run_command
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class Interrupted:
+    """What is interrupted by Ctrl-C while Python lets it go."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+async def _goes_on(*_: object) -> None:
+    Interrupted()
+    await asyncio.sleep(60.0)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_ends_a_command_that_is_letting_something_go() -> None:
+    assert run_command(argparse.Namespace(run=_goes_on, offline=True)) == INTERRUPTED
