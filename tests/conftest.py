@@ -17,7 +17,7 @@ from execnet.xspec import XSpec
 
 from support import forked, users
 from support.collected import Forks
-from support.examples import amount, examples
+from support.examples import WHOLE, amount, examples
 from support.nats import NatsServer
 from support.processes import family
 from support.system import Processes
@@ -30,7 +30,7 @@ hypothesis.settings.register_profile(
     deadline=None,
     print_blob=True,
     derandomize=amount() == "many",
-    max_examples=examples(300),
+    max_examples=examples(WHOLE),
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("ojs")

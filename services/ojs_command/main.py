@@ -24,7 +24,6 @@ from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
 
 USAGE: Final = 2
-_VERSION_HELP: Final = "show program's version number and exit"
 
 _PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
 _SEEN_BY_ALL: Final = (
@@ -184,7 +183,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help=_VERSION_HELP)
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help="show program's version number and exit"
+    )
     commands: argparse._SubParsersAction[CommandParser] = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=CommandParser
     )
@@ -204,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is looked up for nobody else."""
+    """The option that prints the version. Reading it from the metadata takes longer than most commands need to start."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})")

@@ -43,8 +43,6 @@ def of_the_shop(folder: Path, files: Sequence[str], *arguments: str) -> dict[str
 
 
 WITHOUT_A_SERVER, WITH_ONE = "shop_tests.py", "server_tests.py"
-
-
 ALL = amount() == "all"
 
 

@@ -86,7 +86,7 @@ TIMES = ("scheduled_at", "next_attempt_at", "completed_at", "discarded_at", "can
 
 
 def worded(error: JobError) -> JobError:
-    """The error; of a time-out without its message: where the worker is late, the server tells of it, in other words."""
+    """Return the error, and that of a time-out without its message: a server that tells of it before the worker has another."""
     assert error.attempt is not None
     return replace(error, message="") if error.code == "timeout" else error
 

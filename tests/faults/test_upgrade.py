@@ -1,4 +1,4 @@
-"""This version and earlier ones side by side: each service is replaced alone, back, and again, and no promise breaks."""
+"""This version and earlier ones side by side: each service is replaced alone and put back, and no promise breaks."""
 
 from __future__ import annotations
 

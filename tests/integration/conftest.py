@@ -127,17 +127,21 @@ async def shared_stores(shared_nats_server: NatsServer, namespace: str) -> Async
 @pytest.fixture(scope="module")
 def namespace(shared_nats_server: NatsServer) -> Iterator[str]:
     """The module's namespace on the shared server, which is taken away after its tests."""
-    name = f"module-{next(_names)}"
-    yield name
-    asyncio.run(_deleted(shared_nats_server.url, StoreConfig(namespace=name)))
+    with _named(f"module-{next(_names)}", shared_nats_server) as name:
+        yield name
 
 
 @pytest.fixture
 def own_namespace(shared_nats_server: NatsServer) -> Iterator[str]:
     """A namespace on the shared server that no other test has: it costs a third of what a server does."""
-    name = f"test-{next(_names)}"
+    with _named(f"test-{next(_names)}", shared_nats_server) as name:
+        yield name
+
+
+@contextlib.contextmanager
+def _named(name: str, server: NatsServer) -> Iterator[str]:
     yield name
-    asyncio.run(_deleted(shared_nats_server.url, StoreConfig(namespace=name)))
+    asyncio.run(_deleted(server.url, StoreConfig(namespace=name)))
 
 
 async def _deleted(url: str, config: StoreConfig) -> None:

@@ -29,8 +29,8 @@ def _width() -> int:
     return shutil.get_terminal_size().columns - 2
 
 
-def formatter(prog: str) -> argparse.HelpFormatter:
-    """What writes help. argparse makes one for each argument that is added, and each would ask the terminal how wide it is."""
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Make what writes help. argparse makes one for each added argument, and each would ask the terminal for its width."""
     return argparse.RawDescriptionHelpFormatter(prog, width=_width())
 
 
@@ -38,7 +38,7 @@ class CommandParser(argparse.ArgumentParser):
     """A parser whose arguments `define` adds. Options of what it `does` may stand among positional arguments."""
 
     def __init__(self, *given: Any, define: Callable[[CommandParser], None] | None = None, **options: Any) -> None:
-        usual: dict[str, Any] = {"formatter_class": formatter, "allow_abbrev": False}
+        usual: dict[str, Any] = {"formatter_class": _formatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
         self._define = define
         self._default: str | None = None

@@ -266,7 +266,7 @@ class RelayTerm:
         if known is not None and (known.created_at == told.created_at or known.entry < told.first):
             number = known.entry
         fresh = [entry for entry in told.entries if entry.n > number]
-        if told.id in self._asking:  # the answer will be of later
+        if told.id in self._asking:  # the answer will be about a later entry
             asking, self._asking[told.id] = self._asking[told.id], []
             for live in asking:
                 self._place(live, known)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions.retention import RETENTION_S, retention_s
 from ojs_core.domain.unique import UniquePolicy, counts, kept_s, keyed, parse_policy
-from support.examples import examples
+from support.examples import costly
 from support.tables import each
 
 NOW = 1_770_000_000_000
@@ -202,7 +202,7 @@ def shuffled(value: Any) -> Any:
     return [shuffled(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(st.lists(json_values, max_size=3))
 def test_the_order_of_members_makes_no_difference(args: list[Any]) -> None:
     assert key({"keys": ["args"]}, args=args) == key({"keys": ["args"]}, args=shuffled(args))

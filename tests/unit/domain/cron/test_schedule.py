@@ -4,11 +4,11 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.domain.cron.schedule import BadZone, Gap, check_zone, coming, following
-from support.examples import examples
+from support.examples import costly
 from support.tables import each
 
 MINUTE = 60_000
@@ -237,7 +237,7 @@ def test_the_next_tick_is_the_models(
     assert found >= at
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(zone=st.sampled_from(ZONES), start=st.integers(1_767_225_600_000, 1_830_297_600_000), step=st.integers(1, 59))
 def test_ticks_grow_and_gaps_lie_between_them(zone: str, start: int, step: int) -> None:
     at = start

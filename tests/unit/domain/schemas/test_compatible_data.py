@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from ojs_core.domain.schemas.compatibility import gaps
 from ojs_core.domain.schemas.validator import Validator
-from support.examples import examples
+from support.examples import WHOLE, examples
 from unit.domain.schemas.samples import record
 
 NAMES: Final = ("a", "b")
@@ -104,7 +104,7 @@ def fitting(schema: Any, values: list[Any]) -> list[bool]:
     return [not validator.findings(Raw(msgspec.json.encode([value]))) for value in values]
 
 
-@settings(max_examples=examples(300, costly=True), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=examples(WHOLE, costly=True), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(versions(), st.lists(VALUES, min_size=5, max_size=20))
 def test_what_fits_the_version_before_fits_a_version_without_gaps(pair: tuple[Any, Any], values: list[Any]) -> None:
     before, after = pair

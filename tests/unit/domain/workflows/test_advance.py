@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.base.errors import OjsError
@@ -23,7 +23,7 @@ from ojs_core.domain.workflows.advance import (
 )
 from ojs_core.domain.workflows.graph import Graph
 from ojs_core.domain.workflows.record import MAX_RUNS, StepError, Workflow, counts, expand, job_id, membership, run_of
-from support.examples import examples
+from support.examples import costly
 from unit.domain.workflows.definitions import batch, chain, dag, group, job, parsed
 from unit.domain.workflows.model import Model
 
@@ -95,7 +95,7 @@ def dags(draw: st.DrawFn, inner: st.SearchStrategy[Any]) -> Any:
 definitions = st.recursive(jobs, nested, max_leaves=15).filter(lambda d: "args" not in d)
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(definition=definitions, data=st.data())
 def test_whatever_ends_in_whatever_order_the_states_are_those_of_the_model(definition: Any, data: st.DataObject) -> None:
     graph, record, clock = run(definition)
@@ -120,7 +120,7 @@ def test_whatever_ends_in_whatever_order_the_states_are_those_of_the_model(defin
     assert numbers.jobs_completed + numbers.jobs_failed + numbers.jobs_cancelled == numbers.jobs
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(definition=definitions, data=st.data())
 def test_what_is_retried_until_all_is_well_completes_and_redoes_no_job_that_had(definition: Any, data: st.DataObject) -> None:
     graph, record, clock = run(definition)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.domain.job import JobError, State, Timer
@@ -18,7 +18,7 @@ from ojs_core.read.numbers import Counts
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.unreadable import unreadable
 from ojs_projector.reading import jobs, lists
-from support.examples import examples
+from support.examples import costly
 from unit.projector.samples import NOW, STREAM, barrier, epoch, fresh, gone, job, seen
 
 # A batch of versions: (job, queue, type, state, dead letter) or a disappearance, of few jobs so that they meet again.
@@ -70,7 +70,7 @@ def assert_equal_to_recount(model: Model, history: list[Seen]) -> None:
     assert {row[0] for row in model.db.execute("SELECT id FROM jobs")} == {found.id for found in there}
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(batches=st.lists(st.lists(steps, max_size=6), max_size=6))
 def test_numbers_equal_a_plain_recount_after_every_batch(batches: list[list[tuple[str, str, str, State, bool] | str]]) -> None:
     model = fresh()
@@ -83,7 +83,7 @@ def test_numbers_equal_a_plain_recount_after_every_batch(batches: list[list[tupl
         assert model.applied == len(history)
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(versions_of_jobs=st.lists(steps, min_size=1, max_size=12), data=st.data())
 def test_reading_a_part_again_changes_nothing(
     versions_of_jobs: list[tuple[str, str, str, State, bool] | str], data: st.DataObject

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.domain import transitions
@@ -21,7 +21,7 @@ from ojs_core.jetstream.feed import Record
 from ojs_core.read.numbers import HistoryAsk
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.reading.history import history, oldest_available, windows
-from support.examples import examples
+from support.examples import costly
 from unit.domain.transitions.samples import ANYONE, T0, draft
 from unit.projector.samples import STREAM, epoch, fresh, gone, job, seen
 
@@ -189,7 +189,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(st.lists(STEPS, max_size=60))
 def test_every_transition_counts_once_in_its_minute(steps: list[tuple[str, ...]]) -> None:
     world = World()

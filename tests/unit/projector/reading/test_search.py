@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from ojs_projector.reading import jobs
 from ojs_projector.reading.filters import Filters
 from ojs_projector.reading.jobs import Bounds
 from ojs_projector.reading.orders import Reads
-from support.examples import examples
+from support.examples import costly
 from support.tables import each
 from unit.projector.samples import NOW, STREAM, epoch, fresh, gone, job, seen
 
@@ -128,7 +128,7 @@ ASKS = st.builds(
 )
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(ASKS, BOUNDS)
 def test_cursors_show_every_job_that_fits_once_and_in_order(ask: JobsAsk, within: Bounds) -> None:
     pages = [jobs.jobs(MODEL, ask, within)]
@@ -429,7 +429,7 @@ def test_a_page_of_a_moment_that_very_many_jobs_share_costs_what_it_shows(crowde
 # While jobs move
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(st.data())
 def test_a_walk_shows_each_job_that_stays_once_whatever_moves_meanwhile(data: st.DataObject) -> None:
     model = fresh(searched=500)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -15,7 +15,7 @@ from ojs_core.domain.job import Job, Retry, State
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.jobs.job import envelope, job_answer, job_view
 from ojs_core.wire.members import encode, members
-from support.examples import examples
+from support.examples import costly
 from support.tables import each
 
 NOW = 1_770_000_000_000
@@ -351,7 +351,7 @@ def test_uniqueness_is_taken_in_every_dialect_and_echoed(unique: dict[str, Any])
     assert "unique_key" not in members(job_answer(job))
 
 
-@settings(max_examples=examples(300, costly=True))
+@costly
 @given(
     st.fixed_dictionaries(
         {
