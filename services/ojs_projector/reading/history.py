@@ -43,16 +43,24 @@ def history(model: Model, ask: HistoryAsk) -> History:
 
 
 def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence[str] = tuple(WINDOWS)) -> dict[str, Point]:
-    """What happened lately in a queue, or in all of them, by window."""
+    """Return what happened lately in a queue, or in all of them, by window.
+
+    An hour's record can't be split, so windows of up to an hour are summed from minutes.
+    """
     until = now - now % MINUTE_MS + MINUTE_MS
-    longest = max(WINDOWS[name] for name in names)
-    source = _hours if longest > HOUR_MS else _minutes
+    lengths = {name: WINDOWS[name] for name in names}
     totals = {name: Activity() for name in names}
-    for start, activity in source(db, queue or ALL, until - longest, until):
-        for name, total in totals.items():
-            if start >= until - WINDOWS[name]:
-                total.add(activity)
-    return {name: _point(until - WINDOWS[name], total) for name, total in totals.items()}
+    for source, read in (
+        (_minutes, {name: length for name, length in lengths.items() if length <= HOUR_MS}),
+        (_hours, {name: length for name, length in lengths.items() if length > HOUR_MS}),
+    ):
+        if not read:
+            continue
+        for start, activity in source(db, queue or ALL, until - max(read.values()), until):
+            for name, length in read.items():
+                if start >= until - length:
+                    totals[name].add(activity)
+    return {name: _point(until - lengths[name], total) for name, total in totals.items()}
 
 
 def backlog(db: sqlite3.Connection, queue: str, now_there: int, now: int) -> tuple[int, ...]:
@@ -123,16 +131,18 @@ def _minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iter
 
 
 def _hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
-    """Whole hours where they are kept and lie within, minutes at the ends."""
+    """Read whole hours where their record is complete and lies within, and minutes everywhere else."""
     first = since + -since % HOUR_MS
     last = until - until % HOUR_MS
-    yield from _read(db, HOUR_MS, queue, first, last)
-    kept = db.execute(
+    rows = db.execute(
         "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1 ORDER BY start",
         (HOUR_MS, ALL, first, last),
     )
+    complete = [start for (start,) in rows]
+    known = frozenset(complete)
+    yield from (found for found in _read(db, HOUR_MS, queue, first, last) if found.start in known)
     at = since
-    for (hour,) in [*kept, (until,)]:
+    for hour in [*complete, until]:
         if hour > at:
             yield from _minutes(db, queue, at, hour)
         at = hour + HOUR_MS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections import Counter
 from itertools import count
@@ -20,7 +21,7 @@ from ojs_core.domain.transitions import Failure, Moment, Transition
 from ojs_core.jetstream.feed import Record
 from ojs_core.read.numbers import HistoryAsk
 from ojs_projector.index.model import Model, Seen
-from ojs_projector.reading.history import history, oldest_available, windows
+from ojs_projector.reading.history import WINDOWS, history, oldest_available, windows
 from support.examples import costly
 from unit.domain.transitions.samples import ANYONE, T0, draft
 from unit.projector.samples import STREAM, epoch, fresh, gone, job, seen
@@ -376,6 +377,63 @@ def test_windows_and_points_tell_times() -> None:
     assert windows(world.first.model.db, None, world.bucket.now)["1h"].completed == 100
     later = windows(world.first.model.db, "a", world.bucket.now + 2 * HOUR_MS)
     assert (later["1h"].completed, later["1d"].completed, later["5m"].wait) == (0, 100, None)
+
+
+def in_windows(world: World, queue: str | None) -> dict[str, dict[str, int]]:
+    """Sum up what was truly done in each window: the present minute, and those before it."""
+    until = world.bucket.now - world.bucket.now % MINUTE_MS + MINUTE_MS
+    found: dict[str, dict[str, int]] = {}
+    for name, length in WINDOWS.items():
+        total: Counter[str] = Counter()
+        for (of, at, what), number in world.bucket.done.items():
+            if queue in {of, None} and until - length <= at < until:
+                total[what] += number
+        found[name] = dict(total)
+    return found
+
+
+def shown_in_windows(replica: Replica, queue: str | None, now: int) -> dict[str, dict[str, int]]:
+    found = windows(replica.model.db, queue, now)
+    return {name: {what: n for what in COUNTED if (n := getattr(point, what))} for name, point in found.items()}
+
+
+def test_windows_hold_what_was_done_in_them_at_every_minute() -> None:
+    """Compare the minutes after a day with gaps of minutes and of hours, while hours are closed."""
+    world = World()
+    chance = random.Random(7)
+    quiet = {3, 4, 9, 23}
+    for minute in range(25 * 60 + 90):
+        world.bucket.now = START + minute * MINUTE_MS
+        if minute // 60 not in quiet and chance.random() < 0.4:
+            lived(world, chance.randint(1, 3), chance.choice("ab"))
+        if minute < 24 * 60:
+            if minute % 60 == 1:
+                world.first.keep()
+            continue
+        world.first.keep()
+        for queue in ("a", "b", None):
+            shown = shown_in_windows(world.first, queue, world.bucket.now)
+            assert shown == in_windows(world, queue), f"queue {queue}, minute {minute}"
+
+
+def test_an_hour_of_which_a_part_was_read_counts_once() -> None:
+    world = World()
+    for queue in "abcdefgh":
+        lived(world, 5, queue)
+    world.first.read()
+    world.bucket.now += 2 * HOUR_MS
+    for start in world.first.model.time_buckets.open_minutes(world.bucket.now):
+        world.bucket.keep(start, MINUTE_MS, world.first.model.time_buckets.minute(start))
+    world.first.read()
+    spans = world.first.model.time_buckets
+    world.bucket.keep(START, HOUR_MS, {name: spans.within(name, START, START + HOUR_MS) for name in "abcdefgh"})
+    parts = len(world.bucket.after(world.first.model.applied))
+    assert parts > 1
+    for _ in range(parts):
+        world.first.read(1)
+        for name in (*"abcdefgh", None):
+            expected = in_windows(world, name)["1d"]
+            assert shown_in_windows(world.first, name, world.bucket.now)["1d"] == expected
 
 
 def test_a_series_has_a_point_for_every_step() -> None:
