@@ -90,7 +90,7 @@ def test_a_full_limit_is_told_as_the_reason(system: System) -> None:
     assert len(system.fetch(QUEUE, worker_id="w", count=2)) == 1
     told = system.call("GET", f"/admin/jobs/{waits}/why")["reasons"]
     [limit] = [reason["message"] for reason in told if reason["code"] == "limited"]
-    assert limit == "Limit ad-tenant is full: 1 of 1 used by its concurrency."
+    assert limit == "Limit ad-tenant leaves no room: 1 of 1 used by its concurrency."
 
 
 def test_services_are_told_with_their_version(system: System) -> None:

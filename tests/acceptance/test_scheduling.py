@@ -101,6 +101,48 @@ def test_statistics_say_what_was_handed_out_and_what_starves(gateways: Gateways)
     assert not starved(), "what is paused doesn't starve"
 
 
+def test_a_queue_that_its_own_limit_holds_back_does_not_starve(gateways: Gateways) -> None:
+    gateways.call("PUT", "/queues/fs-limited/config", {"concurrency": 1})
+    gateways.pool(
+        strategy="strict",
+        queues=["fs-limited", "fs-low"],
+        starvation_prevention={"enabled": True, "rotation_interval": "PT1S"},
+    )
+    gateways.push_many("fs-low", 2)
+    first, second, *_ = gateways.push_many("fs-limited", 3)
+    assert [job["id"] for job in gateways.fetch("fs-limited")] == [first]
+    worker = {"worker_id": "fs-worker", "queues": ["fs-limited", "fs-low"], "concurrency": 5}
+    gateways.call("POST", "/workers/register", worker)
+
+    def starved() -> set[str]:
+        queues = gateways.call("GET", "/admin/scheduling/stats")["queues"]
+        return {queue["name"] for queue in queues if queue["starved"]}
+
+    def found() -> set[str]:
+        """Return the queues that a finding calls starved."""
+        messages = [one["message"] for one in gateways.call("GET", "/admin/findings")["findings"]]
+        return {queue for queue in ("fs-limited", "fs-low") if any(f"{queue} is starved" in message for message in messages)}
+
+    until(lambda: "fs-low" in starved() and "fs-low" in found())
+    assert starved() == found() == {"fs-low"}
+    why = gateways.call("GET", f"/admin/jobs/{second}/why")["reasons"][0]
+    assert why["message"] == "The limit of queue fs-limited leaves no room: 1 of 1 used by its concurrency."
+
+
+def test_jobs_that_no_worker_handles_are_found_with_that_reason(gateways: Gateways) -> None:
+    gateways.pool(strategy="strict", queues=["fs-mail"], starvation_prevention={"enabled": True, "rotation_interval": "PT1S"})
+    gateways.push_many("fs-mail", 1)
+    worker = {"worker_id": "fs-mailer", "queues": ["fs-mail"], "handlers": [{"type": "email.send"}]}
+    gateways.call("POST", "/workers/register", worker)
+    cause = "none of the 1 worker of queue fs-mail handles test.scheduling"
+
+    def found() -> list[dict[str, Any]]:
+        return [one for one in gateways.call("GET", "/admin/findings")["findings"] if cause in one["message"]]
+
+    [finding] = until(found)
+    assert (finding["severity"], finding["remedy"]) == ("problem", "Deploy a worker with a handler for it.")
+
+
 def test_a_pool_that_changes_is_an_event(gateways: Gateways) -> None:
     gateways.pool(strategy="strict", queues=["fs-low"])
     for strategy in ("strict", "round-robin"):

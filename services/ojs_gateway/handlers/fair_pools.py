@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ojs_core.domain.fair_pools import Pool
-from ojs_core.read.messages import WorkerRow
+from ojs_core.domain.rate_limits.policy import policy_of_queue
+from ojs_core.read.messages import DispatchesOfQueue, WorkerRow
 from ojs_core.store.announce import announce
+from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.wire.queues.fair_pools import (
     DeletedPool,
     ListedPool,
@@ -76,4 +78,17 @@ class PoolHandlers:
         lately = await self._queries.dispatches(tuple(queue for pool in pools for queue in pool.weights))
         if await self._store.queues.under_maintenance():
             held |= {queue.name for queue in lately.queues}
-        return Response(200, scheduling_stats(lately, pools, held, self._store.clock.now()))
+        now = self._store.clock.now()
+        held |= await self._limited(queue for queue in lately.queues if queue.name not in held)
+        return Response(200, scheduling_stats(lately, pools, held, now))
+
+    async def _limited(self, queues: Iterable[DispatchesOfQueue]) -> set[str]:
+        """Return the queues with waiting jobs whose own limit leaves no room now."""
+        store = self._store
+        full: set[str] = set()
+        for name in (queue.name for queue in queues if queue.available):
+            await store.queues.settings(name)
+            policy = policy_of_queue(store.queues.config(name))
+            if policy is not None and (await store.permits.room(queue_scope(name), policy)).number <= 0:
+                full.add(name)
+        return full

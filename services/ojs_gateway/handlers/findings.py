@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import Finding, unknown, worst_first
 from ojs_core.operations.findings.server import SHOWN
-from ojs_core.read.messages import UnreadableAsk, WorkersAsk
+from ojs_core.operations.why import Reason, reasons
+from ojs_core.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
 from ojs_core.wire.system.findings import Findings, findings_answer
 from ojs_gateway.context import Context
+from ojs_gateway.handlers.why import Surroundings
 from ojs_gateway.http.call import Call, Response
 
 _SHARED_S: Final = 1.0
@@ -28,6 +31,7 @@ class FindingHandlers:
         self._context = context
         self._store = context.store
         self._queries = context.queries
+        self._surroundings = Surroundings(context)
         self._checks: dict[str, Callable[[], Awaitable[Iterable[Finding]]]] = {
             "nats": self._nats,
             "storage": self._storage,
@@ -97,10 +101,30 @@ class FindingHandlers:
         records, pools, held = await asyncio.gather(queues.all(), self._store.pools.all(), queues.under_maintenance())
         paused = tuple(name for name, record in records.items() if record.held)
         found = await self._queries.concerns(paused)
+        now = self._store.clock.now()
+        late = work.late(found.queues, paused, pools, now, held=held)
+        causes = await asyncio.gather(*map(self._cause, late))
+        named = {queue.name: cause for queue, cause in zip(late, causes, strict=True) if cause is not None}
         return [
-            *work.queues(found.queues, paused, pools, self._store.clock.now(), held=held),
+            *work.queues(found.queues, paused, pools, now, held=held, causes=named),
             *server.limits(found.known, self._store.config.busy_queues),
         ]
+
+    async def _cause(self, queue: QueueFacts) -> Reason | None:
+        """Return why the oldest job of a queue waits although the queue has workers.
+
+        None where more workers would help, where the index is behind, and where the job can't be read.
+        """
+        if queue.oldest_id is None:
+            return None
+        try:
+            job = await self._store.jobs.get(queue.oldest_id)
+            facts = await self._surroundings.facts(job, whole=True)
+        except OjsError:
+            return None
+        if job.queue != queue.name or job.state is not State.AVAILABLE:
+            return None
+        return next((reason for reason in reasons(job, facts) if reason.code in work.CAUSES), None)
 
     async def _workers(self) -> Iterable[Finding]:
         return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))

@@ -23,15 +23,27 @@ class WhyHandlers:
 
     def __init__(self, context: Context) -> None:
         self._store = context.store
-        self._queries = context.queries
+        self._surroundings = Surroundings(context)
 
     async def read(self, call: Call) -> Response:
         """GET /admin/jobs/{id}/why: without a projector, without what only the index knows."""
         job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
-        return Response(200, explanation(job, reasons(job, await self._facts(job, whole=call.sees(job.queue)))))
+        facts = await self._surroundings.facts(job, whole=call.sees(job.queue))
+        return Response(200, explanation(job, reasons(job, facts)))
 
-    async def _facts(self, job: Job, *, whole: bool) -> JobFacts:
-        """`whole` is whether the caller may hear of its queue as a whole, and so of the jobs before it and of the workers."""
+
+class Surroundings:
+    """The facts that decide why a job is where it is."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+
+    async def facts(self, job: Job, *, whole: bool) -> JobFacts:
+        """Gather the facts around a job. `whole` says whether the caller may see all of its queue.
+
+        Without it the facts name neither the jobs before this one nor the workers.
+        """
         store, now = self._store, self._store.clock.now()
         if job.terminal:
             return JobFacts(now=now)

@@ -16,10 +16,12 @@ from ojs_core.read.messages import Concerns, ConcernsAsk, QueueFacts
 from ojs_projector.index.model import Model
 from ojs_projector.index.starts import SECOND_MS
 from ojs_projector.index.time_buckets import ALL
-from ojs_projector.reading.history import WINDOWS, oldest_available
+from ojs_projector.reading.history import WINDOWS, first_waiting, oldest_available
 
 _MOST: Final = 50
 """Queues of each kind in one answer."""
+_EXPLAINED: Final = 10
+"""Queues whose oldest job is named, so that the reason why it waits can be found."""
 
 
 def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
@@ -36,9 +38,10 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
             (MINUTE_MS, until - WINDOWS["5m"], until, ALL),
         )
     }
+    longest = nlargest(_MOST, oldest.keys() - frozenset(ask.paused), key=lambda queue: -oldest[queue])
     names = {
         *nlargest(_MOST, paused, key=lambda queue: paused[queue]),
-        *nlargest(_MOST, oldest.keys() - frozenset(ask.paused), key=lambda queue: -oldest[queue]),
+        *longest,
         *nlargest(_MOST, ended, key=lambda queue: ended[queue][1]),
     }
     listed = msgspec.json.encode(sorted(names)).decode()
@@ -59,6 +62,7 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
                 name=queue,
                 available=available.get(queue, 0),
                 oldest_at=oldest.get(queue),
+                oldest_id=_oldest(db, queue) if queue in longest[:_EXPLAINED] else None,
                 served=queue in served or last.get(queue, 0) >= recent,
                 last_at=last[queue] * SECOND_MS if queue in last else None,
                 completed=ended.get(queue, (0, 0))[0],
@@ -70,6 +74,11 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
         partial=model.partial,
         progress=model.progress,
     )
+
+
+def _oldest(db: sqlite3.Connection, queue: str) -> str | None:
+    first = min(first_waiting(db, queue), key=lambda waits: waits.since, default=None)
+    return None if first is None else first.id
 
 
 def _available(db: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:

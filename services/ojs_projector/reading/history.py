@@ -82,11 +82,12 @@ def backlog(db: sqlite3.Connection, queue: str, now_there: int, now: int) -> tup
 
 
 class FirstWaiting(NamedTuple):
-    """Since when the job waits that has waited longest of its queue and priority (Unix ms)."""
+    """The job that has waited longest of its queue and priority; `since` in Unix ms."""
 
     queue: str
     priority: int
     since: int
+    id: str
 
 
 _WAITING: Final = "FROM jobs INDEXED BY waiting WHERE state = 'available' AND enqueued_at IS NOT NULL"
@@ -111,7 +112,7 @@ def first_waiting(db: sqlite3.Connection, queue: str | None = None) -> Iterator[
     """Every queue and priority that has available jobs, by one look at the index for each."""
     condition, values = ("", ()) if queue is None else (" AND queue = ?", (queue,))
     statement = (
-        f"SELECT queue, priority, enqueued_at FROM jobs INDEXED BY waiting WHERE state = 'available'{condition} "
+        f"SELECT queue, priority, enqueued_at, id FROM jobs INDEXED BY waiting WHERE state = 'available'{condition} "
         "AND (queue, priority) > (?, ?) AND enqueued_at IS NOT NULL ORDER BY queue, priority, enqueued_at LIMIT 1"
     )
     at = (queue or "", _BELOW_ALL)

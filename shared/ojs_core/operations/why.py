@@ -96,13 +96,13 @@ def _available(job: Job, facts: JobFacts) -> Iterator[Reason]:
 
 
 def _limited(job: Job, limit: LimitHit) -> Reason:
-    name = f"Queue {job.queue}" if limit.key is None else f"Limit {limit.key}"
+    name = f"The limit of queue {job.queue}" if limit.key is None else f"Limit {limit.key}"
     until = "" if limit.until is None else f", until {format_ms(limit.until)}"
     hit = limit.hit
     if hit.strategy == "dynamic":
         said = f"{name} is closed, as a handler has said{until}."
     else:
-        said = f"{name} is full: {hit.current:,} of {hit.limit:,} used by its {hit.strategy}{until}."
+        said = f"{name} leaves no room: {hit.current:,} of {hit.limit:,} used by its {hit.strategy}{until}."
     remedy = "It goes on by itself; an operator can override the limit."
     return Reason(code="limited", message=said, remedy=remedy)
 

@@ -315,6 +315,8 @@ class QueueFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     available: int = 0
     oldest_at: int | None = None
     """Since when the oldest of the available jobs is available."""
+    oldest_id: str | None = None
+    """Its id, of the queues whose jobs have waited longest."""
     served: bool = False
     """Whether a running worker names it, or a job of it was handed out within five minutes."""
     last_at: int | None = None

@@ -13,6 +13,7 @@ from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import MOST, Finding, problem, unknown, warning, worst_first
+from ojs_core.operations.why import Reason
 from ojs_core.read.messages import (
     ProjectorStatus,
     QueueFacts,
@@ -92,8 +93,11 @@ def test_unreadable_records_are_named_up_to_five() -> None:
     assert not said(server.records(UnreadablePage(records=[], total=0)))
 
 
-def queues(*facts: QueueFacts, paused: Iterable[str] = (), held: bool = False) -> list[tuple[str, str, str]]:
-    return said(work.queues(facts, list(paused), [], NOW, held=held))
+def queues(
+    *facts: QueueFacts, paused: Iterable[str] = (), held: bool = False, cause: Reason | None = None
+) -> list[tuple[str, str, str]]:
+    causes = {} if cause is None else {"q": cause}
+    return said(work.queues(facts, list(paused), [], NOW, held=held, causes=causes))
 
 
 def waits(minutes: float, **members: Any) -> QueueFacts:
@@ -119,6 +123,37 @@ def test_a_queue_is_starved_whose_workers_take_nothing_of_it() -> None:
     [(severity, message, _)] = queues(waits(2, served=True, last_at=NOW - 2 * MINUTE))
     assert (severity, message) == ("warning", "queue q is starved: 2 jobs there, and none was handed out lately")
     assert queues(waits(2, served=True, last_at=NOW)) == []
+
+
+LIMITED = Reason(
+    code="limited", message="The limit of queue q leaves no room: 1 of 1 used by its concurrency.", remedy="It goes on."
+)
+UNHANDLED = Reason(code="no_handler", message="None of the 1 worker of queue q handles email.send.", remedy="Deploy one.")
+
+
+def test_a_queue_that_its_limit_holds_back_is_not_starved() -> None:
+    assert queues(waits(2, served=True), cause=LIMITED) == []
+    assert queues(waits(6, served=True), cause=LIMITED) == [
+        (
+            "warning",
+            "2 jobs of queue q wait, the oldest for 6m: the limit of queue q leaves no room: 1 of 1 used by its concurrency",
+            "/queues/q",
+        )
+    ]
+
+
+def test_a_type_without_a_handler_is_a_problem_as_soon_as_its_queue_is_late() -> None:
+    for minutes in (2, 6):
+        [(severity, message, _)] = queues(waits(minutes, served=True), cause=UNHANDLED)
+        assert severity == "problem"
+        assert message.endswith(f"for {minutes}m: none of the 1 worker of queue q handles email.send")
+
+
+def test_only_late_queues_with_workers_are_explained() -> None:
+    facts = [waits(2), waits(2, served=True), waits(1, served=True, last_at=NOW), QueueFacts(name="r", served=True)]
+    assert work.late(facts, [], [], NOW, held=False) == [facts[1]]
+    assert work.late(facts, ["q"], [], NOW, held=False) == []
+    assert work.late(facts, [], [], NOW, held=True) == []
 
 
 @pytest.mark.parametrize(("completed", "failed", "told"), [(14, 5, False), (16, 4, False), (15, 5, True), (0, 20, True)])

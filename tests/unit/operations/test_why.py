@@ -36,7 +36,7 @@ def test_all_that_keeps_an_available_job_back_is_told_what_matters_most_first() 
     assert [code for code, _ in found] == [
         "maintenance", "queue_paused", "limited", "no_worker", "higher_priority", "in_line", "available",
     ]  # fmt: skip
-    assert dict(found)["limited"] == "Limit tenant is full: 2 of 2 used by its concurrency."
+    assert dict(found)["limited"] == "Limit tenant leaves no room: 2 of 2 used by its concurrency."
     assert dict(found)["higher_priority"] == "1 job of higher priority comes first."
     assert dict(found)["in_line"] == "2 other jobs of its priority wait beside it."
 

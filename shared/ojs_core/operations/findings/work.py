@@ -6,12 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
+
 from ojs_core.base.wording import counted, duration
 from ojs_core.domain.fair_pools import Pool, is_starved
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_core.operations.findings.finding import Finding, problem, warning
 from ojs_core.operations.findings.server import SHOWN
+from ojs_core.operations.why import Reason
 from ojs_core.read.messages import QueueFacts, WorkerPage
 
 _WAITS_MS: Final = 5 * 60_000
@@ -20,6 +23,8 @@ _LEAST_ENDED: Final = 20
 _FAILING: Final = 0.2
 _IN_A_ROW: Final = 5
 """Attempts to deliver that fail one after another."""
+CAUSES: Final = frozenset({"limited", "no_handler"})
+"""Codes of reasons for which the oldest job of a queue waits although the queue has workers."""
 
 
 def maintenance(record: QueueRecord | None, now: int) -> Iterator[Finding]:
@@ -35,11 +40,33 @@ def maintenance(record: QueueRecord | None, now: int) -> Iterator[Finding]:
         )
 
 
-def queues(
+def late(
     facts: Sequence[QueueFacts], paused: Collection[str], pools: Sequence[Pool], now: int, *, held: bool
-) -> Iterator[Finding]:
-    """Whether jobs wait that nobody takes, and whether those that are taken fail. `held`: there is maintenance."""
+) -> list[QueueFacts]:
+    """Return the queues with workers whose jobs wait for long, or of which none was handed out lately."""
     pool_of = {name: pool for pool in pools for name in pool.weights}
+    return [
+        queue
+        for queue in facts
+        if queue.served and queue.name not in paused and queue.oldest_at is not None and not held
+        if now - queue.oldest_at > _WAITS_MS or is_starved(pool_of.get(queue.name), queue.oldest_at, queue.last_at, now)
+    ]
+
+
+def queues(
+    facts: Sequence[QueueFacts],
+    paused: Collection[str],
+    pools: Sequence[Pool],
+    now: int,
+    *,
+    held: bool,
+    causes: Mapping[str, Reason],
+) -> Iterator[Finding]:
+    """Find queues whose jobs wait, and those whose jobs fail.
+
+    `held` says that there is maintenance. `causes` has why the oldest job of a late queue waits.
+    """
+    waiting = {queue.name for queue in late(facts, paused, pools, now, held=held)}
     for queue in facts:
         if queue.name in paused:
             if queue.available:
@@ -52,43 +79,50 @@ def queues(
                     queue.available,
                 )
         elif queue.oldest_at is not None and not held:
-            starved = is_starved(pool_of.get(queue.name), queue.oldest_at, queue.last_at, now)
-            yield from _waiting(queue, now, starved=starved)
+            yield from _waiting(queue, now, causes.get(queue.name), late=queue.name in waiting)
         yield from _failing(queue)
 
 
-def _waiting(queue: QueueFacts, now: int, *, starved: bool) -> Iterator[Finding]:
+def _waiting(queue: QueueFacts, now: int, cause: Reason | None, *, late: bool) -> Iterator[Finding]:
     waited = now - (queue.oldest_at or now)
-    if waited > _WAITS_MS:
-        what = f"{counted(queue.available, 'job')} of queue {queue.name} {'waits' if queue.available == 1 else 'wait'}"
-        seconds = f"the oldest for {duration(waited / 1_000)}"
-        if not queue.served:
-            yield problem(
-                "queues",
-                f"{what}, {seconds}, and no worker fetches from it",
-                "they wait until a worker of their queue comes",
-                f"start one: 'ojs-nats worker MODULE --queues {queue.name}'",
-                _queue(queue.name),
-                waited,
-            )
-        else:
-            yield warning(
-                "queues",
-                f"{what}, {seconds}",
-                "more comes than the workers do, or a limit or the jobs' types keep them back",
-                f"start more workers or raise --concurrency; 'ojs-nats queues get {queue.name}' shows its limits",
-                _queue(queue.name),
-                waited,
-            )
-    elif starved and queue.served:
-        yield warning(
+    long = waited > _WAITS_MS
+    wait = "waits" if queue.available == 1 else "wait"
+    what = f"{counted(queue.available, 'job')} of queue {queue.name} {wait}, the oldest for {duration(waited / 1_000)}"
+    found = None
+    if long and not queue.served:
+        found = problem(
+            "queues",
+            f"{what}, and no worker fetches from it",
+            "they wait until a worker of their queue comes",
+            f"start one: 'ojs-nats worker MODULE --queues {queue.name}'",
+        )
+    elif late and cause is not None and cause.code == "no_handler":
+        found = problem("queues", f"{what}: {_part(cause.message)}", "its workers never run it", cause.remedy or "")
+    elif long and cause is not None:
+        found = warning(
+            "queues", f"{what}: {_part(cause.message)}", "more workers would not start it sooner", cause.remedy or ""
+        )
+    elif long:
+        found = warning(
+            "queues",
+            what,
+            "more jobs come than its workers finish",
+            f"start more workers or raise --concurrency; 'ojs-nats queues get {queue.name}' shows its limits",
+        )
+    elif late and cause is None:
+        found = warning(
             "queues",
             f"queue {queue.name} is starved: {counted(queue.available, 'job')} there, and none was handed out lately",
             "its workers are busy, or take jobs of other queues first",
             "give it workers of its own, or a pool with starvation prevention (docs/queues.md)",
-            _queue(queue.name),
-            waited,
         )
+    if found is not None:
+        yield msgspec.structs.replace(found, link=_queue(queue.name), weight=waited)
+
+
+def _part(sentence: str) -> str:
+    """Return a sentence as the last part of another one."""
+    return f"{sentence[:1].lower()}{sentence[1:]}".removesuffix(".")
 
 
 def _failing(queue: QueueFacts) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ class SchedulingStats(Indexed, kw_only=True):
 
 
 def scheduling_stats(lately: Dispatches, pools: Sequence[Pool], held: Collection[str], now: int) -> SchedulingStats:
-    """`held` are the queues that are paused."""
+    """Make the answer. `held` are the queues that are paused or that their own limit holds back."""
     of_queue = {queue: pool for pool in pools for queue in pool.weights}
     strategies: set[Strategy] = {pool.strategy for pool in pools} or {"strict"}
     queues = [
