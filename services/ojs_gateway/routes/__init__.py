@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from types import MethodType
 from typing import Any, Final
 
+from ojs_core.base.fields import parse_nothing
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
-from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.endpoint import Endpoint, Handler
 from ojs_gateway.http.router import Router
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.common import OBJECT
@@ -84,7 +86,9 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             if owner is None:
                 owner = owners[route.owner] = route.owner(context)
             own = next(places(route))
-            handler = MethodType(route.handler, owner)
+            handler: Handler = MethodType(route.handler, owner)
+            if route.body is None and own.method != "GET":
+                handler = _without_a_body(handler)
             endpoint = Endpoint(
                 own.operation_id,
                 parameters_of(own.path),
@@ -97,6 +101,16 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             if context.auditor is not None:
                 endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
             yield route, endpoint
+
+
+def _without_a_body(handler: Handler) -> Handler:
+    """Return a handler that needs no body, such that one which is sent all the same has to be sound."""
+
+    async def answered(call: Call) -> Response | StreamedResponse:
+        await call.read(parse_nothing)
+        return await handler(call)
+
+    return answered
 
 
 def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:

@@ -62,6 +62,12 @@ def object_of(body: bytes) -> dict[str, Raw]:
         raise _malformed(error) from None
 
 
+def parse_nothing(body: bytes) -> None:
+    """Refuse a body that is no sound JSON object, where none is needed. Raises invalid_payload."""
+    if body:
+        object_of(body)
+
+
 def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
     """A request body of known members as `kind`; an empty body counts as `{}`. Null members are absent ones. Without `strict`
     texts stand for numbers and flags, as in a query string.

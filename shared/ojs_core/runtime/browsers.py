@@ -21,6 +21,8 @@ from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE, accepts_media_type
 ANY_HOST: Final = "*"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_PREFLIGHTED: Final = frozenset({"PUT", "PATCH", "DELETE"})
+"""Methods that no form has, and that a script sends to another origin only after the browser has asked there."""
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """`Sec-Fetch-Site` of the server's own pages, and of what a person typed or opened from a bookmark."""
 _FORM_TYPES: Final = frozenset({"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
@@ -38,7 +40,9 @@ _ORIGIN: Final = istr("Origin")
 _SITE: Final = istr("Sec-Fetch-Site")
 _MODE: Final = istr("Sec-Fetch-Mode")
 _DESTINATION: Final = istr("Sec-Fetch-Dest")
+_MARKS_OF_BROWSERS: Final = (_SITE, _MODE, _DESTINATION)
 _CONTENT_TYPE: Final = istr("Content-Type")
+_AUTHORIZATION: Final = istr("Authorization")
 _USER_AGENT: Final = istr("User-Agent")
 _OJS_VERSION: Final = istr("OJS-Version")
 _REQUESTED_METHOD: Final = istr("Access-Control-Request-Method")
@@ -128,18 +132,21 @@ def require_own_page(method: str, headers: Mapping[str, str]) -> None:
 def check_media_type(method: str, headers: Mapping[str, str], *, body: bool) -> None:
     """Refuse a body that isn't JSON, and a change that a form could have asked for; call `admit` first. Raises invalid_request.
 
-    Without a media type, what proves that no form from elsewhere sent it is an `Origin` that was admitted, the header
-    `OJS-Version`, or a `User-Agent` that is no browser's: no page can set these without asking first (Fetch standard).
+    A request without a body needs no media type where something else proves that no form from elsewhere sent it.
     """
     content_type = headers.get(_CONTENT_TYPE)
-    if content_type is not None and accepts_media_type(content_type):
-        return
-    if content_type is None:
-        if method in _SAFE or _ORIGIN in headers or _OJS_VERSION in headers or _is_no_browser(headers.get(_USER_AGENT)):
+    if content_type is not None:
+        if accepts_media_type(content_type):
             return
-        raise invalid("Content-Type", f"Content-Type is missing; send {OJS_TYPE} or {JSON_TYPE}, also without a body")
-    if body or (method not in _SAFE and _essence(content_type) in _FORM_TYPES):
-        raise invalid("Content-Type", f"Content-Type is {shown(content_type)}; send {OJS_TYPE} or {JSON_TYPE}")
+        if body:
+            raise invalid("Content-Type", f"Content-Type is {shown(content_type)}; send {OJS_TYPE} or {JSON_TYPE}")
+        if _essence(content_type) not in _FORM_TYPES:
+            return
+    if method in _SAFE or _is_no_form(method, headers) or (not body and _is_of_no_browser(headers)):
+        return
+    said = "missing" if content_type is None else shown(content_type)
+    without = "" if body else ", OJS-Version: 1.0 or a key, also without a body"
+    raise invalid("Content-Type", f"Content-Type is {said}; send {JSON_TYPE}{without}")
 
 
 @lru_cache(maxsize=64)
@@ -164,9 +171,29 @@ def _follows_a_link(method: str, headers: Mapping[str, str]) -> bool:
     return method in _SAFE and headers.get(_MODE) == "navigate" and headers.get(_DESTINATION) == "document"
 
 
+def _is_no_form(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether no page from elsewhere can have sent this without asking first (Fetch standard).
+
+    A page sets neither `OJS-Version` nor a key nor a name that is no browser's. `Authorization: Basic` proves nothing,
+    since browsers add it by themselves.
+    """
+    if method in _PREFLIGHTED or _ORIGIN in headers or _OJS_VERSION in headers:
+        return True
+    return _is_a_key(headers.get(_AUTHORIZATION)) or _is_no_browser(headers.get(_USER_AGENT))
+
+
+def _is_of_no_browser(headers: Mapping[str, str]) -> bool:
+    """Return whether it lacks what every browser sends: libraries of .NET, PHP or Rust name nothing."""
+    return not headers.get(_USER_AGENT) and not any(mark in headers for mark in _MARKS_OF_BROWSERS)
+
+
+def _is_a_key(authorization: str | None) -> bool:
+    return authorization is not None and authorization[:7].lower() == "bearer "
+
+
 @lru_cache(maxsize=64)
 def _is_no_browser(agent: str | None) -> bool:
-    """Every browser's name begins with `Mozilla/`, as it has done since 1995."""
+    """Return whether the name is none of a browser: all of them have begun with `Mozilla/` since 1995."""
     return agent is not None and agent != "" and not agent.lower().startswith("mozilla/")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from multidict import CIMultiDict
 
 from ojs_core.base.errors import OjsError
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.browsers import Browsers, check_media_type, host_name
+from support.tables import each
 
 HOST = "127.0.0.1:8080"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
@@ -28,9 +31,9 @@ def named(headers: dict[str, str]) -> CIMultiDict[str]:
     return CIMultiDict({name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def sent(method: str = "POST", *, body: bool = False, **headers: str) -> bool:
+def sent(method: str = "POST", more: Mapping[str, str] | None = None, *, body: bool = False, **headers: str) -> bool:
     try:
-        check_media_type(method, named(headers), body=body)
+        check_media_type(method, named({**(more or {}), **headers}), body=body)
     except OjsError as error:
         return bool(error.details["field"] != "Content-Type")
     return True
@@ -107,12 +110,33 @@ def test_only_the_page_of_an_allowed_origin_is_told_what_it_may_send() -> None:
     assert LOCAL.preflight("OPTIONS", named(asked | {"Origin": f"http://{HOST}"})) is None
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_what_a_form_can_send_changes_nothing(method: str) -> None:
-    for content_type in (FORM, "multipart/form-data; boundary=x", "text/plain;charset=UTF-8", "TEXT/PLAIN"):
-        assert not sent(method, Content_Type=content_type, User_Agent="curl/8")
-    assert not sent(method, User_Agent=FIREFOX)
-    assert not sent(method)
+FORMS = (FORM, "multipart/form-data; boundary=x", "text/plain;charset=UTF-8", "TEXT/PLAIN")
+
+
+@each("headers", [{}, *({"Content_Type": media_type} for media_type in FORMS)])
+def test_what_a_form_can_send_changes_nothing(headers: dict[str, str]) -> None:
+    assert not sent("POST", headers, User_Agent=FIREFOX)
+    assert not sent("POST", headers, Sec_Fetch_Site="none")
+    assert not sent("POST", headers, User_Agent="", Sec_Fetch_Mode="navigate")
+    assert not sent("POST", headers, User_Agent=FIREFOX, Authorization="Basic b3BzOng="), "browsers add these"
+    assert not sent("POST", headers, body=True)
+
+
+@each("content_type", FORMS)
+def test_a_body_of_a_form_is_refused_whoever_sends_it(content_type: str) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert not sent(method, body=True, Content_Type=content_type, User_Agent="curl/8")
+        assert not sent(method, body=True, Content_Type=content_type, Authorization="Bearer x")
+
+
+@each("headers", [{}, {"User_Agent": ""}, {"Content_Type": FORM}, {"Content_Type": "text/plain; charset=utf-8"}])
+def test_a_request_without_a_body_needs_no_media_type_if_no_form_has_sent_it(headers: dict[str, str]) -> None:
+    """Libraries of .NET, PHP, Rust and Elixir name neither themselves nor the type of nothing."""
+    assert sent("POST", headers)
+    for method in ("PUT", "PATCH", "DELETE"):
+        assert sent(method, headers, User_Agent=FIREFOX), "no form has these methods"
+    assert sent("POST", headers, User_Agent=FIREFOX, Authorization="Bearer ojs_sk_x"), "no page adds a key unasked"
+    assert sent("POST", headers, User_Agent="curl/8.5.0")
 
 
 def test_clients_that_are_no_browsers_go_on_working() -> None:
