@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from aiohttp import hdrs
@@ -12,7 +14,9 @@ from ojs_dashboard import files
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.compression import accepts_gzip
 from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.router import no_path
 
+_PARAMETER: Final = re.compile(r"\{\w+\}")
 _FOR_EVER: Final = ((hdrs.CACHE_CONTROL, "public, max-age=31536000, immutable"),)
 _EACH_TIME: Final = (
     (hdrs.CACHE_CONTROL, "no-cache"),
@@ -39,13 +43,15 @@ class Pages:
     def endpoints(self) -> Iterator[tuple[str, Endpoint]]:
         """Paths, all of GET, with who answers them. They are open to everybody: there is nothing of the system in them."""
         for path in files.PAGES:
-            yield path, Endpoint("getPage", (), "nothing", self.document)
-        yield f"{files.ASSETS}/{{hash}}/{{file}}", Endpoint("getAsset", ("hash", "file"), "nothing", self.file)
+            yield path, Endpoint("getPage", (), "nothing", partial(self.document, path), public=True)
+        asset = Endpoint("getAsset", ("hash", "file"), "nothing", self.file, public=True)
+        yield f"{files.ASSETS}/{{hash}}/{{file}}", asset
 
-    async def document(self, call: Call) -> Response:
-        """The page, for those who ask for HTML; others get the API's answer to a path that isn't there."""
+    async def document(self, path: str, call: Call) -> Response:
+        """Return the page to those who ask for HTML; others get the API's answer to a path that isn't there."""
         if "text/html" not in (call.header(hdrs.ACCEPT) or ""):
-            raise not_found("path", "the dashboard's page, which is for browsers (the API is at /ojs/v1)")
+            values = iter(call.parameters)
+            raise no_path(_PARAMETER.sub(lambda _: next(values), path))
         document = _MISSING if self._dashboard is None else self._dashboard.document
         return _sent(call, document, _EACH_TIME)
 

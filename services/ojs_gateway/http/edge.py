@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 import structlog
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http_exceptions import BadHttpMethod
+from aiohttp.http_exceptions import BadHttpMethod, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
+from aiohttp.http_writer import HttpVersion11
 from multidict import istr
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import Connections, GuardedHandler, certificate_of, has_left
+from ojs_core.runtime.browsers import HOST, METHODS, Browsers, check_media_type
+from ojs_core.runtime.connections import MOST_TARGET, Connections, GuardedHandler, certificate_of, has_left
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
@@ -79,7 +81,11 @@ class Edge:
         cors: tuple[tuple[str, str], ...] = ()
         call: HttpCall | None = None
         try:
-            cors = self._browsers.admit(request.method, headers)
+            host = headers.get(HOST)
+            self._browsers.admit_name(host)
+            cors = self._admitted(request, host)
+            if hdrs.TRANSFER_ENCODING in headers and request.version < HttpVersion11:  # RFC 9112, §6.1
+                raise OjsError("invalid_payload", "HTTP/1.0 has no Transfer-Encoding; send Content-Length")
             require_supported(dialect, version)
             if _REQUIRES in headers:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
@@ -116,6 +122,16 @@ class Edge:
         if self.closing():
             response.force_close()
         return response
+
+    def _admitted(self, request: web.BaseRequest, host: str | None) -> tuple[tuple[str, str], ...]:
+        """Return the headers of `Browsers.admit`; public files go to all pages. Raises permission_denied."""
+        try:
+            return self._browsers.admit(request.method, request.headers, host)
+        except OjsError as refused:
+            with suppress(OjsError):
+                if self._router.find(request.method, _path(request))[0].public:
+                    return ()
+            raise refused from None
 
     def _answered(
         self, request: web.BaseRequest, call: HttpCall | None, route: str, status: int, began: float, request_id: str
@@ -187,6 +203,8 @@ class _Protocol(GuardedHandler):
     ) -> web.StreamResponse:
         if isinstance(exc, BadHttpMethod):
             error = OjsError("method_not_allowed", "the request's method is not one of HTTP", allow=METHODS)
+        elif isinstance(exc, LineTooLong) and exc.args[1] == MOST_TARGET:
+            error = OjsError("uri_too_long", f"the request's target has more than {MOST_TARGET} bytes")
         elif status < 500:
             error = OjsError("invalid_payload", f"the request is not valid HTTP{said_by_parser(message)}")
         else:

@@ -34,5 +34,7 @@ class Endpoint(NamedTuple):
     narrowing: Narrowing = "refused"
     by_queue: bool = False
     """Whether it may be asked for in the name of one queue."""
+    public: bool = False
+    """Whether it answers the pages of every origin: there is nothing of the system in its answers."""
     streams: bool = False
     """Whether its answer goes on, so that it takes one of the caller's places for streams."""

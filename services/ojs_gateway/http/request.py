@@ -11,7 +11,7 @@ from aiohttp import hdrs, web
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.browsers import require_own_page
+from ojs_core.runtime.browsers import HOST, require_own_page
 from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.runtime.connections import certificate_of, has_left
 from ojs_core.wire.dialects.readers import Dialect
@@ -66,7 +66,7 @@ class HttpCall(Call):
             return None
         found = self._request.cookies.get(SESSION_COOKIE)
         if found is not None:
-            require_own_page(self._request.method, headers)
+            require_own_page(self._request.method, headers, headers.get(HOST))
         return found
 
     def hang_up(self) -> None:

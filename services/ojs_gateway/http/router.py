@@ -11,6 +11,8 @@ from ojs_gateway.http.endpoint import Endpoint
 
 _PREFIX: Final = "/ojs/v1"
 _DOUBLED: Final = "/ojs/v1/ojs/v1/"
+_MOST_SHOWN: Final = 256
+"""Characters of a path that an error names."""
 _ANY: Final = "{}"
 """The child of a node that stands for any segment."""
 
@@ -72,7 +74,8 @@ class Router:
         endpoint = node.methods.get(method)
         if endpoint is None:
             allow = ", ".join(node.methods)
-            raise OjsError("method_not_allowed", f"{method} is not possible on {path[:256]}, only {allow}", allow=allow)
+            shown = path[:_MOST_SHOWN]
+            raise OjsError("method_not_allowed", f"{method} is not possible on {shown}, only {allow}", allow=allow)
         return endpoint, parameters, node.template
 
     def _walk(self, path: str) -> tuple[_Node, tuple[str, ...]]:
@@ -88,5 +91,13 @@ class Router:
             if node is None:
                 break
         if node is None or not node.methods:
-            raise not_found("path", path[:256])
+            raise no_path(path)
         return node, tuple(parameters)
+
+
+def no_path(path: str) -> OjsError:
+    """Return the error of a path that nothing is at; what lies outside of the API's says where that is."""
+    error = not_found("path", path[:_MOST_SHOWN])
+    if path.startswith("/ojs/"):
+        return error
+    return OjsError(error.code, f"{error.message}; the API is at {_PREFIX}", hint=error.hint, details=error.details)

@@ -159,7 +159,7 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
         required = bool(isinstance(route.body, dict) and route.body.get("required"))
         view["requestBody"] = {"required": required, "content": _json(body)}
     responses: dict[str, Any] = {}
-    refusals = dict(_refusals(route, place.path))
+    refusals = dict(_refusals(route, place))
     for status, answer in route.answers.items():
         suffix = "Answer" if len(route.answers) == 1 else f"Answer{status}"
         told = answer
@@ -202,16 +202,16 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
     return {OJS_TYPE: {"schema": schema}, JSON_TYPE: {"schema": schema}}
 
 
-def _refusals(route: Route, path: str) -> Iterable[tuple[int, tuple[str, ...]]]:
+def _refusals(route: Route, place: OperationPlace) -> Iterable[tuple[int, tuple[str, ...]]]:
     """The codes that the route may be refused with, by status."""
     codes = list(route.errors) + list(_ALWAYS)
     if route.need != "nothing":
         codes.append("unauthenticated")
     if route.need == "enqueue" or route.streams:
         codes.append("rate_limited")
-    if route.body is not None:
+    if route.body is not None or place.method != "GET":
         codes += _WITH_BODY
-    elif route.query or "{" in path:
+    elif route.query or "{" in place.path:
         codes.append("invalid_request")
     found: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):

@@ -102,6 +102,9 @@ CODES: Final[dict[str, CodeInfo]] = {
     "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "Use a shorter queue name."),
     "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "Use a shorter job type."),
     "envelope_too_large": CodeInfo(413, False, "PAYLOAD_TOO_LARGE", "Store large data elsewhere; send a reference."),
+    "uri_too_long": CodeInfo(
+        414, False, "URI_TOO_LONG", "Name less in the query, or ask for fewer at a time.", nearest="PAYLOAD_TOO_LARGE"
+    ),
     "metadata_too_large": CodeInfo(413, False, "METADATA_TOO_LARGE", "Keep meta small; large data belongs elsewhere."),
     "batch_size_exceeded": CodeInfo(
         413,

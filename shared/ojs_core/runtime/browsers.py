@@ -23,10 +23,12 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _PREFLIGHTED: Final = frozenset({"PUT", "PATCH", "DELETE"})
 """Methods that no form has, and that a script sends to another origin only after the browser has asked there."""
-_OWN_SITES: Final = frozenset({"same-origin", "none"})
+_OWN_SITE: Final = "same-origin"
+_OWN_SITES: Final = frozenset({_OWN_SITE, "none"})
 """`Sec-Fetch-Site` of the server's own pages, and of what a person typed or opened from a bookmark."""
 _FORM_TYPES: Final = frozenset({"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
 """The media types that a form, or a script without asking first, can send (Fetch standard, CORS-safelisted)."""
+_PROXY: Final = "have the proxy in front pass `Host` on, or send X-Forwarded-Host and be in --trusted-proxies (docs/proxies.md)"
 _PREFLIGHT_S: Final = 600
 METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE"
 """Those of all paths together."""
@@ -35,7 +37,7 @@ _EXPOSED: Final = (
     "X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id"
 )
 
-_HOST: Final = istr("Host")
+HOST: Final = istr("Host")
 _ORIGIN: Final = istr("Origin")
 _SITE: Final = istr("Sec-Fetch-Site")
 _MODE: Final = istr("Sec-Fetch-Mode")
@@ -64,20 +66,28 @@ class Browsers:
             self._names = None
         self._origins = frozenset(origins)
 
-    def admit(self, method: str, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """Headers for the answer, which let the page of an allowed origin read it. Raises permission_denied."""
-        host = headers.get(_HOST)
-        if self._names is not None and host is not None and (name := host_name(host)) not in self._names:
-            raise OjsError(
-                "permission_denied",
-                f"Host is {shown(name)}, which is no name of this server",
-                hint=f"Use the address that it listens on, or start it with --allowed-hosts {name[:80]}.",
-                details={"field": "Host"},
-            )
-        origin = headers.get(_ORIGIN)
-        if origin is not None:
+    def admit_name(self, host: str | None) -> None:
+        """Refuse a `Host` that is no name of this server. Raises permission_denied."""
+        if self._names is None or host is None or (name := host_name(host)) in self._names:
+            return
+        raise OjsError(
+            "permission_denied",
+            f"Host is {shown(name)}, which is no name of this server",
+            hint=f"Use the address that it listens on, or start it with --allowed-hosts {name[:80]}.",
+            details={"field": "Host"},
+        )
+
+    def admit(self, method: str, headers: Mapping[str, str], host: str | None) -> tuple[tuple[str, str], ...]:
+        """Return headers for the answer, which let the page of an allowed origin read it; call `admit_name` first.
+
+        `host` is the `Host` that the client has sent. Raises permission_denied.
+        """
+        origin, site = headers.get(_ORIGIN), headers.get(_SITE)
+        if site == _OWN_SITE:
+            pass  # the browser has compared, and no page can set this
+        elif origin is not None:
             self._admit_origin(origin, host)
-        elif (site := headers.get(_SITE)) is not None and site not in _OWN_SITES and not _follows_a_link(method, headers):
+        elif site is not None and site not in _OWN_SITES and not _follows_a_link(method, headers):
             raise OjsError(
                 "permission_denied",
                 f"Sec-Fetch-Site is {shown(site)}: a page from elsewhere asks",
@@ -104,27 +114,30 @@ class Browsers:
             return
         raise OjsError(
             "permission_denied",
-            f"pages from {shown(origin)} may not use this server",
-            hint=f"Start it with --allowed-origins {origin[:80]} if they may.",
+            f"pages from {shown(origin)} may not use this server, which was asked for as {shown(host or '')}",
+            hint=f"If they are its own, {_PROXY}. If they are others that may use it: --allowed-origins {origin[:80]}",
             details={"field": "Origin"},
         )
 
 
-def require_own_page(method: str, headers: Mapping[str, str]) -> None:
+def require_own_page(method: str, headers: Mapping[str, str], host: str | None) -> None:
     """Refuse what a page of another origin asks with this server's cookie, though it may ask without; call `admit` first.
 
     What changes something has to say that it comes from here. Raises permission_denied.
     """
-    origin, site, host = headers.get(_ORIGIN), headers.get(_SITE), headers.get(_HOST)
-    own = origin is None or (host is not None and _same(origin, host))
-    if origin is None and site is None and method not in _SAFE:
-        own = False
-    if (own and site in {None, "same-origin"}) or (own and site == "none" and method in _SAFE):
+    origin, site = headers.get(_ORIGIN), headers.get(_SITE)
+    if site == _OWN_SITE:
+        return
+    if origin is None:
+        own = method in _SAFE and site in {None, "none"}
+    else:
+        own = host is not None and _same(origin, host) and (site is None or (site == "none" and method in _SAFE))
+    if own:
         return
     raise OjsError(
         "permission_denied",
         "only this server's own pages may ask with its session cookie",
-        hint="Ask with a key in Authorization, or from a page of the same origin.",
+        hint=f"Ask with a key in Authorization, or from a page of the same origin. If this is one, {_PROXY}.",
         details={"field": "Origin" if origin is not None else "Sec-Fetch-Site"},
     )
 

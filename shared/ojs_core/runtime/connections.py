@@ -114,6 +114,8 @@ class GuardedHandler(web.RequestHandler):
             auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to have none
             lingering_time=_LINGERING_S,
+            max_line_size=MOST_TARGET,
+            max_field_size=_MOST_FIELD,
         )
         self._connections = connections
         self._address: str | None = None
@@ -197,6 +199,10 @@ class GuardedHandler(web.RequestHandler):
             self.force_close()
 
 
+MOST_TARGET: Final = 8_190
+"""Bytes of a request's target."""
+_MOST_FIELD: Final = 8_192
+"""Bytes of a header field. It differs from those of a target, so that an error says which of them is too long."""
 _LINGERING_S: Final = 2.0
 """How long the rest of a refused body is read and thrown away, so that the client sees the refusal."""
 

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from ojs_core.base.errors import OjsError
-from ojs_core.runtime.browsers import Browsers
+from ojs_core.runtime.browsers import HOST, Browsers
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
@@ -71,7 +71,9 @@ def health_listener(name: str, settings: Settings, port: int, check: Callable[[]
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         try:
-            browsers.admit(request.method, request.headers)
+            host = request.headers.get(HOST)
+            browsers.admit_name(host)
+            browsers.admit(request.method, request.headers, host)
         except OjsError as error:
             return answer(error.info.status, status="refused", reason=error.message, hint=error.hint)
         return await handler(request)

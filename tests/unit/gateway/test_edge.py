@@ -189,6 +189,8 @@ async def test_unknown_paths_are_not_found(http: aiohttp.ClientSession, path: st
         (b"GARBAGE\r\n\r\n", 405),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nBad Header: x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"x" * 20_000 + b"\r\n\r\n", 400),
+        (b"GET /healthz?" + b"x" * 8_191 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+        (b"POST /ojs/v1/jobs HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n\r\n", 400),
     ],
 )
@@ -205,6 +207,15 @@ async def test_absolute_targets_and_escaped_segments_are_understood(http: aiohtt
     assert status == 200
     status, _, body = await raw(http, b"GET /ojs/v1/jobs/%2e%2e%2Fx HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (status, body["error"]["details"]) == (404, {"resource_type": "job", "resource_id": "../x"})
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/jobs/x", "/queues/mail", "/api/jobs", "/healthz/x"])
+async def test_a_path_that_is_not_there_is_named_as_it_was_sent(http: aiohttp.ClientSession, path: str) -> None:
+    async with http.get(path) as answer:
+        assert answer.status == 404
+        error = (await answer.json(content_type=None))["error"]
+    assert error["message"] == f"path '{path}' was not found; the API is at /ojs/v1"
+    assert error["details"] == {"resource_type": "path", "resource_id": path}
 
 
 async def test_head_is_get_without_a_body(http: aiohttp.ClientSession) -> None:

@@ -51,6 +51,23 @@ async def test_a_browser_gets_the_page_at_each_of_its_addresses(http: aiohttp.Cl
             assert "immutable" in found.headers["Cache-Control"]
 
 
+async def test_the_files_of_the_dashboard_go_to_pages_of_every_origin(http: aiohttp.ClientSession) -> None:
+    """Browsers send `Origin` with modules. What it is compared with may have been changed by a proxy."""
+    sent = {"Origin": "https://jobs.example.com"}
+    async with http.get("/", headers=HTML | sent) as answer:
+        text = await answer.text()
+        assert answer.status == 200
+    for asset in re.findall(r'(?:href|src)="(/ui/[^"]+)"', text):
+        async with http.get(asset, headers=sent) as found:
+            assert found.status == 200, asset
+    for path in ("/ojs/v1/jobs", "/ojs/manifest", "/healthz", "/metrics", "/nowhere"):
+        async with http.get(path, headers=sent) as refused:
+            assert refused.status == 403, path
+            hint = (await refused.json(content_type=None))["error"]["hint"]
+            assert "--allowed-origins https://jobs.example.com" in hint
+            assert "--trusted-proxies" in hint
+
+
 async def test_a_client_that_is_no_browser_gets_the_error_of_the_api(http: aiohttp.ClientSession) -> None:
     async with http.get("/", headers={"Accept": "application/json"}) as answer:
         assert answer.status == 404

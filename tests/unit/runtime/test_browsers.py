@@ -21,7 +21,8 @@ FRIENDLY = Browsers("127.0.0.1", (), ("https://ui.example.com",))
 
 def admitted(browsers: Browsers, method: str = "GET", **headers: str) -> bool:
     try:
-        browsers.admit(method, named({"Host": HOST} | headers))
+        browsers.admit_name(headers.get("Host", HOST))
+        browsers.admit(method, named(headers), headers.get("Host", HOST))
     except OjsError as error:
         return error.code != "permission_denied"
     return True
@@ -55,7 +56,8 @@ def test_more_names_are_a_setting_and_no_name_is_needed_without_http_1_1() -> No
     assert admitted(Browsers("127.0.0.1", ("jobs.example.com",), ()), Host="jobs.example.com:80")
     assert admitted(Browsers("127.0.0.1", ("jobs.example.com",), ()), Host="localhost")
     assert admitted(Browsers("127.0.0.1", ("*",), ()), Host="anything")
-    LOCAL.admit("GET", CIMultiDict())
+    LOCAL.admit_name(None)
+    LOCAL.admit("GET", CIMultiDict(), None)
 
 
 def test_a_public_address_goes_by_every_name_until_it_is_told_which() -> None:
@@ -85,6 +87,41 @@ def test_what_a_page_asks_for_without_saying_its_origin_is_told_by_its_site(site
     assert admitted(LOCAL, Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors") is answered
 
 
+def test_a_page_of_the_same_origin_is_admitted_whatever_a_proxy_makes_of_host() -> None:
+    """The browser has compared both addresses, and no page sets the header by itself."""
+    assert admitted(LOCAL, "POST", Sec_Fetch_Site="same-origin", Origin="https://jobs.example.com")
+    assert not admitted(LOCAL, "POST", Sec_Fetch_Site="same-site", Origin="https://jobs.example.com")
+    assert not admitted(LOCAL, Sec_Fetch_Site="same-origin", Host="rebound.example"), "its own name may point here"
+
+
+SAME = [
+    ("https://jobs.example", "jobs.example:443"),
+    ("https://jobs.example:443", "jobs.example"),
+    ("http://jobs.example", "jobs.example:80"),
+    ("http://jobs.example:80", "jobs.example"),
+    ("https://jobs.example", "JOBS.example"),
+    ("http://[::1]:8080", "[::1]:8080"),
+    ("https://[::1]", "[::1]:443"),
+]
+OTHER = [
+    ("https://jobs.example:8443", "jobs.example"),
+    ("https://jobs.example", "jobs.example:8443"),
+    ("https://jobs.example:80", "jobs.example"),
+    ("http://jobs.example", "jobs.example:443"),
+    ("https://jobs.example", "jobs.example:80"),
+]
+
+
+@each("origin, host", SAME)
+def test_an_origin_is_the_servers_with_and_without_its_default_port(origin: str, host: str) -> None:
+    assert admitted(Browsers("0.0.0.0", (), ()), "POST", Origin=origin, Host=host)
+
+
+@each("origin, host", OTHER)
+def test_an_origin_with_another_port_is_another(origin: str, host: str) -> None:
+    assert not admitted(Browsers("0.0.0.0", (), ()), "POST", Origin=origin, Host=host)
+
+
 def test_a_link_may_be_followed_but_not_framed_and_not_posted_to() -> None:
     link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
     assert admitted(LOCAL, "GET", **link)
@@ -93,11 +130,11 @@ def test_a_link_may_be_followed_but_not_framed_and_not_posted_to() -> None:
 
 
 def test_only_the_page_of_an_allowed_origin_may_read_answers() -> None:
-    granted = dict(FRIENDLY.admit("GET", named({"Host": HOST, "Origin": "https://ui.example.com"})))
+    granted = dict(FRIENDLY.admit("GET", named({"Origin": "https://ui.example.com"}), HOST))
     assert granted["Access-Control-Allow-Origin"] == "https://ui.example.com"
     assert "Access-Control-Allow-Credentials" not in granted
-    assert FRIENDLY.admit("GET", named({"Host": HOST})) == (("Vary", "Origin"),)
-    assert LOCAL.admit("GET", named({"Host": HOST})) == ()
+    assert FRIENDLY.admit("GET", named({}), HOST) == (("Vary", "Origin"),)
+    assert LOCAL.admit("GET", named({}), HOST) == ()
 
 
 def test_only_the_page_of_an_allowed_origin_is_told_what_it_may_send() -> None:
