@@ -28,7 +28,7 @@ from ojs_nats._connect import authorized, transport, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
-from ojs_nats._jobs import Job, NewJob
+from ojs_nats._jobs import Job, NewJob, a_job
 from ojs_nats._operations import GET_JOB, PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
 from ojs_nats._tls import Tls, check_scheme
 from ojs_nats.answers.jobs import BulkPushed, PushedItem
@@ -93,7 +93,12 @@ class Client(Closing):
         await self.transport.close()
 
     async def push(self, new: NewJob[R]) -> JobHandle[R]:
-        """Raises Duplicate by the id or the identity of another job, QueueFull, and what every operation raises."""
+        """Push a job, as `send_email.s(…)` makes it.
+
+        Raises Duplicate by the id or the identity of another job, QueueFull, TypeError for what is no `NewJob`, and
+        what every operation raises.
+        """
+        a_job(new)
         new = await self.surroundings.prepared(new)
         found = await self._pushed(PUSH, new.envelope(), [new])
         return JobHandle(self, found[0], new.returns, new.queue)
@@ -177,6 +182,7 @@ class Client(Closing):
 def _check_each_once(jobs: Sequence[NewJob[Any]]) -> None:
     seen: set[str] = set()
     for new in jobs:
+        a_job(new)
         if new.id in seen:
             raise ValueError(
                 f"the job {new.id} ({new.type}) is there twice: a NewJob is one job, also with other options, "

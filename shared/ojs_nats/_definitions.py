@@ -12,7 +12,7 @@ from ojs_nats._client import JobHandle
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._jobs import NewJob
 from ojs_nats._names import job_type as valid_type
-from ojs_nats._options import DefinitionOptions, Options, Unique, wire
+from ojs_nats._options import DefinitionOptions, Options, Unique, checked, checked_of_jobs, duration_ms
 from ojs_nats._sync import SyncJobHandle
 from ojs_nats._worker.context import JobContext
 
@@ -28,11 +28,11 @@ class JobDefinition(Generic[P, R]):
 
     def __init__(self, app: App, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> None:
         valid_type(job_type)
-        wire(options)  # what no push could say is told where it is written
         self.app = app
         self.type = job_type
         self.handler = handler
         self.options = options
+        self._of_jobs = checked_of_jobs(options, job_type)
         self.parameters = Parameters(handler)
         self.soft_timeout_s = _soft_timeout_s(options)
         self.in_loop = inspect.iscoroutinefunction(handler)
@@ -46,7 +46,11 @@ class JobDefinition(Generic[P, R]):
     # How this push differs
 
     def using(self, **options: Unpack[Options]) -> JobDefinition[P, R]:
-        """The same job with other options: `await send_email.using(priority=5).push("ada@example.org")`."""
+        """Return the same job with other options: `await send_email.using(priority=5).push("ada@example.org")`.
+
+        Raises as `App.job` for an option that no push has.
+        """
+        checked(options, f"{self.type}.using")
         return JobDefinition(self.app, self.type, self.handler, DefinitionOptions(**{**self.options, **options}))
 
     def later(self, delay: Duration) -> JobDefinition[P, R]:
@@ -58,14 +62,14 @@ class JobDefinition(Generic[P, R]):
         return self.using(at=when)
 
     def unique(self, policy: Unique | None = None) -> JobDefinition[P, R]:
-        """Not while there is one with the same identity: by default, of this type with these arguments."""
-        return self.using(unique=policy or Unique())
+        """Return the job to be pushed only while none of its identity is there: by default, its type and arguments."""
+        return self.using(unique=Unique() if policy is None else policy)
 
     # Pushes
 
     def s(self, *args: P.args, **kwargs: P.kwargs) -> NewJob[R]:
         """The job that a push with these arguments would make, for `push_many`, workflows and cron entries."""
-        return NewJob(self.type, self.parameters.listed(args, kwargs), self.options, returns=self.parameters.returns)
+        return NewJob(self.type, self.parameters.listed(args, kwargs), self._of_jobs, returns=self.parameters.returns)
 
     async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Push a job with the arguments of a call. Raises as `Client.push`, and TypeError as the call would."""
@@ -92,7 +96,7 @@ class JobDecorator(Protocol):
 def _soft_timeout_s(options: DefinitionOptions) -> float | None:
     if "soft_timeout" not in options:
         return None
-    soft = milliseconds(options["soft_timeout"])
+    soft = duration_ms(options["soft_timeout"], "soft_timeout")
     if "timeout" in options and soft >= milliseconds(options["timeout"]):
         raise ValueError(f"soft_timeout {options['soft_timeout']!r} has to be shorter than timeout {options['timeout']!r}")
     return soft / 1_000

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 LONGEST_MS: Final = 3_650 * 86_400_000
 """Ten years: the server takes none that is longer."""
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
+
+_MOMENT: Final = "a datetime with a time zone, as datetime.now(UTC) + timedelta(minutes=1)"
+_KINDS: Final = 'a duration is a text like "30s", a timedelta, or seconds as a number'
 
 Duration = str | timedelta | float
 """`"30s"`, `"1h30m"`, `"250ms"`, `"2d"`; a timedelta; or seconds."""
@@ -24,11 +27,17 @@ def milliseconds(duration: Duration) -> int:
         whole = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
     elif isinstance(duration, timedelta):
         whole = duration.total_seconds() * 1_000
-    else:
+    elif _is_number(duration):
         whole = duration * 1_000
+    else:
+        raise ValueError(f"{_KINDS}, not {duration!r}")
     if not 0 <= whole < 2**53:
         raise ValueError(f"a duration can't be negative or endless: {duration!r}")
     return round(whole)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def written(duration: Duration) -> str:
@@ -38,7 +47,9 @@ def written(duration: Duration) -> str:
 
 
 def moment(when: datetime, name: str) -> str:
-    """As it is sent. Raises ValueError for one without a time zone."""
+    """As it is sent. Raises TypeError for what isn't a datetime, ValueError for one without a time zone."""
+    if not isinstance(when, datetime):
+        raise TypeError(f"{name} is {_MOMENT}, not {when!r}")
     if when.tzinfo is None:
         raise ValueError(f"{name} needs a time zone: datetime.now(UTC), not {when!r}")
     return when.isoformat()

@@ -8,7 +8,8 @@ from typing import Any, Final, Generic, TypeVar, Unpack
 import msgspec
 import uuid6
 
-from ojs_nats._options import DEFAULT_QUEUE, Options, wire
+from ojs_nats._checks import check_args, misplaced
+from ojs_nats._options import DEFAULT_QUEUE, Options, checked, merged, wire
 from ojs_nats._plain import plain
 
 R = TypeVar("R")
@@ -88,13 +89,21 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
     id: str = msgspec.field(default_factory=lambda: str(uuid6.uuid7()))
     returns: Any = Any
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for a name or arguments of another kind, and as `App.job` for options that no job has."""
+        if not isinstance(self.type, str):
+            raise misplaced(self.type, "a new job begins with the name of its type")
+        check_args(self.args)
+        if self.options:
+            msgspec.structs.force_setattr(self, "options", checked(self.options, f"NewJob {self.type!r}"))
+
     @property
     def queue(self) -> str:
         return self.options.get("queue", DEFAULT_QUEUE)
 
     def using(self, **options: Unpack[Options]) -> NewJob[R]:
-        """The same job with other options."""
-        return msgspec.structs.replace(self, options=Options(**{**self.options, **options}))
+        """Return the same job with other options. Raises as `App.job` for an option that no job has."""
+        return msgspec.structs.replace(self, options=merged(self.options, options, f"{self.type}.using"))
 
     def envelope(self) -> dict[str, Any]:
         """The job as it is pushed. Raises as `template`."""
@@ -106,3 +115,9 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
         Raises ValueError and TypeError for arguments that JSON can't hold, ValueError for what no server would take.
         """
         return {"type": self.type, "args": plain(list(self.args), "args"), "options": wire(self.options)}
+
+
+def a_job(value: Any, what: str = "what is pushed is a job, as send_email.s(…) makes it") -> None:
+    """Raise TypeError for what isn't a new job. `what` is the beginning of the message."""
+    if not isinstance(value, NewJob):
+        raise misplaced(value, what)

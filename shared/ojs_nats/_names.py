@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -52,14 +53,14 @@ def limit_key(key: Any) -> str:
 def short_text(text: Any, what: str) -> str:
     """Return a text of 1 to 255 printable characters. Raises ValueError for another one."""
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or _CONTROL.search(text):
-        raise ValueError(f"{what} is a text of 1 to {_LONGEST} printable characters, not {_shown(text)}")
+        raise ValueError(f"{what} is a text of 1 to {_LONGEST} printable characters, not {shown(text)}")
     return text
 
 
 def short_texts(texts: Any, what: str) -> list[str]:
     """Return up to 100 such texts. Raises ValueError for others, and for a text in the place of a list of them."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise ValueError(f"{what} are a list of texts, not {_shown(texts)}")  # noqa: TRY004  # as for all that breaks a rule
+        raise ValueError(f"{what} are a list of texts, not {shown(texts)}")  # noqa: TRY004  # it breaks a rule
     found = [short_text(text, f"one of {what}") for text in texts]
     if len(found) > _MOST_TEXTS:
         raise ValueError(f"{what} are up to {_MOST_TEXTS}, not {len(found)}")
@@ -70,8 +71,24 @@ def among(words: Iterable[Any], known: Sequence[str], what: str) -> list[str]:
     """Return the words. Raises ValueError for one that isn't known, and for none at all."""
     found = [words] if isinstance(words, str) else list(words)
     if not found or isinstance(words, str) or any(word not in known for word in found):
-        raise ValueError(f"{what} are some of {', '.join(known)}, in a list, not {_shown(words)}")
+        raise ValueError(f"{what} are some of {', '.join(known)}, in a list, not {shown(words)}")
     return found
+
+
+def one_of(word: Any, known: Sequence[str], what: str) -> str:
+    """Return the word. Raises ValueError for one that isn't known."""
+    if not isinstance(word, str) or word not in known:
+        close = difflib.get_close_matches(word, known, 1) if isinstance(word, str) else []
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"{what} is one of {', '.join(known)}, not {shown(word)}{meant}")
+    return word
+
+
+def yes_or_no(value: Any, what: str) -> bool:
+    """Return the value. Raises TypeError for another than True and False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} is True or False, not {shown(value)}")
+    return value
 
 
 def within(number: Any, least: float, most: float, what: str) -> Any:
@@ -79,14 +96,15 @@ def within(number: Any, least: float, most: float, what: str) -> Any:
     whole = isinstance(least, int)
     fits = isinstance(number, int if whole else (int, float)) and not isinstance(number, bool) and math.isfinite(number)
     if not fits or not least <= number <= most:
-        raise ValueError(f"{what} is a{' whole' if whole else ''} number from {least:,} to {most:,}, not {_shown(number)}")
+        kind = "a whole number" if whole else "a number"
+        raise ValueError(f"{what} is {kind} from {least:,} to {most:,}, not {shown(number)}")
     return number
 
 
 def worked_queues(queues: Sequence[str]) -> list[str]:
     """Return the queues that one worker takes jobs from, each once. Raises ValueError for what isn't a queue's name."""
     if isinstance(queues, str):
-        raise ValueError(f"queues are a list of names, not {_shown(queues)}")  # noqa: TRY004  # as above
+        raise ValueError(f"queues are a list of names, not {shown(queues)}")  # noqa: TRY004  # as above
     return list(dict.fromkeys(queue_name(name) for name in queues))
 
 
@@ -101,9 +119,10 @@ def check_worked_types(types: Collection[str]) -> None:
 def _matching(name: Any, form: re.Pattern[str], rule: str, longest: int = _LONGEST) -> str:
     if isinstance(name, str) and len(name) <= longest and form.fullmatch(name):
         return name
-    raise ValueError(f"{rule}, up to {longest} characters; not {_shown(name)}")
+    raise ValueError(f"{rule}, up to {longest} characters; not {shown(name)}")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value for a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

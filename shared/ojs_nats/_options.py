@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 
+from ojs_nats._checks import check_names
 from ojs_nats._durations import LONGEST_MS, Duration, milliseconds, moment, written
-from ojs_nats._names import among, limit_key, queue_name, short_texts, within
+from ojs_nats._names import among, limit_key, one_of, queue_name, short_text, short_texts, shown, within, yes_or_no
 from ojs_nats._plain import plain
 
 _LONGEST_MS: Final = 300_000
 _IDENTITY: Final = ("type", "queue", "args", "meta")
+_EXHAUSTED: Final = ("discard", "dead_letter")
+_CONFLICTS: Final = ("reject", "ignore", "replace", "replace_except_schedule")
+_LIMITED: Final = ("wait", "reschedule", "drop")
 _STATES: Final = ("available", "scheduled", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 _MOST_ATTEMPTS: Final = 10_000
 _STEEPEST: Final = 1_000_000.0
+_MOST_STARTS: Final = 2**53 - 1
 
 DEFAULT_QUEUE: Final = "default"
 
@@ -46,9 +51,9 @@ class Retry(msgspec.Struct, frozen=True):
             "initial_interval_ms": initial_ms,
             "backoff_coefficient": within(self.coefficient, 1.0, _STEEPEST, "coefficient"),
             "max_interval_ms": most_ms,
-            "jitter": self.jitter,
+            "jitter": yes_or_no(self.jitter, "jitter"),
             "non_retryable_errors": short_texts(self.not_for, "names of errors in not_for"),
-            "on_exhaustion": self.then,
+            "on_exhaustion": one_of(self.then, _EXHAUSTED, "then"),
         }
 
 
@@ -68,7 +73,7 @@ class Unique(msgspec.Struct, frozen=True):
         """As the server is told of it. Raises ValueError for what it wouldn't take."""
         policy: dict[str, Any] = {
             "key": among(self.by, _IDENTITY, "the parts of an identity (by)"),
-            "on_conflict": self.on_conflict,
+            "on_conflict": one_of(self.on_conflict, _CONFLICTS, "on_conflict"),
         }
         if self.period is not None:
             policy["period"] = written(self.period)
@@ -84,7 +89,8 @@ class Rate(msgspec.Struct, frozen=True):
     period: Duration = 1.0
 
     def wire(self) -> dict[str, Any]:
-        return {"limit": self.limit, "period": milliseconds(self.period) / 1_000}
+        """Return what is sent. Raises ValueError for what the server wouldn't take."""
+        return {"limit": within(self.limit, 1, _MOST_STARTS, "limit"), "period": milliseconds(self.period) / 1_000}
 
 
 class RateLimit(msgspec.Struct, frozen=True):
@@ -101,13 +107,13 @@ class RateLimit(msgspec.Struct, frozen=True):
 
     def wire(self) -> dict[str, Any]:
         """As the server is told of it. Raises ValueError for what it wouldn't take."""
-        limit: dict[str, Any] = {"key": limit_key(self.key), "on_limit": self.on_limit}
+        limit: dict[str, Any] = {"key": limit_key(self.key), "on_limit": one_of(self.on_limit, _LIMITED, "on_limit")}
         if self.concurrency is not None:
-            limit["concurrency"] = self.concurrency
+            limit["concurrency"] = within(self.concurrency, 0, _MOST_STARTS, "concurrency")
         if self.rate is not None:
-            limit["rate"] = self.rate.wire()
+            limit["rate"] = _a(Rate, self.rate, "rate").wire()
         if self.throttle is not None:
-            limit["throttle"] = self.throttle.wire()
+            limit["throttle"] = _a(Rate, self.throttle, "throttle").wire()
         return limit
 
 
@@ -151,28 +157,63 @@ class DefinitionOptions(Options, total=False):
     runs_in: Literal["thread", "process"]
 
 
+_NAMES: Final = Options.__optional_keys__
+_OF_A_WORKER: Final = DefinitionOptions.__optional_keys__ - _NAMES
+_RUNS_IN: Final = ("thread", "process")
 _AS_THEY_ARE: Final = ("queue", "priority", "tags", "meta", "version", "schema", "pending")
 _TIMEOUTS: Final = ("timeout", "total_timeout", "enqueue_ttl", "heartbeat_timeout", "grace_period")
 
 
+class _Checked(dict[str, Any]):
+    """Options that have been checked: a job that is made of them needs no second check."""
+
+
+def checked(options: Options, where: str) -> Options:
+    """Return the options for jobs.
+
+    Raises TypeError for an option or a kind of value that no job has, and ValueError as `wire`.
+    """
+    given: Any = options
+    if type(given) is _Checked:
+        return options
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{where}: options are a dict, as {{'queue': 'email'}}, not {shown(options)}")
+    if late := _OF_A_WORKER.intersection(options):
+        raise TypeError(f"{where}: {min(late)} is said where the handler is defined: @app.job(…, {min(late)}=…)")
+    check_names(options, _NAMES, where)
+    wire(options)
+    return cast("Options", _Checked(options))
+
+
+def merged(options: Options, others: Options, where: str) -> Options:
+    """Return checked options with others, which are checked here, in the place of theirs. Raises as `checked`."""
+    return cast("Options", _Checked({**options, **checked(others, where)}))
+
+
+def checked_of_jobs(options: DefinitionOptions, where: str) -> Options:
+    """Return those options of a definition that its jobs have. Raises as `checked`, also for those of its worker."""
+    check_names(options, DefinitionOptions.__optional_keys__, where)
+    if "runs_in" in options:
+        one_of(options["runs_in"], _RUNS_IN, "runs_in")
+    return checked(cast("Options", {name: value for name, value in options.items() if name not in _OF_A_WORKER}), where)
+
+
 def wire(options: Options) -> dict[str, Any]:
-    """The members of `options` in a push. Raises ValueError for what no server would take."""
+    """Return the members of `options` in a push. Raises ValueError and TypeError for what no server would take."""
     said: dict[str, Any] = {**options}
     sent: dict[str, Any] = {name: said[name] for name in _AS_THEY_ARE if name in said}
-    if "queue" in sent:
-        queue_name(sent["queue"])
-    if "tags" in sent:
-        sent["tags"] = short_texts(sent["tags"], "tags")
-    if isinstance(sent.get("priority"), int | float):
-        within(sent["priority"], -100, 100, "a priority")
-    if "meta" in sent:
-        sent["meta"] = plain(sent["meta"], "meta")
-    sent |= {name: said[name].wire() for name in ("retry", "unique", "rate_limit") if name in said}
+    for name, value in sent.items():
+        if (check := _CHECKS.get(name)) is not None:
+            sent[name] = check(value)
+    for name, kind in _POLICIES.items():
+        if name in said:
+            sent[name] = _a(kind, said[name], name).wire()
     sent |= {f"{name}_ms": _lasting(said[name], name, zero=name == "grace_period") for name in _TIMEOUTS if name in said}
     if "result_ttl" in options:
         kept = options["result_ttl"]
-        sent["result_ttl"] = -1 if kept is None else milliseconds(kept) // 1_000
+        sent["result_ttl"] = -1 if kept is None else duration_ms(kept, "result_ttl") // 1_000
     if "delay" in options:
+        duration_ms(options["delay"], "delay")
         sent["delay_until"] = "+" + written(options["delay"])
     if "at" in options:
         sent["delay_until"] = moment(options["at"], "at")
@@ -181,9 +222,63 @@ def wire(options: Options) -> dict[str, Any]:
     return sent
 
 
+def _meta(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise TypeError(f'meta is a dict, as {{"name": "value"}}, not {shown(value)}')
+    return plain(value, "meta")
+
+
+def _version(value: Any) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise TypeError(f'version is a number or a text, as 2 or "2.1", not {shown(value)}')
+    return value
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "queue": queue_name,
+    "priority": lambda value: within(value, -100, 100, "a priority"),
+    "tags": lambda value: short_texts(value, "tags"),
+    "meta": _meta,
+    "version": _version,
+    "schema": lambda value: short_text(value, "schema"),
+    "pending": lambda value: yes_or_no(value, "pending"),
+}
+
+P = TypeVar("P", Retry, Unique, RateLimit, Rate)
+_POLICIES: Final[Mapping[str, type[Any]]] = {"retry": Retry, "unique": Unique, "rate_limit": RateLimit}
+
+
+def _a(kind: type[P], value: Any, name: str) -> P:
+    """Return the policy. Raises TypeError for another value, with what was probably meant."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {kind.__name__}, not {shown(value)}; {_instead(kind, value, name)}")
+    return value
+
+
+def _instead(kind: type[Any], value: Any, name: str) -> str:
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if kind is Retry:
+        if value is False or value is None or (number and value <= 1):
+            return "did you mean retry=Retry(1), which runs the job once?"
+        return f"did you mean retry=Retry({value if number else 5}), which counts the first run as well?"
+    if kind is Unique:
+        return "leave it out" if value in (False, None) else "did you mean unique=Unique()?"
+    if kind is Rate:
+        return f'did you mean {name}=Rate({value if number else 10}, "1s")?'
+    return 'did you mean rate_limit=RateLimit("a-key", rate=Rate(10, "1s"))?'
+
+
+def duration_ms(duration: Duration, name: str) -> int:
+    """Return the milliseconds. Raises ValueError that names the option."""
+    try:
+        return milliseconds(duration)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
 def _lasting(duration: Duration, name: str, *, zero: bool = False) -> int:
     """Return the milliseconds of what lasts for more than 0, unless `zero`, and up to ten years. Raises ValueError."""
-    found = milliseconds(duration)
+    found = duration_ms(duration, name)
     if found > LONGEST_MS or (found == 0 and not zero):
         raise ValueError(f"{name} is {'0 or more' if zero else 'more than 0'} and up to ten years, not {duration!r}")
     return found

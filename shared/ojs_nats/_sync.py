@@ -26,9 +26,7 @@ from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
 from ojs_nats._connect import url_of
 from ojs_nats._durations import Duration
-from ojs_nats._errors import (
-    Refused,
-)
+from ojs_nats._errors import Refused
 from ojs_nats._jobs import Checkpoint, Job, NewJob
 from ojs_nats._options import Options, Rate, Retry
 from ojs_nats._tls import Tls, check_scheme
@@ -129,7 +127,11 @@ class SyncClient(SyncClosing):
         _portal.call(self._clients.close())
 
     def push(self, new: NewJob[R]) -> SyncJobHandle[R]:
-        """Raises Duplicate by the id or the identity of another job, QueueFull, and what every operation raises."""
+        """Push a job, as `send_email.s(…)` makes it.
+
+        Raises Duplicate by the id or the identity of another job, QueueFull, TypeError for what is no `NewJob`, and
+        what every operation raises.
+        """
         return SyncJobHandle(_portal.call(self._client().push(new)))
 
     def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[SyncJobHandle[Any]]:

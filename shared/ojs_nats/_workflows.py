@@ -10,7 +10,7 @@ import msgspec
 
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import OjsError
-from ojs_nats._jobs import NewJob
+from ojs_nats._jobs import NewJob, a_job
 from ojs_nats.answers.workflows import WorkflowStep
 
 R = TypeVar("R")
@@ -91,6 +91,8 @@ class Batch(Group):
 
     def __init__(self, steps: Sequence[Step[Any]], callbacks: dict[str, NewJob[Any]]) -> None:
         super().__init__(steps)
+        for name, job in callbacks.items():
+            a_job(job, f"{name} is a job, as send_email.s(…) makes it")
         self._callbacks = callbacks
 
     async def prepared(self, surroundings: Surroundings) -> Batch:
@@ -130,6 +132,7 @@ class Dag(Flow[dict[str, Any]]):
         fail: when all have ended, have completed, or one has failed. Raises ValueError for an id that is taken, a step of
         another workflow, or such a step that is a workflow.
         """
+        _check_step(step, "dag")
         known = id or str(len(self._steps))
         if known in self._steps:
             raise ValueError(f"there is a step {known!r} already")
@@ -151,7 +154,7 @@ class Dag(Flow[dict[str, Any]]):
         return flow
 
     def wire(self) -> dict[str, Any]:
-        _some(list(self._steps), "dag")
+        _some(list(self._steps.values()), "dag")
         return self._said({"steps": [self._wire(name, step) for name, step in self._steps.items()]})
 
     def _wire(self, name: str, step: Step[Any]) -> dict[str, Any]:
@@ -203,13 +206,17 @@ def batch(
     return Batch(steps, callbacks)
 
 
-T = TypeVar("T")
-
-
-def _some(steps: Sequence[T], kind: str) -> Sequence[T]:
+def _some(steps: Sequence[Step[Any]], kind: str) -> Sequence[Step[Any]]:
     if not steps:
         raise ValueError(f"a {kind} needs at least one step")
+    for step in steps:
+        _check_step(step, kind)
     return steps
+
+
+def _check_step(step: Any, kind: str) -> None:
+    if not isinstance(step, Flow):
+        a_job(step, f"a step of a {kind} is a job, as send_email.s(…) makes it, or a workflow")
 
 
 def _wire(step: Step[Any]) -> dict[str, Any]:

@@ -90,15 +90,16 @@ async def test_another_job_of_the_same_id_is_a_duplicate(client: Client) -> None
         new(float("nan")),
         new({"deep": [float("inf")]}),
         new("\udce9"),
-        new(a=float("nan")),
         new({1: "a", "1": "b"}),
     ],
-    ids=["NaN", "infinity", "half a surrogate pair", "metadata", "one key twice"],
+    ids=["NaN", "infinity", "half a surrogate pair", "one key twice"],
 )
 async def test_what_json_can_t_hold_is_refused_by_a_push(client: Client, wrong: NewJob[Any]) -> None:
     for push in (client.push(wrong), client.push_many([new(), wrong]), client.push_bulk([wrong])):
-        with pytest.raises(ValueError, match=r"(args|meta)\S* (is|has) "):
+        with pytest.raises(ValueError, match=r"args\S* (is|has) "):
             await push
+    with pytest.raises(ValueError, match=r"meta\['a'\] is nan"):
+        new(a=float("nan"))
     with pytest.raises(ValueError, match="args"):
         await client.workflows.start(chain(new(float("nan")), new()))
     with pytest.raises(ValueError, match="args"):

@@ -10,7 +10,6 @@ from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats import NewJob
 from ojs_nats._options import Options
 from ojs_nats.answers.crons import Cron
 
@@ -81,7 +80,7 @@ async def _add(session: Session, given: argparse.Namespace) -> None:
     made = await session.client.crons.register(
         given.name,
         given.schedule,
-        pushable(NewJob(given.type, args, options)),
+        pushable(given.type, args, options),
         timezone=given.timezone,
         overlap=given.overlap,
         enabled=not given.paused,

@@ -186,4 +186,4 @@ def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> NewJob[Any]:
         asked["meta"] = dict(given.meta)
     if given.tag:
         asked["tags"] = given.tag
-    return pushable(NewJob(given.type, args, asked, **({"id": given.id} if given.id else {})))
+    return pushable(given.type, args, asked, given.id)

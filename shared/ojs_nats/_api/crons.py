@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from ojs_nats._api.subject import Subject, body, parameters
 from ojs_nats._enqueue import Surroundings
-from ojs_nats._jobs import NewJob
+from ojs_nats._jobs import NewJob, a_job
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
 from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
@@ -112,6 +112,8 @@ class Crons(Subject):
         enabled: bool | None,
         description: str | None,
     ) -> dict[str, object]:
+        if job is not None:
+            a_job(job, "what a cron entry runs is a job, as send_report.s(…) makes it")
         template = None if job is None else (await self._surroundings.prepared(job)).template()
         return body(
             expression=expression,

@@ -13,12 +13,13 @@ import uuid6
 from ojs_nats._api.events import Events
 from ojs_nats._api.jobs import Jobs
 from ojs_nats._api.subject import Subject, body, parameters
+from ojs_nats._checks import misplaced
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, Refused, ResultTimeout, WorkflowCancelled, WorkflowFailed
 from ojs_nats._jobs import Job
 from ojs_nats._operations import Operation, Request
-from ojs_nats._options import Options, wire
+from ojs_nats._options import Options, checked, wire
 from ojs_nats._transport import Transport
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress, WorkflowStep
@@ -55,9 +56,11 @@ class Workflows(Subject):
         there already is what you get. Raises InvalidRequest for what can't run, naming the place; Duplicate, QueueFull and
         QueueClosed as a push of its jobs.
         """
+        if not isinstance(flow, Flow):
+            raise misplaced(flow, "what is started is a workflow, as chain(a.s(), b.s()) or a Dag")
         known = id or str(uuid6.uuid7())
         told = (await flow.prepared(self.surroundings)).wire()
-        asked = told | {"id": known} | body(options=wire(defaults) if defaults else None)
+        asked = told | {"id": known} | body(options=wire(checked(defaults, "defaults")) if defaults else None)
         try:
             await self._transport.send(Request(_CREATE, body=asked))
         except Duplicate as error:
