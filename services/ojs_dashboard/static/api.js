@@ -4,7 +4,7 @@ import { clock, hex, UNSEEN } from './format.js';
 import { address } from './router.js';
 import { signal } from './signals-core.js';
 
-const BASE = '/ojs/v1';
+const API = '/ojs/v1';
 const TIMEOUT_MS = 20_000;
 
 /** @typedef {import('./openapi.js').Operations} Operations what `script/dashboard_types.py` writes of the API's description */
@@ -107,7 +107,7 @@ const methodOf = (/** @type {Call} */ { call }) => call.split(' ')[0] ?? '';
 export function url(/** @type {Call} */ { call, of = [], query = {} }) {
 	const values = [of].flat();
 	const path = call.slice(call.indexOf(' ') + 1).replace(/\{\w+\}/g, () => encodeURIComponent(values.shift() ?? ''));
-	return address(BASE + path, query);
+	return address(API + path, query);
 }
 
 /** @returns {any} JSON in which whole numbers that a double can't hold are BigInts. */

@@ -16,7 +16,7 @@ import * as webhooks from './pages/webhooks.js';
 import * as workers from './pages/workers.js';
 import * as workflows from './pages/workflows.js';
 import { say, submitted, toast } from './parts.js';
-import { go, listen, place } from './router.js';
+import { address, go, listen, place } from './router.js';
 import { effect, signal, untracked } from './signals-core.js';
 import { paused, Visit } from './visit.js';
 
@@ -54,7 +54,7 @@ function show(/** @type {import('./router.js').Place} */ to) {
 	const page = PAGES[to.page];
 	if (!page) {
 		document.title = 'Not found · ojs-nats';
-		view.value = () => html`<h1>There is no such page</h1><p>See the <a href="/">overview</a>.</p>`;
+		view.value = () => html`<h1>There is no such page</h1><p>See the <a href=${address('/')}>overview</a>.</p>`;
 		return;
 	}
 	try {
@@ -81,8 +81,8 @@ function frame() {
 	const here = (/** @type {string} */ path) => now === path || (path !== '/' && now.startsWith(`${path}/`));
 	return html`<a class="skip" href="#main" @click=${skip}>Skip to the page</a>
 		<nav class="main" aria-label="Main">
-			<a class="brand" href="/">ojs-nats</a>
-			${PLACES.map(([path, name, key]) => html`<a href=${path} aria-current=${here(path) ? 'page' : 'false'} title="g ${key}">${name}</a>`)}
+			<a class="brand" href=${address('/')}>ojs-nats</a>
+			${PLACES.map(([path, name, key]) => html`<a href=${address(path)} aria-current=${here(path) ? 'page' : 'false'} title="g ${key}">${name}</a>`)}
 			<span class="grow"></span>
 			<button aria-pressed=${paused.value} title="p" @click=${() => (paused.value = !paused.value)}>${paused.value ? 'Resume updates' : 'Pause updates'}</button>
 			<button title="t" @click=${theme}>Light or dark</button>
@@ -189,7 +189,7 @@ addEventListener('keydown', (event) => {
 	const sequence = `${before} ${event.key}`.trim();
 	before = event.key === 'g' ? 'g' : '';
 	const there = PLACES.find(([, , key]) => sequence === `g ${key}`);
-	if (there) go(there[0]);
+	if (there) go(address(there[0]));
 	else if (event.key === '?') help.value = !help.value;
 	else if (event.key === 'p') paused.value = !paused.value;
 	else if (event.key === 't') theme();

@@ -2,6 +2,7 @@
 
 import { count } from './format.js';
 import { html, svg } from './lit-html.js';
+import { address } from './router.js';
 
 const MOST_ALIKE = 12;
 const MOST_NODES = 300;
@@ -61,7 +62,7 @@ function made(/** @type {import('./openapi.js').WorkflowStep} */ step, /** @type
 		label,
 		state: step.state,
 		share,
-		href: step.job_id ? `/jobs/${step.job_id}` : '#steps',
+		href: step.job_id ? address(`/jobs/${step.job_id}`) : '#steps',
 		after: step.depends_on ?? [],
 		layer: 0,
 		row: 0,

@@ -179,9 +179,9 @@ export const section = (/** @type {Part} */ title, /** @type {Part} */ content, 
 	html`<section><div class="head"><h2>${title}</h2>${beside}</div>${content}</section>`;
 
 export const jobLink = (/** @type {string} */ id) =>
-	html`<a class="id" href="/jobs/${encodeURIComponent(id)}" title=${id}>${id.slice(0, 8)}…${id.slice(-4)}</a>`;
+	html`<a class="id" href=${address(`/jobs/${encodeURIComponent(id)}`)} title=${id}>${id.slice(0, 8)}…${id.slice(-4)}</a>`;
 export const queueLink = (/** @type {string} */ name) =>
-	html`<a href="/queues/${encodeURIComponent(name)}">${text(name, 60)}</a>`;
+	html`<a href=${address(`/queues/${encodeURIComponent(name)}`)}>${text(name, 60)}</a>`;
 /** A link to the jobs that a filter finds. */
 export const jobsLink = (/** @type {string} */ filter, /** @type {Part} */ shown) =>
 	html`<a href=${address('/jobs', { q: filter })}>${shown}</a>`;

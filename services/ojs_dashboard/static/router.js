@@ -21,8 +21,12 @@ const PAGES = /** @type {const} */ ([
 
 /** @typedef {{path: string, page: string, param: string, query: URLSearchParams}} Place */
 
-/** @returns {Place} Where a path and a query string lead; page '' if nowhere. */
-export function placeOf(/** @type {string} */ path, /** @type {string} */ search) {
+/** What all paths of the server begin with, as its page says; '' at the root of a host. */
+const BASE = document.querySelector('meta[name=ojs-base]')?.getAttribute('content') ?? '';
+
+/** @returns {Place} Where a path of the browser and a query string lead; page '' if nowhere. */
+export function placeOf(/** @type {string} */ pathname, /** @type {string} */ search) {
+	const path = pathname.startsWith(`${BASE}/`) ? pathname.slice(BASE.length) : '';
 	for (const [template, page] of PAGES) {
 		const found = new RegExp(`^${template.replace(/:\w+/, '([^/]+)')}$`).exec(path);
 		if (found) return { path, page, param: decoded(found[1] ?? ''), query: new URLSearchParams(search) };
@@ -40,7 +44,7 @@ function decoded(/** @type {string} */ text) {
 
 export const place = signal(placeOf(location.pathname, location.search));
 
-/** Go to an address of the dashboard. */
+/** Go to an address of the dashboard, as `address` makes it. */
 export function go(/** @type {string} */ address, { replace = false } = {}) {
 	const url = new URL(address, location.href);
 	history[replace ? 'replaceState' : 'pushState'](null, '', url);
@@ -53,10 +57,10 @@ export function setQuery(/** @type {Record<string, string | null>} */ members, {
 	go(address(place.peek().path, members, place.peek().query), { replace });
 }
 
-/** @returns {string} A path with a query string; empty members are left out. */
+/** @returns {string} The browser's address of a path, with a query string; empty members are left out. All addresses are made here. */
 export function address(
 	/** @type {string} */ path,
-	/** @type {Record<string, string | number | boolean | null | undefined>} */ members,
+	/** @type {Record<string, string | number | boolean | null | undefined>} */ members = {},
 	/** @type {URLSearchParams | undefined} */ over = undefined,
 ) {
 	const query = new URLSearchParams(over);
@@ -64,7 +68,7 @@ export function address(
 		if (value === '' || value === null || value === undefined) query.delete(name);
 		else query.set(name, String(value));
 	}
-	return query.size ? `${path}?${query}` : path;
+	return BASE + (query.size ? `${path}?${query}` : path);
 }
 
 /** Follow links and the buttons of the browser without loading the document again. */

@@ -5,7 +5,7 @@ import { Problem, request, written } from '../api.js';
 import { duration, millis, moment, number, text } from '../format.js';
 import { html, svg } from '../lit-html.js';
 import { badge, facts, head, jobLink, jobsLink, list, optional, payload, section, when } from '../parts.js';
-import { go } from '../router.js';
+import { address, go } from '../router.js';
 import { inWords } from '../schedule.js';
 import { signal } from '../signals-core.js';
 
@@ -26,7 +26,7 @@ function entries(visit) {
 				crons,
 				(found) => found.crons,
 				[
-					['Name', (cron) => html`<a href="/crons/${encodeURIComponent(cron.name)}">${text(cron.name, 60)}</a>`],
+					['Name', (cron) => html`<a href=${address(`/crons/${encodeURIComponent(cron.name)}`)}>${text(cron.name, 60)}</a>`],
 					['Schedule', (cron) => html`${inWords(cron.expression)}<br /><small>${cron.expression}, ${cron.timezone}</small>`],
 					['State', (cron) => badge(cron.enabled ? 'active' : 'paused')],
 					['Job', (cron) => text(cron.job_template.type, 60)],
@@ -169,7 +169,7 @@ function entry(visit) {
 		of,
 		typed: of,
 		cli: ['cron', 'delete', of],
-		after: () => go('/crons'),
+		after: () => go(address('/crons')),
 	});
 
 	return () => {

@@ -178,7 +178,7 @@ export function open(visit) {
 
 	return () => {
 		const filter = parsed(line());
-		if (filter.id) queueMicrotask(() => go(`/jobs/${filter.id}`, { replace: true }));
+		if (filter.id) queueMicrotask(() => go(address(`/jobs/${filter.id}`), { replace: true }));
 		const rows = jobs.read.value.value?.jobs ?? [];
 		const names = [
 			...(queues.read.value.value?.items ?? []).map((queue) => `queue:${queue.name}`),
@@ -192,7 +192,7 @@ export function open(visit) {
 		return html`${head('Jobs', unique() ? fingerprints : jobs, { cli: unique() ? null : cliOf(line()), actions: push(jobs.reload) })}
 			<nav class="tabs" aria-label="Presets">
 				${PRESETS.map(([q, name]) => html`<a href=${address('/jobs', { q })} aria-current=${q === line() && !unique() ? 'page' : 'false'}>${name}</a>`)}
-				<a href="/jobs?view=unique" aria-current=${unique() ? 'page' : 'false'}>Unique</a>
+				<a href=${address('/jobs', { view: 'unique' })} aria-current=${unique() ? 'page' : 'false'}>Unique</a>
 			</nav>
 			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))])}
 			${filter.unknown.length ? html`<p class="notice warn" role="status">Not understood, so left out: ${text(filter.unknown.join(' '))}. A filter can name ${SUGGESTIONS.filter((one) => one.endsWith(':')).join(' ')} meta.NAME: and age>1h.</p>` : nothing}
@@ -269,7 +269,7 @@ export function open(visit) {
 					{
 						empty: (found) => !found.jobs.length,
 						none: line()
-							? html`No job fits this filter. <a href="/jobs">Show all</a>`
+							? html`No job fits this filter. <a href=${address('/jobs')}>Show all</a>`
 							: 'There are no jobs yet. Push one, and it is here.',
 					},
 				)}
@@ -370,7 +370,7 @@ export function push(/** @type {() => void} */ after, /** @type {import('../open
 		done: (answer) => {
 			const { job } = answer;
 			const warnings = 'warnings' in answer ? answer.warnings : undefined;
-			if (job) go(`/jobs/${job.id}`);
+			if (job) go(address(`/jobs/${job.id}`));
 			return warnings?.[0]
 				? `Pushed, but ${warnings[0].field}: ${warnings[0].message}`
 				: job

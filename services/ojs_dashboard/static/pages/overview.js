@@ -3,6 +3,7 @@
 import { backlog, duration, millis, number, rate, series, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { facts, head, jobsLink, plot, section, tabs, when } from '../parts.js';
+import { address } from '../router.js';
 
 export const title = () => 'Overview';
 
@@ -49,10 +50,10 @@ export function open(visit) {
 				['Pushed', jobsLink('age<5m', rate(throughput.enqueued_per_minute / 60))],
 				['Done', jobsLink('state:completed', rate(throughput.processed_per_minute / 60))],
 				['Failed', jobsLink('state:discarded', rate(throughput.failed_per_minute / 60))],
-				['Oldest waits', html`<a href="/queues">${duration(oldest)}</a>`],
+				['Oldest waits', html`<a href=${address('/queues')}>${duration(oldest)}</a>`],
 				['Wait, p50 and p99', `${duration(wait.p50)}, ${duration(wait.p99)}`],
 				['Run, p50 and p99', `${duration(run.p50)}, ${duration(run.p99)}`],
-				['Workers', html`<a href="/workers">${number(workers)}</a>`],
+				['Workers', html`<a href=${address('/workers')}>${number(workers)}</a>`],
 			])}
 		</section>`,
 		)}
@@ -94,5 +95,5 @@ const sentence = (/** @type {string} */ words) => `${words.slice(0, 1).toUpperCa
 const finding = (/** @type {import('../openapi.js').Finding} */ found) =>
 	html`<div class="notice ${found.severity === 'problem' ? 'bad' : 'warn'}">
 		<p><strong>${text(sentence(found.message), 500)}</strong> ${text(sentence(found.remedy), 500)}
-			${found.link ? html`<a href=${found.link} aria-label="Look at it: ${found.message}">Look</a>` : nothing}</p>
+			${found.link ? html`<a href=${address(found.link)} aria-label="Look at it: ${found.message}">Look</a>` : nothing}</p>
 	</div>`;

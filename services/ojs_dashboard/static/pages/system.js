@@ -5,7 +5,7 @@ import { may } from '../api.js';
 import { bytes, duration, moment, number, percent, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, list, meter, payload, section, submitted, tabs, when } from '../parts.js';
-import { setQuery } from '../router.js';
+import { address, setQuery } from '../router.js';
 import { names } from './webhooks.js';
 
 /** @typedef {import('../visit.js').Visit} Visit */
@@ -34,7 +34,7 @@ export function open(visit) {
 				: []),
 			['config', 'Settings'],
 		]);
-		return html`${head('System', { ask: () => ({ call: 'GET /health' }) }, { cli: ['doctor'], actions: html`<a href="/ojs/v1/openapi.json">Description of the API</a>` })}
+		return html`${head('System', { ask: () => ({ call: 'GET /health' }) }, { cli: ['doctor'], actions: html`<a href=${address('/ojs/v1/openapi.json')}>Description of the API</a>` })}
 			${tabs('part', choices, 'Part')} ${part()}`;
 	};
 }

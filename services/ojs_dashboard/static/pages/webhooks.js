@@ -59,7 +59,7 @@ export function open(visit) {
 		</section>
 		${section('Deliveries that did not go through at once', [
 			tabs('status', STATUSES, 'Status'),
-			visit.query('subscription') ? html`<p>Of one subscription. <a href="/webhooks">Show all</a></p>` : nothing,
+			visit.query('subscription') ? html`<p>Of one subscription. <a href=${address('/webhooks')}>Show all</a></p>` : nothing,
 			list('Deliveries', deliveries, (found) => found.deliveries, [
 				['Event', (one) => tree(one.event, one.event_type, false)],
 				['Status', (one) => badge(one.status)],

@@ -5,7 +5,7 @@ import { duration, millis, moment, number, text, time } from '../format.js';
 import { graph } from '../graph.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, hidden, jobLink, list, meter, optional, payload, section, table, tabs, when } from '../parts.js';
-import { setQuery } from '../router.js';
+import { address, setQuery } from '../router.js';
 
 export const title = (/** @type {import('../visit.js').Visit} */ { param }) =>
 	param ? `Workflow ${param.slice(0, 8)}` : 'Workflows';
@@ -29,7 +29,7 @@ function workflows(visit) {
 				workflows,
 				(found) => found.workflows,
 				[
-					['Workflow', (flow) => html`<a href="/workflows/${flow.id}">${text(flow.name || flow.id, 60)}</a>`],
+					['Workflow', (flow) => html`<a href=${address(`/workflows/${flow.id}`)}>${text(flow.name || flow.id, 60)}</a>`],
 					['Kind', (flow) => flow.type],
 					['State', (flow) => badge(flow.state)],
 					['Done', done],
