@@ -210,7 +210,7 @@ export type Findings = { findings: Array<Finding>; checks: Array<string>; checke
 
 export type FleetPage = { items: Array<Worker>; summary: FleetSummary; pagination: Pagination; partial?: boolean; index_progress?: number };
 
-export type FleetSummary = { total: number; running: number; quiet: number; terminate: number; stale: number; active: number };
+export type FleetSummary = { total: number; running: number; quiet: number; terminate: number; stale: number; active: number; active_jobs: number };
 
 export type GetHealthAnswer503 = Health | Error;
 

@@ -71,7 +71,7 @@ def page(model: Model, ask: WorkersAsk, now: int) -> WorkerPage:
     return WorkerPage(
         workers=rows,
         total=total,
-        summary=_summary(db, heard_since),
+        summary=_summary(model, heard_since),
         next_cursor=rows[-1].record.id if len(found) > limit else None,
         partial=model.partial,
         progress=model.progress,
@@ -105,7 +105,17 @@ def _conditions(ask: WorkersAsk, heard_since: int) -> tuple[str, list[Any]]:
     return " AND ".join(conditions), values
 
 
-def _summary(db: sqlite3.Connection, heard_since: int) -> WorkerSummary:
+_JOBS_OF_WORKERS: Final = """
+SELECT seen_at < ?, sum(coalesce(
+    nullif((SELECT count(*) FROM jobs INDEXED BY of_worker WHERE worker = workers.id AND state = 'active'), 0),
+    json_extract(CAST(record AS TEXT), '$.active_jobs'), 0
+)) FROM workers GROUP BY 1"""
+"""Active jobs by whether their worker is stale. A worker whose fetches don't name it says itself how many it has."""
+
+
+def _summary(model: Model, heard_since: int) -> WorkerSummary:
+    db = model.db
+    held: dict[int, int] = {} if model.ordering is not None else dict(db.execute(_JOBS_OF_WORKERS, (heard_since,)))
     states: dict[str, int] = dict(
         db.execute("SELECT CASE WHEN seen_at < ? THEN 'stale' ELSE state END, count(*) FROM workers GROUP BY 1", (heard_since,))
     )
@@ -115,4 +125,6 @@ def _summary(db: sqlite3.Connection, heard_since: int) -> WorkerSummary:
         quiet=sum(states.get(state, 0) for state in _QUIET),
         terminate=states.get("terminate", 0),
         stale=states.get(_STALE, 0),
+        held=sum(held.values()),
+        held_by_stale=held.get(1, 0),
     )

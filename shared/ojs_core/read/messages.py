@@ -349,6 +349,9 @@ class WorkerSummary(Struct, frozen=True, kw_only=True):
     quiet: int
     terminate: int
     stale: int
+    held: int = 0
+    """Active jobs of all of them."""
+    held_by_stale: int = 0
 
 
 class WorkerPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):

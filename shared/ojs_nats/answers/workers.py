@@ -60,7 +60,10 @@ class WorkerHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """All workers by state; those that drain count as quiet, and `active` are all that are not stale."""
+    """All workers by state; those that drain count as quiet.
+
+    `active` workers are all that are not stale. `active_jobs` are the jobs that all workers hold.
+    """
 
     total: int
     running: int
@@ -68,6 +71,7 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     terminate: int
     stale: int
     active: int
+    active_jobs: int = 0
 
 
 class DirectedWorkers(msgspec.Struct, frozen=True, kw_only=True):

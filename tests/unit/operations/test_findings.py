@@ -172,7 +172,7 @@ def test_maintenance_is_told_with_its_reason_until_it_ends() -> None:
 
 def test_silent_workers_are_told_with_what_they_hold() -> None:
     rows = [WorkerRow(record=WorkerRecord(id="w"), held=2, stale=True)]
-    summary = WorkerSummary(total=3, running=1, quiet=0, terminate=0, stale=2)
+    summary = WorkerSummary(total=3, running=1, quiet=0, terminate=0, stale=2, held=5, held_by_stale=2)
     page = WorkerPage(workers=rows, total=2, summary=summary)
     [(_, message, link)] = said(work.workers(page))
     assert message == "2 workers have sent no heartbeat for a while, and hold 2 jobs"

@@ -13,7 +13,7 @@ export const title = () => 'Jobs';
 
 const PRESETS = /** @type {const} */ ([
 	['', 'All'],
-	['state:discarded', 'Dead letters'],
+	['state:discarded', 'Discarded'],
 	['state:retryable', 'Retrying'],
 	['state:scheduled', 'Scheduled'],
 	['state:active', 'Active'],

@@ -39,13 +39,14 @@ export function open(visit) {
 		)}
 		${when(
 			stats,
-			({ jobs, throughput, latency_ms: wait, run_ms: run, workers, oldest_available_age_ms: oldest }) => html`<section>
+			({ jobs, dead_letter: dead, throughput, latency_ms: wait, run_ms: run, workers, oldest_available_age_ms: oldest }) => html`<section>
 			${facts([
 				['Waiting', jobsLink('state:available', number(jobs.available))],
 				['Active', jobsLink('state:active', number(jobs.active))],
 				['Scheduled', jobsLink('state:scheduled', number(jobs.scheduled))],
 				['Retrying', jobsLink('state:retryable', number(jobs.retryable))],
-				['Dead letters', jobsLink('state:discarded', number(jobs.discarded))],
+				['Discarded', jobsLink('state:discarded', number(jobs.discarded))],
+				['Dead letters', number(dead)],
 				['Completed', jobsLink('state:completed', number(jobs.completed))],
 				['Pushed', jobsLink('age<5m', rate(throughput.enqueued_per_minute / 60))],
 				['Done', jobsLink('state:completed', rate(throughput.processed_per_minute / 60))],

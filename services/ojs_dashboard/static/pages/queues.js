@@ -57,7 +57,7 @@ function queues(visit) {
 					['Failed', (queue) => percent(failing(queue)), 'number'],
 					['Wait p99', (queue) => duration(queue.latency_ms.p99), 'number'],
 					['Run p99', (queue) => duration(queue.run_ms.p99), 'number'],
-					['Dead letters', of('discarded'), 'number'],
+					['Discarded', of('discarded'), 'number'],
 					['', (queue) => pause(queue, queues.reload)],
 				],
 				{
@@ -105,7 +105,7 @@ const STATES = /** @type {const} */ ([
 	['active', 'Active'],
 	['scheduled', 'Scheduled'],
 	['retryable', 'Retrying'],
-	['discarded', 'Dead letters'],
+	['discarded', 'Discarded'],
 	['completed', 'Completed'],
 ]);
 

@@ -36,7 +36,7 @@ export function open(visit) {
 					['Running', number(summary.running)],
 					['Quiet', number(summary.quiet)],
 					['Stale', number(summary.stale)],
-					['Jobs that they hold', number(summary.active)],
+					['Jobs that they hold', number(summary.active_jobs)],
 				]),
 			)}
 			${list(

@@ -144,8 +144,8 @@ def workers(stale: WorkerPage) -> Iterator[Finding]:
     silent = stale.summary.stale
     if not silent:
         return
-    holding = [worker for worker in stale.workers if worker.held]
-    held = f", and hold {counted(sum(worker.held for worker in holding), 'job')}" if holding else ""
+    jobs = stale.summary.held_by_stale
+    held = f", and hold {counted(jobs, 'job')}" if jobs else ""
     what = "worker has" if silent == 1 else "workers have"
     yield warning(
         "workers",

@@ -62,7 +62,10 @@ class WorkerDetail(WorkerAnswer, kw_only=True):
 
 
 class FleetSummary(Struct, kw_only=True):
-    """All workers by state; those that drain count as quiet, and `active` are all that are not stale."""
+    """All workers by state; those that drain count as quiet.
+
+    `active` workers are all that are not stale. `active_jobs` are the jobs that all workers hold.
+    """
 
     total: Count
     running: Count
@@ -70,6 +73,7 @@ class FleetSummary(Struct, kw_only=True):
     terminate: Count
     stale: Count
     active: Count
+    active_jobs: Count = 0
 
 
 class FleetPage(Indexed, kw_only=True):
@@ -175,8 +179,16 @@ def worker_list(page: FleetPage) -> WorkerList:
 
 
 def fleet_summary(summary: WorkerSummary) -> FleetSummary:
-    """All workers by state."""
-    return FleetSummary(**msgspec.structs.asdict(summary), active=summary.total - summary.stale)
+    """Return how many workers there are by state, and how many jobs they hold."""
+    return FleetSummary(
+        total=summary.total,
+        running=summary.running,
+        quiet=summary.quiet,
+        terminate=summary.terminate,
+        stale=summary.stale,
+        active=summary.total - summary.stale,
+        active_jobs=summary.held,
+    )
 
 
 def worker_health(record: WorkerRecord, now: int) -> WorkerHealth:

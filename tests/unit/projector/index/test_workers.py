@@ -80,7 +80,7 @@ def test_silent_workers_are_stale_and_counted_as_nothing_else() -> None:
     page = workers.page(model, WorkersAsk(), later)
     assert {row.record.id: row.stale for row in page.workers} == {"gone": True, "w2": False, "w3": False, "w4": False}
     summary = msgspec.structs.asdict(page.summary)
-    assert summary == {"total": 4, "running": 1, "quiet": 2, "terminate": 0, "stale": 1}
+    assert summary == {"total": 4, "running": 1, "quiet": 2, "terminate": 0, "stale": 1, "held": 0, "held_by_stale": 0}
     assert names(model, later, state="stale") == ["gone"]
     assert names(model, later, state="running") == ["w2"]
 
@@ -96,8 +96,26 @@ def test_the_jobs_that_a_worker_holds_are_counted() -> None:
             seen(5, job("d", State.COMPLETED, worker="w")),
         ]
     )
-    [row] = workers.page(model, WorkersAsk(), NOW).workers
-    assert row.held == 2
+    page = workers.page(model, WorkersAsk(), NOW)
+    assert [row.held for row in page.workers] == [2]
+    assert (page.summary.held, page.summary.held_by_stale) == (2, 0)
+
+
+def test_the_jobs_of_all_workers_are_counted_on_any_page_and_those_of_stale_ones_apart() -> None:
+    model = fresh()
+    later = NOW + LIVENESS_MS + 1
+    model.apply(
+        [
+            beat(1, "gone"),
+            beat(2, "anonymous", seen_at=later, active_jobs=7),
+            beat(3, "w", seen_at=later, active_jobs=9),
+            *(seen(n, job(f"gone-{n}", State.ACTIVE, worker="gone")) for n in (4, 5)),
+            *(seen(n, job(f"w-{n}", State.ACTIVE, worker="w")) for n in (6, 7, 8)),
+        ]
+    )
+    for ask in (WorkersAsk(), WorkersAsk(limit=1), WorkersAsk(state="stale")):
+        summary = workers.page(model, ask, later).summary
+        assert (summary.held, summary.held_by_stale) == (12, 2)
 
 
 def test_records_that_left_unseen_are_forgotten_and_a_reset_forgets_all() -> None:

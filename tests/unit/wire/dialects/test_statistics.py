@@ -29,7 +29,7 @@ def test_the_command_line_reads_objects_or_the_queues_in_place_of_numbers() -> N
     assert (standard["queues"], standard["workers"], standard["workers_stale"]) == (3, 4, 1)
     assert read(asked, "cli") == standard | {
         "queues": {"total": 3, "active": 2, "paused": 1},
-        "workers": {"total": 5, "running": 2, "quiet": 1, "terminate": 1, "stale": 1, "active": 4},
+        "workers": {"total": 5, "running": 2, "quiet": 1, "terminate": 1, "stale": 1, "active": 4, "active_jobs": 0},
         "throughput": standard["throughput"] | {"completed_per_min": 16, "failed_per_min": 1},
     }
     queue = Queue(name="q", counts=Counts(available=2), completed_last_hour=3, failed_last_hour=1)
