@@ -43,7 +43,7 @@ from ojs_projector.index.unreadable import unreadable
 from ojs_projector.index.watermark import Watermark
 from ojs_projector.index.workflows import workflows
 from ojs_projector.reading import jobs, lists
-from ojs_projector.reading.concerns import concerns
+from ojs_projector.reading.concerns import concerns, late_crons
 from ojs_projector.reading.dispatches import dispatches
 from ojs_projector.reading.history import history
 from ojs_projector.relaying.relay import Relay
@@ -111,6 +111,7 @@ class Answers:
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
             "concerns": _Query(ConcernsAsk, lambda ask: concerns(model, ask, now())),
+            "late_crons": _Query(StatsAsk, lambda _ask: late_crons(model, now())),
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
             ),

@@ -142,3 +142,23 @@ def test_the_next_runs_of_an_entry_and_of_an_expression_that_is_only_looked_at(s
         system.call("POST", "/admin/cron/preview", {"cron": "@daily", "count": 51}, 400)["error"]["details"]["field"] == "count"
     )
     system.call("DELETE", "/cron/next-runs")
+
+
+@pytest.mark.slow
+def test_an_entry_whose_queue_is_full_is_found_until_there_is_room(system: System) -> None:
+    queue = "cron.full"
+    system.call("PUT", f"/queues/{queue}/config", {"max_size": 1})
+    system.push("fills.it", queue=queue)
+    name = f"full-{queue}"
+    entry = {"name": name, "cron": "* * * * * *", "type": "a.b", "args": [], "options": {"queue": queue}}
+    system.call("POST", "/cron", entry, 201)
+
+    def found() -> list[str]:
+        findings = system.call("GET", "/admin/findings")["findings"]
+        return [one["message"] for one in findings if one["check"] == "crons" and name in one["message"]]
+
+    [message] = until(found, 120)
+    assert message.endswith(f"its queue {queue} is full")
+    system.call("PUT", f"/queues/{queue}/config", {"max_size": 100_000})
+    until(lambda: not found(), 120)
+    system.call("DELETE", f"/cron/{name}")

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from ojs_core.base.errors import OjsError
+from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import Finding, unknown, worst_first
 from ojs_core.operations.findings.server import SHOWN
+from ojs_core.operations.findings.work import LateCron
 from ojs_core.operations.why import Reason, reasons
 from ojs_core.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
 from ojs_core.wire.system.findings import Findings, findings_answer
@@ -41,6 +43,7 @@ class FindingHandlers:
             "records": self._records,
             "maintenance": self._maintenance,
             "queues": self._queues,
+            "crons": self._crons,
             "workers": self._workers,
             "webhooks": self._webhooks,
             "durability": self._durability,
@@ -125,6 +128,23 @@ class FindingHandlers:
         if job.queue != queue.name or job.state is not State.AVAILABLE:
             return None
         return next((reason for reason in reasons(job, facts) if reason.code in work.CAUSES), None)
+
+    async def _crons(self) -> Iterable[Finding]:
+        store = self._store
+        if await store.queues.under_maintenance():
+            return ()
+        tokens = (await self._queries.late_crons()).tokens
+        now = store.clock.now()
+        crons = [one.cron for one in (await store.crons.many(tokens)).values() if one.cron is not None]
+        late = [cron for cron in crons if cron.enabled and not cron.deleted and work.is_late(cron.next_at, now)]
+        return work.crons([await self._late(cron) for cron in late[:SHOWN]], now)
+
+    async def _late(self, cron: Cron) -> LateCron:
+        queue = cron.draft.queue
+        await self._store.queues.settings(queue)
+        bound = self._store.queues.bound(queue)
+        full = bound > 0 and (await self._queries.queue(queue)).counts.available >= bound
+        return LateCron(name=cron.name, due_at=cron.next_at or 0, queue=queue, full=full)
 
     async def _workers(self) -> Iterable[Finding]:
         return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))

@@ -12,7 +12,8 @@ import msgspec
 from ojs_core.domain.job import State
 from ojs_core.domain.statistics.record import MINUTE_MS
 from ojs_core.domain.transitions import LIVENESS_MS
-from ojs_core.read.messages import Concerns, ConcernsAsk, QueueFacts
+from ojs_core.read.messages import Concerns, ConcernsAsk, LateCrons, QueueFacts
+from ojs_projector.index.crons import overdue
 from ojs_projector.index.model import Model
 from ojs_projector.index.starts import SECOND_MS
 from ojs_projector.index.time_buckets import ALL
@@ -22,6 +23,11 @@ _MOST: Final = 50
 """Queues of each kind in one answer."""
 _EXPLAINED: Final = 10
 """Queues whose oldest job is named, so that the reason why it waits can be found."""
+
+
+_LATE_MS: Final = 30_000
+_LATE_CRONS: Final = 20
+"""Late cron entries in one answer. Those that wait for the job before them are among them, and are no concern."""
 
 
 def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
@@ -74,6 +80,12 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
         partial=model.partial,
         progress=model.progress,
     )
+
+
+def late_crons(model: Model, now: int) -> LateCrons:
+    """Return up to `_LATE_CRONS` entries that should have run."""
+    tokens = overdue(model.db, now - _LATE_MS, "", _LATE_CRONS)
+    return LateCrons(tokens=tokens, partial=model.partial, progress=model.progress)
 
 
 def _oldest(db: sqlite3.Connection, queue: str) -> str | None:

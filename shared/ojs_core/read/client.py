@@ -25,6 +25,7 @@ from ojs_core.read.messages import (
     DispatchesAsk,
     JobPage,
     JobsAsk,
+    LateCrons,
     ProjectorStatus,
     QueueAsk,
     QueuesAsk,
@@ -104,6 +105,10 @@ class Queries:
     async def concerns(self, paused: tuple[str, ...]) -> Concerns:
         """The queues that an operator may have to see to."""
         return await self._ask("concerns", ConcernsAsk(paused=paused), Concerns)
+
+    async def late_crons(self) -> LateCrons:
+        """Return cron entries that should have run."""
+        return await self._ask("late_crons", StatsAsk(), LateCrons)
 
     async def history(self, ask: HistoryAsk) -> History:
         return await self._ask("history", ask, History)
