@@ -10,10 +10,10 @@ import os
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 
@@ -50,6 +50,14 @@ def browser_program() -> str | None:
     return named or next((path for path in map(shutil.which, _PROGRAMS) if path), None)
 
 
+class Sent(NamedTuple):
+    """A request as a tab sends it."""
+
+    method: str
+    url: str
+    body: str
+
+
 class Page:
     """One tab."""
 
@@ -69,6 +77,27 @@ class Page:
     async def note_requests(self) -> None:
         """Have the browser tell of each request of this tab when it is sent."""
         await self.command("Network.enable", {})
+
+    async def hold(self, which: Callable[[Sent], bool], text: str) -> list[Sent]:
+        """Have the requests that `which` chooses answered with 409 and a text; the list has them, and no server."""
+        held: list[Sent] = []
+
+        async def decide(about: Any) -> None:
+            sent = Sent(about["request"]["method"], about["request"]["url"], about["request"].get("postData", ""))
+            chosen = which(sent)
+            if chosen:
+                held.append(sent)
+            answer = {"responseCode": 409, "body": base64.b64encode(text.encode()).decode()} if chosen else {}
+            command = "Fetch.fulfillRequest" if chosen else "Fetch.continueRequest"
+            await self.command(command, {"requestId": about["requestId"], **answer})
+
+        self._browser.deciders[self._session] = decide
+        await self.command("Fetch.enable", {})
+        return held
+
+    async def pass_all(self) -> None:
+        """Have all requests reach their server again."""
+        await self.command("Fetch.disable", {})
 
     async def go(self, url: str) -> None:
         """Load a page; returns when its document is there."""
@@ -106,6 +135,9 @@ class Browser:
         self._noted: defaultdict[str, list[str]] = defaultdict(list)
         self._requests: defaultdict[str, list[str]] = defaultdict(list)
         """Both by session."""
+        self.deciders: dict[str, Callable[[Any], Coroutine[Any, Any, None]]] = {}
+        """By session, what becomes of requests that are held."""
+        self._deciding: set[asyncio.Task[None]] = set()
 
     @classmethod
     @asynccontextmanager
@@ -162,6 +194,10 @@ class Browser:
                 waiting.set_result(answer)
             elif event == "Network.requestWillBeSent":
                 self._requests[session].append(answer["params"]["request"]["url"])
+            elif event == "Fetch.requestPaused":
+                task = asyncio.create_task(self.deciders[session](answer["params"]))
+                self._deciding.add(task)
+                task.add_done_callback(self._deciding.discard)
             elif complaint := _complaint(event, answer.get("params", {})):
                 self._noted[session].append(complaint)
 

@@ -25,9 +25,16 @@ _ESCAPED: Final = r"""(() => {
 _FIND: Final = """
 const named = (node) => (node.getAttribute('aria-label') ?? node.innerText ?? '').trim();
 const within = (row) => [...document.querySelectorAll('tr')].find((node) => node.innerText.includes(row));
-const scope = (row) => (row ? within(row) : (document.querySelector('dialog[open]') ?? document));
+const scope = (row) => (row ? within(row) : ([...document.querySelectorAll('dialog[open]')].at(-1) ?? document));
 const all = (row, kinds) => [...(scope(row)?.querySelectorAll(kinds) ?? [])];
 """
+
+
+_KEYS: Final[dict[str, dict[str, object]]] = {
+    "Enter": {"code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
+    "Escape": {"code": "Escape", "windowsVirtualKeyCode": 27},
+}
+"""What a browser has to be given so that it does by itself what it does for a person's key."""
 
 
 class Screen:
@@ -146,10 +153,17 @@ class Screen:
 
     async def secret(self, pattern: str) -> str:
         """Read what is shown this once, and close its dialog."""
-        found = await self.finds(pattern)
+        found: str = await self.kept_secret(pattern)
         await self.click("Close")
         await self.closes()
         return found
+
+    async def kept_secret(self, pattern: str) -> str:
+        """Read what is shown this once."""
+        field = "document.querySelector('dialog[open] #secret')"
+        script = f"({field}?.value.match(new RegExp({json.dumps(pattern)}))?.[0] ?? '')"
+        await self._until(script, f"{pattern} is shown")
+        return str(await self.page.run(script))
 
     async def closes(self) -> None:
         """Return when no dialog is open."""
@@ -183,8 +197,8 @@ class Screen:
         await self._until(script, f"there is a field {label!r}")
 
     async def press(self, key: str) -> None:
-        """Press a key outside of fields."""
-        typed = {"text": key} if len(key) == 1 else {}
+        """Press a key where the focus is."""
+        typed = {"text": key} if len(key) == 1 else _KEYS.get(key, {})
         await self.page.command("Input.dispatchKeyEvent", {"type": "keyDown", "key": key, **typed})
         await self.page.command("Input.dispatchKeyEvent", {"type": "keyUp", "key": key})
 

@@ -1,9 +1,10 @@
 /** What can be done: a button, a dialog that says what will happen, the request, and what came of it. */
 
 import { exact, offered, Problem, request } from './api.js';
+import { copier, modal, say, uncopied, whole } from './dialogs.js';
 import { text } from './format.js';
 import { html, nothing } from './lit-html.js';
-import { commands, copier, say } from './parts.js';
+import { commands } from './parts.js';
 import { signal } from './signals-core.js';
 
 /**
@@ -28,20 +29,31 @@ import { signal } from './signals-core.js';
 
 /** @typedef {{action: Action, values: import('./signals-core.js').Signal<Values>, busy: boolean, problem: Problem | null}} Open */
 export const open = signal(/** @type {Open | null} */ (null));
-/** What is shown this once: a title and a secret. */
-const revealed = signal(/** @type {readonly [title: string, secret: string] | null} */ (null));
+/** What is shown this once, one after the other: titles and secrets. */
+const revealed = signal(/** @type {readonly (readonly [title: string, secret: string])[]} */ ([]));
+/** Whether somebody has tried to leave a secret by another way than its button. */
+const leaving = signal(false);
 
-/** Close what is open, since whoever looks has gone to another page or signed out. */
-export function closeAll() {
+/** Close the dialog of an action, since another page is shown. A secret stays. */
+export function closeAction() {
 	open.value = null;
-	revealed.value = null;
+	uncopied.value = '';
 }
 
-/** Show a secret that nobody can read again, until it is closed. */
+/** Close everything: nobody is signed in any more. */
+export function closeAll() {
+	closeAction();
+	revealed.value = [];
+}
+
+/** Show a secret that can't be read again, until its dialog is closed by its button. */
 export function reveal(/** @type {string} */ title, /** @type {string} */ secret) {
-	revealed.value = [title, secret];
+	revealed.value = [...revealed.peek(), [title, secret]];
 	return `${title}: made.`;
 }
+addEventListener('beforeunload', (event) => {
+	if (revealed.peek().length) event.preventDefault();
+});
 
 /**
  * A button for an action; nothing for whoever may not do it. The second of two quick clicks is none of its own.
@@ -50,7 +62,7 @@ export function reveal(/** @type {string} */ title, /** @type {string} */ secret
  */
 export function button(action) {
 	if (!offered(action.needs)) return nothing;
-	return html`<button class=${action.danger ? 'danger' : ''} @click=${(/** @type {MouseEvent} */ event) => event.detail > 1 || begin(action)}>${action.label}</button>`;
+	return html`<button type="button" class=${action.danger ? 'danger' : ''} @click=${(/** @type {MouseEvent} */ event) => event.detail > 1 || begin(action)}>${action.label}</button>`;
 }
 
 /**
@@ -64,9 +76,13 @@ export function begin(action) {
 	if (action.quick) perform();
 }
 
+/** Whether the word that an action asks for was typed, letter by letter. */
+const confirmed = (/** @type {Open} */ { action, values }) => !action.typed || values.value['typed'] === action.typed;
+
+/** Carry out the action that is open. Only the action's own button calls it, and `begin` for what is quick. */
 async function perform() {
 	const now = open.peek();
-	if (!now || now.busy) return;
+	if (!now || now.busy || !confirmed(now)) return;
 	open.value = { ...now, busy: true, problem: null };
 	try {
 		const answer = await (now.action.run?.(now.values.value) ?? request(callOf(now)));
@@ -100,31 +116,31 @@ export function json(/** @type {string} */ typed, /** @type {string} */ label) {
 	}
 }
 
-/** The dialog of the action that is open. */
+/**
+ * The dialog of the action that is open. Its button acts and nothing else does: Enter in a field does nothing, and at first the
+ * first field or *Close* has the focus.
+ */
 export function dialog() {
 	const now = open.value;
-	if (!now) return revealed.value ? secret(...revealed.value) : nothing;
+	if (!now) return revealed.value[0] ? secret(...revealed.value[0]) : nothing;
 	const { action, values, busy, problem } = now;
 	const close = () => (open.value = null);
-	const submit = (/** @type {Event} */ event) => {
-		event.preventDefault();
-		perform();
+	const act = (/** @type {MouseEvent} */ event) => {
+		const form = /** @type {HTMLButtonElement} */ (event.currentTarget).form;
+		if (event.detail <= 1 && form?.reportValidity()) perform();
 	};
-	shown();
-	const ready = !action.typed || values.value['typed'] === action.typed;
-	return html`<dialog aria-labelledby="dialog-title" @close=${close} @cancel=${close}>
-		<form method="dialog" @submit=${submit}>
-			<h2 id="dialog-title">${action.label}</h2>
-			${action.about ? html`<div>${action.about}</div>` : nothing}
+	return modal(
+		action.label,
+		html`${action.about ? html`<div>${action.about}</div>` : nothing}
 			${(action.fields ?? []).map((field) => input(field, values))} ${action.preview?.(values.value) ?? nothing}
 			${action.typed ? input({ name: 'typed', label: `Type ${action.typed} to confirm`, required: true }, values) : nothing}
 			${problem ? refused(problem) : nothing}
 			<footer>${request_(now)}
-				<button type="button" @click=${close}>Close</button>
-				<button class=${action.danger ? 'danger' : 'first'} ?disabled=${busy || !ready}>${busy ? 'Working…' : action.label}</button>
-			</footer>
-		</form>
-	</dialog>`;
+				<button type="button" class="close" @click=${close}>Close</button>
+				<button type="button" class=${action.danger ? 'danger' : 'first'} ?disabled=${busy || !confirmed(now)} @click=${act}>${busy ? 'Working…' : action.label}</button>
+			</footer>`,
+		{ closed: close },
+	);
 }
 
 /** Why it wasn't done, with each place that doesn't fit a schema. */
@@ -137,16 +153,24 @@ function refused(/** @type {Problem} */ problem) {
 	</div>`;
 }
 
+/** A secret in a field of its own. Escape, Enter, *Copy* and another page leave it there. */
 function secret(/** @type {string} */ title, /** @type {string} */ value) {
-	const close = () => (revealed.value = null);
-	shown();
-	return html`<dialog aria-labelledby="dialog-title" @close=${close}>
-		<form method="dialog">
-			<h2 id="dialog-title">${title}</h2>
-			<p>It is shown this once. <code class="id">${value}</code></p>
-			<footer>${copier('Copy', value)}<button class="first">Close</button></footer>
-		</form>
-	</dialog>`;
+	const close = (/** @type {MouseEvent} */ event) => {
+		if (event.detail > 1) return; // or a double click would close the next one, too
+		leaving.value = false;
+		revealed.value = revealed.peek().slice(1);
+		document.getElementById('secret')?.focus();
+	};
+	return modal(
+		title,
+		html`<div class="field">
+				<label for="secret">It is shown this once. Copy it before you close this.</label>
+				<textarea id="secret" class="id" rows="3" readonly spellcheck="false" .value=${value} @focus=${whole}></textarea>
+			</div>
+			${leaving.value ? html`<p class="notice warn" role="alert">It can't be read again. Press Close if you have it.</p>` : nothing}
+			<footer>${copier('Copy', value)}<button type="button" @click=${close}>Close</button></footer>`,
+		{ closing: () => (leaving.value = true) },
+	);
 }
 
 /** The request as command lines; nothing while what was typed makes none. */
@@ -173,15 +197,4 @@ function input(/** @type {Field} */ field, /** @type {import('./signals-core.js'
 				? html`<select id=${id} @change=${take}>${(field.choices ?? []).map((choice) => html`<option ?selected=${choice === value}>${choice}</option>`)}</select>`
 				: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
 	return html`<div class="field"><label for=${id}>${field.label}</label>${control}${field.hint ? html`<small>${field.hint}</small>` : nothing}</div>`;
-}
-
-/** Open the dialog above everything as soon as it is there. */
-function shown() {
-	queueMicrotask(() => {
-		const found = document.querySelector('dialog');
-		if (found && !found.open) {
-			found.showModal();
-			/** @type {HTMLElement | null} */ (found.querySelector('input, textarea, select, button.first'))?.focus();
-		}
-	});
 }

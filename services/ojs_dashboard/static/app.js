@@ -1,7 +1,8 @@
 /** The frame of all pages: navigation, keys, theme, sign-in, and the page that is open. */
 
-import { closeAll, dialog } from './actions.js';
+import { closeAction, closeAll, dialog } from './actions.js';
 import { identify, Problem, reachable, readOnly, request, who } from './api.js';
+import { byHand, say, toast } from './dialogs.js';
 import { text } from './format.js';
 import { html, nothing, render } from './lit-html.js';
 import * as crons from './pages/crons.js';
@@ -15,7 +16,7 @@ import * as system from './pages/system.js';
 import * as webhooks from './pages/webhooks.js';
 import * as workers from './pages/workers.js';
 import * as workflows from './pages/workflows.js';
-import { say, submitted, toast } from './parts.js';
+import { submitted } from './parts.js';
 import { address, go, listen, place } from './router.js';
 import { effect, signal, untracked } from './signals-core.js';
 import { paused, Visit } from './visit.js';
@@ -70,7 +71,7 @@ function failed(/** @type {unknown} */ error) {
 	console.error(error);
 	view.value = () => html`<div class="notice bad" role="alert">
 		<p>This page can't be shown: ${text(error instanceof Error ? error.message : error, 300)}</p>
-		<button @click=${() => location.reload()}>Load it again</button>
+		<button type="button" @click=${() => location.reload()}>Load it again</button>
 	</div>`;
 }
 
@@ -84,10 +85,10 @@ function frame() {
 			<a class="brand" href=${address('/')}>ojs-nats</a>
 			${PLACES.map(([path, name, key]) => html`<a href=${address(path)} aria-current=${here(path) ? 'page' : 'false'} title="g ${key}">${name}</a>`)}
 			<span class="grow"></span>
-			<button aria-pressed=${paused.value} title="p" @click=${() => (paused.value = !paused.value)}>${paused.value ? 'Resume updates' : 'Pause updates'}</button>
-			<button title="t" @click=${theme}>Light or dark</button>
-			<button title="?" @click=${() => (help.value = true)}>Keys</button>
-			${person && !person.open ? html`<span class="person">${text(person.name, 40)} (${person.role})</span><button @click=${signOut}>Sign out</button>` : nothing}
+			<button type="button" aria-pressed=${paused.value} title="p" @click=${() => (paused.value = !paused.value)}>${paused.value ? 'Resume updates' : 'Pause updates'}</button>
+			<button type="button" title="t" @click=${theme}>Light or dark</button>
+			<button type="button" title="?" @click=${() => (help.value = true)}>Shortcuts</button>
+			${person && !person.open ? html`<span class="person">${text(person.name, 40)} (${person.role})</span><button type="button" @click=${signOut}>Sign out</button>` : nothing}
 			${readOnly ? html`<span class="badge">read only</span>` : nothing}
 		</nav>
 		<main id="main" tabindex="-1">
@@ -95,7 +96,7 @@ function frame() {
 			${visit && !visit.connected.value && reachable.value ? html`<div class="notice warn" role="status">Connecting to the events again…</div>` : nothing}
 			${view.value()}
 		</main>
-		${bar()}${help.value ? keys() : nothing}${dialog()}`;
+		${bar()}${help.value ? keys() : nothing}${dialog()}${byHand()}`;
 }
 
 const bar = () =>
@@ -115,10 +116,10 @@ function keys() {
 		['?', 'This help'],
 		['Esc', 'Close'],
 	];
-	return html`<aside class="help" role="dialog" aria-modal="true" aria-label="Keys">
-		<h2>Keys</h2>
+	return html`<aside class="help" role="dialog" aria-modal="true" aria-label="Shortcuts">
+		<h2>Shortcuts</h2>
 		<dl class="facts">${rows.map(([key, name]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${name}</dd></div>`)}</dl>
-		<button autofocus @click=${() => (help.value = false)}>Close</button>
+		<button type="button" autofocus @click=${() => (help.value = false)}>Close</button>
 	</aside>`;
 }
 
@@ -144,7 +145,7 @@ function signIn() {
 		<form @submit=${submit}>
 			<label for="key">Key</label>
 			<input id="key" name="key" type="password" autocomplete="current-password" required placeholder="ojs_sk_…" />
-			<button class="first">Sign in</button>
+			<button type="submit" class="first">Sign in</button>
 			${trouble.value ? html`<p class="notice bad" role="alert">${trouble.value}</p>` : nothing}
 		</form>
 		<p class="dim">Whoever runs the server makes keys: <code>ojs-nats keys create --role viewer --name you</code></p>
@@ -214,7 +215,7 @@ while (who.value === null) await identify().catch(() => new Promise((resolve) =>
 let shown = '';
 effect(() => {
 	const now = `${place.value.page} ${place.value.param}`;
-	untracked(closeAll);
+	untracked(who.peek() === false ? closeAll : closeAction);
 	document.querySelector('nav.main [aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 	if (who.value === false) visit?.close();
 	else if (now !== shown) {

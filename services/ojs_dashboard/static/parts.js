@@ -1,39 +1,13 @@
 /** What pages are put together from. Each part is a function of what it shows. */
 
 import { curl, quoted, written } from './api.js';
+import { copier } from './dialogs.js';
 import { count, moment, number, percent, plain, text } from './format.js';
 import { html, nothing, render, svg } from './lit-html.js';
 import { address, place, setQuery } from './router.js';
 import { signal } from './signals-core.js';
 
 /** @typedef {import('./lit-html.js').TemplateResult | symbol | string | number | Part[]} Part */
-/** @typedef {{message: string, bad: boolean}} Toast */
-
-export const toast = signal(/** @type {Toast | null} */ (null));
-
-/** Say something for a few seconds. */
-export function say(/** @type {string} */ message, { bad = false } = {}) {
-	const said = { message, bad };
-	toast.value = said;
-	setTimeout(() => {
-		if (toast.peek() === said) toast.value = null;
-	}, 6_000);
-}
-
-/** Put a text on the clipboard; where the browser doesn't let us, show it. */
-export async function copy(/** @type {string} */ what) {
-	try {
-		await navigator.clipboard.writeText(what);
-		say('Copied.');
-	} catch {
-		prompt('Copy this:', what);
-	}
-}
-
-/** A button that copies a text. */
-export const copier = (/** @type {string} */ label, /** @type {string} */ what) =>
-	html`<button class="quiet" title=${plain(what.slice(0, 1_000))} @click=${() => copy(what)}>${label}</button>`;
-
 /** Buttons that copy a request as a command line. `cli` follows `ojs-nats`; there is none for everything. */
 export const commands = (
 	/** @type {import('./api.js').Call} */ what,
@@ -66,7 +40,7 @@ export function head(
  */
 export function when(source, shown, { empty = () => false, none = 'There is nothing yet.' } = {}) {
 	const { value, problem, busy, slow } = source.read.value;
-	const again = html`<button @click=${source.reload}>Try again</button>`;
+	const again = html`<button type="button" @click=${source.reload}>Try again</button>`;
 	const trouble = problem
 		? html`<div class="notice ${problem.passing ? 'warn' : 'bad'}" role="status">
 				<p>${building(problem) ? 'The index is being built. Lists are there when it is ready.' : text(problem.message, 500)}</p>
@@ -301,8 +275,8 @@ export function pages(/** @type {import('./openapi.js').Pagination} */ paginatio
 	const next = pagination.has_more ? pagination.next_cursor : null;
 	if (!cursor && !next) return nothing;
 	return html`<nav class="pages" aria-label="Pages">
-		${cursor ? html`<button @click=${() => setQuery({ cursor: null })}>First page</button> <button @click=${() => history.back()}>Back</button>` : nothing}
-		${next ? html`<button @click=${() => setQuery({ cursor: next }, { replace: false })}>Next page</button>` : nothing}
+		${cursor ? html`<button type="button" @click=${() => setQuery({ cursor: null })}>First page</button> <button type="button" @click=${() => history.back()}>Back</button>` : nothing}
+		${next ? html`<button type="button" @click=${() => setQuery({ cursor: next }, { replace: false })}>Next page</button>` : nothing}
 	</nav>`;
 }
 
@@ -328,6 +302,6 @@ export function search(/** @type {string} */ name, /** @type {string} */ label, 
 	return html`<form class="search" role="search" @submit=${take}>
 		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search @input=${suggest} />
 		<datalist id="${name}-choices">${choices.filter((choice) => plain(choice) === choice).map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
-		<button>Filter</button>
+		<button type="submit">Filter</button>
 	</form>`;
 }

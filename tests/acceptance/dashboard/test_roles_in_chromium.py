@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -11,6 +10,7 @@ import pytest_asyncio
 
 from acceptance.dashboard.conftest import REFUSED, OpenScreen, busy
 from acceptance.dashboard.scenery import HOSTILE, MARKUP
+from acceptance.dashboard.stage import BEAT, Stage
 from ojs_core.access.permissions import ROLES, Permission, Role
 from support.guarded import Guarded
 from support.proxy import Proxy
@@ -57,37 +57,6 @@ BUTTONS: dict[str, dict[str, Permission]] = {
     "/": {},
 }
 """The buttons that act on each page, with the permission that each needs."""
-
-
-BEAT = {"worker_id": "worker-1", "active_jobs": [], "queues": ["mail"]}
-
-
-class Stage(NamedTuple):
-    """What there is behind keys."""
-
-    waiting: str
-    dead: str
-    workflow: str
-
-    @classmethod
-    async def made(cls, guarded: Guarded) -> Stage:
-        async def ask(method: str, path: str, body: object = None) -> Any:
-            status, answer, _ = await guarded.ask(method, path, body, token=guarded.tokens["admin"])
-            assert status < 300, (method, path, answer)
-            return answer
-
-        job = {"type": "mail.send", "args": ["s3cret"], "options": {"queue": "mail", "retry": {"max_attempts": 1}}}
-        dead = (await ask("POST", "/jobs", job))["job"]["id"]
-        await ask("POST", "/workers/heartbeat", BEAT)
-        await ask("POST", "/workers/fetch", {"queues": ["mail"], "worker_id": "worker-1", "wait_ms": 10_000})
-        await ask("POST", "/workers/nack", {"job_id": dead, "error": {"code": "no", "message": "s3cret"}})
-        waiting = (await ask("POST", "/jobs", job))["job"]["id"]
-        await ask("POST", "/jobs", {**job, "type": "image.scale", "options": {"queue": "images"}})
-        flow = (await ask("POST", "/workflows", {"type": "chain", "steps": [job, job]}))["workflow"]["id"]
-        await ask("PUT", "/rate-limits/smtp/override", {"concurrency": 2})
-        await ask("POST", "/crons", {"name": "nightly", "cron": "0 3 * * *", "type": "report.make", "args": []})
-        await ask("POST", "/webhooks/subscriptions", {"url": "https://example.org/hook", "events": ["job.discarded"]})
-        return cls(waiting, dead, flow)
 
 
 @pytest.fixture(scope="module")
@@ -281,6 +250,40 @@ async def test_who_looks_is_asked_until_it_is_known(screen: OpenScreen, guarded:
         await tab.shows("late (viewer)", "Sign out")
         assert not await tab.offers("New queue")
         assert proxy.left() == 0
+
+
+NO_CLIPBOARD = "Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined })"
+"""What a page over plain HTTP finds."""
+
+
+async def test_a_key_that_is_shown_once_stays_until_its_dialog_is_closed_by_its_button(
+    screen: OpenScreen, guarded: Guarded
+) -> None:
+    pattern = "ojs_sk_[A-Za-z0-9_-]{20,}"
+    tab = await screen(guarded.url, known=SIGNED_OUT, own=True)
+    await tab.page.command("Page.addScriptToEvaluateOnNewDocument", {"source": NO_CLIPBOARD})
+    await tab.go("/system")
+    await signed_in(tab, guarded, "admin")
+    await tab.click("Keys")
+    await tab.click("New key")
+    await tab.fill("Name", "kept on the page")
+    await tab.click("New key")
+    token = await tab.kept_secret(pattern)
+    assert await tab.page.run("getSelection().toString()") == token, "it can be copied by a key at once"
+    for key in ("Enter", "Escape", "Escape", "Escape", "Enter"):
+        await tab.press(key)
+        assert await tab.kept_secret(pattern) == token, key
+    await tab.shows("It can't be read again.")
+    await tab.click("Copy")
+    await tab.shows("This browser gives the page no clipboard.")
+    assert await tab.page.run("getSelection().toString()") == token
+    await tab.press("Escape")
+    await tab.hides("This browser gives the page no clipboard.")
+    await tab.page.run("history.back()")
+    assert await tab.kept_secret(pattern) == token
+    await tab.click("Close")
+    await tab.closes()
+    assert (await guarded.ask("GET", "/queues", token=token))[0] == 200
 
 
 async def test_a_secret_is_gone_with_who_it_was_shown_to(screen: OpenScreen, guarded: Guarded) -> None:

@@ -131,6 +131,17 @@ def test_modules_ask_no_other_host_and_run_no_text_as_code() -> None:
             assert "://" not in text, name
 
 
+def test_each_button_says_what_it_is_and_only_forms_that_ask_are_submitted() -> None:
+    """A button without a type submits its form, so that *Copy* or Enter would do what the form is about."""
+    submits = set()
+    for path in files.FOLDER.rglob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        assert re.findall(r'<button(?! type="(?:button|submit)")[^>]*', text) == [], path
+        assert not re.search(r"\b(?:prompt|confirm|alert)\(", text), path
+        submits |= {(path.name, name) for name in re.findall(r'<button type="submit"[^>]*>([^<]*)<', text)}
+    assert submits == {("app.js", "Sign in"), ("parts.js", "Filter"), ("events.js", "Follow"), ("system.js", "Filter")}
+
+
 def test_all_addresses_are_made_in_one_place() -> None:
     written = re.compile(r"""href=["'/]|href=\$\{[`'"]/|\bgo\([`'"]|location\.(?:href|assign|replace)""")
     for path in files.FOLDER.rglob("*.js"):

@@ -1,9 +1,10 @@
 /** Events as they happen. */
 
 import { follow } from '../api.js';
+import { copier } from '../dialogs.js';
 import { moment, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { copier, head, jobLink, queueLink, submitted, table, tree } from '../parts.js';
+import { head, jobLink, queueLink, submitted, table, tree } from '../parts.js';
 import { setQuery } from '../router.js';
 import { signal } from '../signals-core.js';
 import { paused } from '../visit.js';
@@ -47,9 +48,9 @@ export function open(visit) {
 		<form class="search" role="search" @submit=${apply}>
 			${field('types', 'Types', asked.types, 'Types: job.failed, job.*, workflow.*')} ${field('queue', 'Queue', asked.queue)}
 			${field('after', 'After cursor', after)}
-			<button>Follow</button>
+			<button type="submit">Follow</button>
 		</form>
-		${waiting.value ? html`<p class="notice">${waiting.value} more have come. <button @click=${shown}>Show them</button></p>` : nothing}
+		${waiting.value ? html`<p class="notice">${waiting.value} more have come. <button type="button" @click=${shown}>Show them</button></p>` : nothing}
 		<section>
 			${
 				events.value.length

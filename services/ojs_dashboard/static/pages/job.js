@@ -2,11 +2,11 @@
 
 import { button } from '../actions.js';
 import { traceUrl } from '../api.js';
+import { copier } from '../dialogs.js';
 import { duration, millis, moment, number, percent, plain, relative, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import {
 	badge,
-	copier,
 	facts,
 	head,
 	hidden,

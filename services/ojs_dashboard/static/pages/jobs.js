@@ -2,10 +2,11 @@
 
 import { begin, button, json } from '../actions.js';
 import { offered, Problem, request, written } from '../api.js';
+import { say } from '../dialogs.js';
 import { beyondBulk, bulk, listed, parsed, replaced, SUGGESTIONS } from '../filter.js';
 import { count, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { badge, head, jobLink, list, pages, queueLink, say, search, table, tree, when } from '../parts.js';
+import { badge, head, jobLink, list, pages, queueLink, search, table, tree, when } from '../parts.js';
 import { address, go, place } from '../router.js';
 import { signal } from '../signals-core.js';
 
@@ -235,7 +236,7 @@ export function open(visit) {
 											? fitting.map(ofSelected)
 											: fitting.map(
 													(operation) =>
-														html`<button ?disabled=${beyond.length > 0} title=${beyond.length ? `Not for all that match while the filter has ${beyond.join(' ')}` : nothing} @click=${() => ofAll(operation)}>${operation.label} all that match</button>`,
+														html`<button type="button" ?disabled=${beyond.length > 0} title=${beyond.length ? `Not for all that match while the filter has ${beyond.join(' ')}` : nothing} @click=${() => ofAll(operation)}>${operation.label} all that match</button>`,
 												)
 									}
 									${beyond.length && fitting.length ? html`<small>For all that match, leave out ${text(beyond.join(' '))}.</small>` : nothing}
@@ -301,7 +302,7 @@ function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ 
 		<p>${now.over ? 'Done' : 'Working'}: ${number(now.done)} of ${number(now.matched)} ${now.operation.done}${now.failed ? `, ${number(now.failed)} skipped` : ''}.</p>
 		<progress max=${Math.max(1, now.matched)} value=${now.done + now.failed} aria-label="Progress"></progress>
 		${now.refusals.length ? html`<details><summary>Why some were skipped</summary><ul>${now.refusals.map((one) => html`<li>${text(one)}</li>`)}</ul></details>` : nothing}
-		${now.over ? html`<button @click=${close}>Close</button>` : html`<button @click=${stop}>Stop</button>`}
+		${now.over ? html`<button type="button" @click=${close}>Close</button>` : html`<button type="button" @click=${stop}>Stop</button>`}
 	</div>`;
 }
 

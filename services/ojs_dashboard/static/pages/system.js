@@ -223,7 +223,7 @@ function audit(/** @type {Visit} */ visit) {
 			: html`<input name=${name} type="search" aria-label=${label} placeholder=${hint ? `${label}: ${hint}` : label} .value=${visit.query(name)} />`;
 	return () =>
 		section('Audit', [
-			html`<form class="search" role="search" @submit=${take}>${ASKED.map(field)}<button>Filter</button></form>`,
+			html`<form class="search" role="search" @submit=${take}>${ASKED.map(field)}<button type="submit">Filter</button></form>`,
 			list(
 				'Audit',
 				entries,

@@ -47,7 +47,7 @@ export function open(visit) {
 					[
 						'Worker',
 						({ id }) =>
-							html`<button class="quiet" aria-expanded=${chosen() === id} @click=${() => choose(id)}>${text(id, 60)}</button>`,
+							html`<button type="button" class="quiet" aria-expanded=${chosen() === id} @click=${() => choose(id)}>${text(id, 60)}</button>`,
 					],
 					['State', (worker) => badge(worker.state)],
 					[

@@ -149,7 +149,7 @@ function more(/** @type {import('../openapi.js').StepsPagination | undefined} */
 	const { offset, limit, total } = page;
 	return html`<nav class="pages" aria-label="Steps">
 		<span>${number(offset + 1)} to ${number(Math.min(total, offset + limit))} of ${number(total)}</span>
-		<button ?disabled=${offset === 0} @click=${() => setQuery({ offset: String(Math.max(0, offset - limit)) })}>Earlier</button>
-		<button ?disabled=${!page.has_more} @click=${() => setQuery({ offset: String(offset + limit) })}>Later</button>
+		<button type="button" ?disabled=${offset === 0} @click=${() => setQuery({ offset: String(Math.max(0, offset - limit)) })}>Earlier</button>
+		<button type="button" ?disabled=${!page.has_more} @click=${() => setQuery({ offset: String(offset + limit) })}>Later</button>
 	</nav>`;
 }
