@@ -48,6 +48,12 @@ def add_worker_command(commands: argparse._SubParsersAction[CommandParser]) -> N
     parser.add_argument("--health-host", default="127.0.0.1", metavar="HOST", help="[127.0.0.1]")
     parser.add_argument("--token-file", metavar="FILE", help="a file with the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]")
     parser.add_argument("--reload", action="store_true", help="begin anew when a .py file below this folder changes")
+    parser.add_argument("--verbose", action="store_true", help="log each job, and tracebacks [on with --reload]")
+    parser.add_argument(
+        "--log-payloads",
+        choices=("on", "off"),
+        help="whether the log has the messages of handlers' errors [OJS_LOG_PAYLOADS, else on]",
+    )
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="[info]")
     parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto", help="[auto, by the terminal]")
 
@@ -62,19 +68,21 @@ def run_worker(given: argparse.Namespace) -> int:
 
     instance = f"{platform.node()}:{os.getpid()}"
     configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level, own=["ojs_nats"])
-    options = WorkerOptions(
-        queues=[name for name in given.queues.split(",") if name],
-        concurrency=given.concurrency,
-        ahead=given.ahead,
-        grace=given.grace,
-        processes=given.processes,
-        health=None if given.health_port is None else (given.health_host, given.health_port),
-    )
     try:
         if given.token_file is not None:
             os.environ["OJS_AUTH_TOKEN"] = token_in(given.token_file)  # apps read it when they are made, here and in children
         if given.reload:
             return reload.run(_without_reload(), Path.cwd())
+        options = WorkerOptions(
+            queues=[name for name in given.queues.split(",") if name],
+            concurrency=given.concurrency,
+            ahead=given.ahead,
+            grace=given.grace,
+            processes=given.processes,
+            health=None if given.health_port is None else (given.health_host, given.health_port),
+            log_payloads=_log_payloads(given.log_payloads),
+            verbose=given.verbose,
+        )
         run(given.modules, **options)
     except (CannotStart, Missing, UsageProblem) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
@@ -83,5 +91,16 @@ def run_worker(given: argparse.Namespace) -> int:
 
 
 def _without_reload() -> list[str]:
-    """How this command was called, for the worker itself."""
-    return [sys.executable, "-m", "ojs_command", *(argument for argument in sys.argv[1:] if argument != "--reload")]
+    """Return the command line of the worker itself, which is verbose for who develops it."""
+    arguments = [argument for argument in sys.argv[1:] if argument not in {"--reload", "--verbose"}]
+    return [sys.executable, "-m", "ojs_command", *arguments, "--verbose"]
+
+
+def _log_payloads(given: str | None) -> bool:
+    """Return whether messages of errors may be logged. Raises UsageProblem for another word in OJS_LOG_PAYLOADS."""
+    from ojs_command.client.problems import UsageProblem  # noqa: PLC0415  # services start without the client
+
+    said = given or os.environ.get("OJS_LOG_PAYLOADS") or "on"
+    if said not in {"on", "off"}:
+        raise UsageProblem(f"OJS_LOG_PAYLOADS is on or off, not {said!r}.")
+    return said == "on"

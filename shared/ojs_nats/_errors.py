@@ -163,6 +163,7 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
     "metadata_too_large": TooLarge,
     "batch_size_exceeded": TooLarge,
     "result_too_large": TooLarge,
+    "uri_too_long": TooLarge,
     "unauthenticated": Unauthorized,
     "permission_denied": PermissionDenied,
     "not_found": NotFound,

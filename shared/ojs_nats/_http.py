@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
 import ssl
@@ -76,10 +77,12 @@ class HttpTransport(Transport):
 
         try:
             return await in_time(answered(), answer_s)
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+            raise NotNow(_reason(error), carried_out=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise NotNow(error, carried_out=False) from error
+            raise NotNow(_reason(error), carried_out=False, unreachable=True) from None
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise NotNow(error, carried_out=True) from error
+            raise NotNow(_reason(error), carried_out=True) from error
 
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
         after = wanted.after or await self.cursor_now()
@@ -126,7 +129,7 @@ class HttpTransport(Transport):
                     raise error_of(Answer(answer.status, await answer.read(), answer.headers.get("Retry-After")))
                 yield answer.content
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise NotNow(error, carried_out=False) from error
+            raise NotNow(_reason(error), carried_out=False) from error
 
     def _address(self, operation: Operation, parameters: Mapping[str, str]) -> URL:
         path = _NAME.sub(lambda name: quote(parameters[name[1]], safe=""), operation.place)
@@ -157,6 +160,22 @@ class HttpTransport(Transport):
         finally:
             self._session = self._keeper = None  # they would keep the loop, too
             lookups.close()
+
+
+def _reason(error: BaseException) -> str:
+    """Return why there is no answer, in words."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the name {error.host} isn't known"
+    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
+        return "it speaks http, not https"
+    if type(error) is aiohttp.ClientConnectorError:
+        number = error.os_error.errno
+        return os.strerror(number).lower() if number else "the connection was refused"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the connection was closed before the answer"
+    if isinstance(error, TimeoutError) and not str(error):
+        return "no answer came in time"
+    return str(error) or type(error).__name__
 
 
 def _as_sent(body: bytes | None) -> bytes | BytesIO | None:

@@ -18,12 +18,35 @@ ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
 
 
 class JobError(msgspec.Struct, frozen=True):
-    """Why an attempt failed."""
+    """An attempt's error. `details` has what its worker adds: `where` is the place in the code that raised it.
+
+    `backtrace` is a text or a list of lines, as the worker sent it; `trace` is the same as one text.
+    """
 
     message: str = ""
     code: str | None = None
     type: str | None = None
     attempt: int | None = None
+    details: Any = None
+    backtrace: Any = None
+
+    @property
+    def where(self) -> str | None:
+        """The place in the application that raised it, as `app/jobs.py:12 in send_email`, if its worker named one."""
+        place = self.details.get("where") if isinstance(self.details, dict) else None
+        return place if isinstance(place, str) else None
+
+    @property
+    def trace(self) -> str:
+        """The backtrace as one text, "" where there is none."""
+        found = self.backtrace if self.backtrace is not None else _traced(self.details)
+        lines = found if isinstance(found, list) else [found or ""]
+        return "\n".join(str(line).rstrip("\n") for line in lines)
+
+
+def _traced(details: Any) -> Any:
+    """Return the backtrace that some clients put among the details."""
+    return details.get("backtrace") or details.get("stack_trace") if isinstance(details, dict) else None
 
 
 class Checkpoint(msgspec.Struct, frozen=True):

@@ -13,11 +13,14 @@ import msgspec
 
 from ojs_nats._errors import OjsError, RateLimited, Unavailable, is_refusal, refusal
 from ojs_nats._json import decoded
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
 from ojs_nats.answers.events import Event, EventPage
 
 T = TypeVar("T")
+
+log = get_logger(__name__)
 
 _JSON: Final = (b"{", b"[")
 _FIRST_PAUSE_S: Final = 0.1
@@ -29,6 +32,10 @@ _AGAIN_OF_OTHERS: Final = frozenset({408, 425, 429, 500})
 """Answers that say it where no OJS error comes with them."""
 _NOT_DONE: Final = frozenset({425, 429, 503})
 """Those of them that say that nothing was done."""
+_QUIET_S: Final = 2.0
+"""How long nobody may answer before the log says so, since a program that waits seems to hang."""
+_SAID_AGAIN_S: Final = 10.0
+_REMEDY: Final = "start one with 'ojs-nats dev', or name another by OJS_URL, App(url) or Client(url)"
 _UNREAD_S: Final = 0.5
 """What an answer that has come in time may take to be read, by a process that was stopped meanwhile."""
 
@@ -68,6 +75,7 @@ class Transport(ABC):
         self.shown = masked(self.url)
         """The address without passwords."""
         self._patience_s = patience_s
+        self._said_at = -_SAID_AGAIN_S
 
     @abstractmethod
     async def once(self, request: Request, body: bytes | None) -> Answer:
@@ -92,7 +100,8 @@ class Transport(ABC):
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
         """The answer's body. Raises Refused by the server's code, Unavailable, and as `encoded` for what JSON can't hold."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)
+        began = loop.time()
+        deadline = began + (self._patience_s if patience_s is None else patience_s)
         body = None if request.body is None else encoded(request.body, "the request", deepest=None)
         pause = _FIRST_PAUSE_S
         while True:
@@ -102,10 +111,24 @@ class Transport(ABC):
                 wait = max(pause * random.uniform(0.5, 1.0), reason.retry_after_s or 0.0)  # noqa: S311
                 left = deadline - loop.time()
                 if left <= 0 or not (request.repeatable or not reason.carried_out):
-                    said = f"{request.operation.name} at {self.shown}: {reason}"
+                    said = self._unavailable(request, reason, loop.time() - began)
                     raise Unavailable(said, retry_after_s=reason.retry_after_s) from reason.__cause__
+                if loop.time() - began + wait > _QUIET_S:
+                    self._say_that_nobody_answers(reason, left)
             await asyncio.sleep(min(wait, left))
             pause = min(pause * 2, _LAST_PAUSE_S)
+
+    def _unavailable(self, request: Request, reason: NotNow, tried_s: float) -> str:
+        if not reason.unreachable:
+            return f"{request.operation.name} at {self.shown}: {reason}"
+        tried = f", {tried_s:.0f} s long" if tried_s >= 1 else ""
+        return f"no server answers at {self.shown} ({reason}; {request.operation.name} was tried{tried}): {_REMEDY}"
+
+    def _say_that_nobody_answers(self, reason: NotNow, left_s: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._said_at >= _SAID_AGAIN_S:
+            self._said_at = now
+            log.warning("no server answers yet", url=self.shown, reason=str(reason), tried_for_s=round(left_s))
 
     async def _answered(self, request: Request, body: bytes | None) -> bytes:
         answer = await self.once(request, body)
@@ -147,9 +170,14 @@ async def in_time(answered: Coroutine[Any, Any, T], seconds: float) -> T:
 
 
 class NotNow(OjsError):
-    """It may go well later. `carried_out` is whether it may have been done though nobody said so."""
+    """It may go well later. `carried_out` is whether it may have been done though nobody said so, `unreachable` whether
+    there was no connection at all.
+    """
 
-    def __init__(self, reason: Any, *, carried_out: bool, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, reason: Any, *, carried_out: bool, retry_after_s: float | None = None, unreachable: bool = False
+    ) -> None:
         super().__init__(str(reason) or type(reason).__name__)
         self.carried_out = carried_out
+        self.unreachable = unreachable
         self.retry_after_s = retry_after_s

@@ -178,6 +178,17 @@ def test_a_job_is_shown_with_its_errors_and_history(cli: Cli, system: System) ->
 
 
 @pytest.mark.slow
+def test_a_job_that_failed_is_shown_with_where_and_how(cli: Cli, system: System) -> None:
+    cli.asked("push", "email.send")
+    trace = ["Traceback (most recent call last):\n", '  File "app/jobs.py", line 12, in send\n', "Boom: no such user\n"]
+    job_id = failed(system, "no such user", backtrace=trace, details={"where": "app/jobs.py:12 in send"})
+    shown = cli.asked("get", job_id)
+    assert "app/jobs.py:12 in send" in shown
+    assert "".join(trace) in shown
+    said = f"Attempt 1 failed at app/jobs.py:12 in send: Boom: no such user. 'ojs-nats get {job_id}'"
+    assert said in cli.asked("why", job_id)
+
+
 def test_jobs_are_listed_by_filters(cli: Cli) -> None:
     for queue, tag in (("a", "x"), ("a", "y"), ("b", "x")):
         cli.asked("push", f"t.{queue}", "--queue", queue, "--tag", tag, "--meta", f"of={tag}")

@@ -62,6 +62,17 @@ def alive(pid: int) -> bool:
         return False
 
 
+async def test_a_verbose_worker_shows_each_job_and_the_traceback_of_a_failure(jobs: Any, start: Start) -> None:
+    worker = start("--verbose")
+    with pytest.raises(JobFailed, match="boom"):
+        await (await jobs.query.push("boom")).result("30s")
+    [failed] = worker.events("the job failed")
+    assert (failed["error"], failed["reason"]) == ("ValueError", "boom")
+    assert "features.py:" in failed["where"]
+    assert failed["exception"].endswith("ValueError: boom")
+    assert worker.events("the job begins")
+
+
 # Dependencies
 
 

@@ -86,9 +86,14 @@ TIMES = ("scheduled_at", "next_attempt_at", "completed_at", "discarded_at", "can
 
 
 def worded(error: JobError) -> JobError:
-    """Return the error, and that of a time-out without its message: a server that tells of it before the worker has another."""
+    """Return the error without the frames of its backtrace, and that of a time-out without what its worker says.
+
+    A server that ends it before the worker does has another message, and details of its own.
+    """
     assert error.attempt is not None
-    return replace(error, message="") if error.code == "timeout" else error
+    if error.code == "timeout":
+        return replace(error, message="", details=None, backtrace=None)
+    return replace(error, backtrace=None if error.backtrace is None else ["…"])
 
 
 def seen(job: Job) -> dict[str, Any]:

@@ -136,8 +136,25 @@ async def test_nobody_there(unused_tcp_port: int) -> None:
     from ojs_nats import Client  # noqa: PLC0415
 
     async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience="200ms") as client:
-        with pytest.raises(Unavailable, match=r"127\.0\.0\.1"):
+        said = (
+            rf"no server answers at http://127\.0\.0\.1:{unused_tcp_port} \(connection refused; getJob was tried\): "
+            "start one with 'ojs-nats dev', or name another by OJS_URL"
+        )
+        with pytest.raises(Unavailable, match=said) as error:
             await client.job("a")
+        assert error.value.__cause__ is None, "nothing of aiohttp's in the traceback"
+        assert error.value.__suppress_context__
+
+
+async def test_a_client_that_waits_for_a_server_says_so(unused_tcp_port: int, caplog: pytest.LogCaptureFixture) -> None:
+    from ojs_nats import Client  # noqa: PLC0415
+
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience="3s") as client:
+        with pytest.raises(Unavailable, match=r"was tried, \d s long"):
+            await client.job("a")
+    [line] = [record.getMessage() for record in caplog.records if record.name == "ojs_nats._transport"]
+    assert line.startswith("no server answers yet url='http://127.0.0.1:")
+    assert "reason='connection refused'" in line
 
 
 @both_ways

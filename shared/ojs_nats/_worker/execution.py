@@ -20,6 +20,7 @@ from ojs_nats._handed_on import with_results
 from ojs_nats._jobs import Job
 from ojs_nats._worker import outcome
 from ojs_nats._worker.attempts import Attempt
+from ojs_nats._worker.jobs_log import USUAL, JobsLog
 from ojs_nats._worker.outcome import Report, SoftTimeout, TimedOut
 from ojs_nats._worker.pool import Pool
 from ojs_nats._worker.timings import TIMINGS, Timings
@@ -44,10 +45,12 @@ class Execution:
         worker_id: str,
         *,
         interrupt: Callable[[], None] = lambda: None,
+        jobs_log: JobsLog = USUAL,
         timings: Timings = TIMINGS,
     ) -> None:
         self._app = app
         self._interrupt = interrupt
+        self._log = jobs_log
         self._timings = timings
         # A job's handler and its dependencies follow one another, so as many threads as jobs are enough. They aren't the
         # loop's own, which handlers may use up by `asyncio.to_thread`.
@@ -65,21 +68,32 @@ class Execution:
         if definition is None:
             return self._not_here(attempt, f"this worker has no handler for {job.type}")
         timers = _timers(definition, job, attempt)
+        began = self._log.begins(attempt.context.log, job.queue)
         try:
-            return outcome.returned(await attempt.result(self._run(definition, attempt)))
+            report = outcome.returned(await attempt.result(self._run(definition, attempt)))
         except outcome.Interrupted as error:
             attempt.context.log.warning("a handler raised KeyboardInterrupt: the worker stops")
             self._interrupt()
-            return _failed(attempt, error)
+            return self._failed(attempt, error, began)
         except outcome.Unfit as error:
             if error.newer and _age_s(job) < self._timings.rollout:
                 return self._not_here(attempt, f"the job's producer may be newer than this worker: {error}")
-            return _failed(attempt, error)
-        except BaseException as error:  # noqa: BLE001  # whatever a handler raises is its job's error
-            return _failed(attempt, error)
+            return self._failed(attempt, error, began)
+        except BaseException as error:  # noqa: BLE001  # a handler's error is its job's
+            return self._failed(attempt, error, began)
         finally:
             for timer in timers:
                 timer.cancel()
+        self._log.completed(attempt.context.log, began)
+        return report
+
+    def _failed(self, attempt: Attempt, error: BaseException, began: float) -> Report:
+        report = outcome.raised(error)
+        if attempt.lost or report.members.get("requeue"):
+            self._log.handed_back(attempt.context.log, began, outcome.kind(error))
+        else:
+            self._log.failed(attempt.context.log, began, report.members["error"])
+        return report
 
     def _not_here(self, attempt: Attempt, reason: str) -> Report:
         attempt.context.log.warning("the job is handed back: this worker can't run it", reason=reason)
@@ -146,10 +160,3 @@ def _timers(definition: JobDefinition[Any, Any], job: Job, attempt: Attempt) -> 
 def _age_s(job: Job) -> float:
     """How long ago the job was pushed, by this machine's clock."""
     return 0.0 if job.created_at is None else (datetime.now(UTC) - job.created_at).total_seconds()
-
-
-def _failed(attempt: Attempt, error: BaseException) -> Report:
-    report = outcome.raised(error)
-    if not (attempt.lost or report.members.get("requeue")):
-        attempt.context.log.warning("the job failed", error=outcome.kind(error))
-    return report

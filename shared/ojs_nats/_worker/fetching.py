@@ -23,6 +23,8 @@ _BEYOND_WAIT_S: Final = 10.0
 """What an answer may take beyond the time that the server waits for jobs."""
 
 
+_SAID_AGAIN_S: Final = 30.0
+"""How often the log says that fetches go on failing for the same reason."""
 _REMEDY: Final = (
     "start it again with a key that lives and may do that (OJS_AUTH_TOKEN, --token-file, App(token=…)); how its jobs ended is "
     "reported again for a minute, or as long as their leases"
@@ -74,6 +76,9 @@ class Fetching:
     ) -> None:
         self.answered = True
         """Whether the last fetch was."""
+        self._failing_since = 0.0
+        self._said = ("", 0.0)
+        """Why the last fetch failed that the log has, and when that was."""
         self._transport = transport
         self._portions = [list(queues[start : start + MOST_QUEUES]) for start in range(0, len(queues), MOST_QUEUES)]
         self._turn = 0
@@ -98,15 +103,17 @@ class Fetching:
         except (Unauthorized, PermissionDenied) as error:
             log.error("the server doesn't take this worker's key", reason=str(error), remedy=_REMEDY)
         except OjsError as error:
-            log.warning("a fetch failed", reason=str(error))
+            self._say_failed(str(error))
             if isinstance(error.__cause__, RateLimited):
                 pause = max(pause, min(error.__cause__.retry_after_s or 0.0, self._timings.retry_after_at_most))
         except Exception as error:  # noqa: BLE001  # whatever an answer holds, the next fetch follows
-            log.warning("a fetch failed", error=type(error).__name__, reason=str(error))
+            self._say_failed(str(error), error=type(error).__name__)
         else:
-            self.answered = True
+            if not self.answered:
+                self._say_answered()
             return fetched
-        self.answered = False
+        if self.answered:
+            self.answered, self._failing_since = False, asyncio.get_running_loop().time()
         await asyncio.sleep(pause)
         return Fetched()
 
@@ -151,6 +158,18 @@ class Fetching:
                 if (claimed := _claimed(raw)) is not None:
                     unreadable.append((claimed, error))
         return Fetched(jobs, unreadable, all_found=len(answer.jobs) == count - refused_acks)
+
+    def _say_failed(self, reason: str, **members: str) -> None:
+        now = asyncio.get_running_loop().time()
+        before, at = self._said
+        if self.answered or reason != before or now - at >= _SAID_AGAIN_S:
+            self._said = (reason, now)
+            log.warning("a fetch failed", reason=reason, **members)
+
+    def _say_answered(self) -> None:
+        self.answered = True
+        seconds = round(asyncio.get_running_loop().time() - self._failing_since, 1)
+        log.info("fetches are answered again", after_seconds=seconds)
 
     async def _registered_again(self) -> None:
         try:

@@ -10,6 +10,7 @@ import msgspec
 
 from ojs_nats._durations import LONGEST_MS, Duration, milliseconds
 from ojs_nats._plain import encoded
+from ojs_nats._worker.jobs_log import where
 
 T = TypeVar("T")
 
@@ -191,7 +192,7 @@ def _raised(error: BaseException) -> Report:
         "code": "handler_error",
         "type": kind(error),
         "message": _text(error) or kind(error),
-        "details": {"error_class": _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)},
+        "details": _details(error),
         "backtrace": _backtrace(error),
     }
     if isinstance(error, Discard | DeadLetter):
@@ -199,6 +200,12 @@ def _raised(error: BaseException) -> Report:
     if isinstance(error, RetryLater):
         return Report("nack", {"retry_after_ms": error.delay_ms, "error": {**failure, "action": "RETRY"}})
     return Report("nack", {"error": failure})
+
+
+def _details(error: BaseException) -> dict[str, str]:
+    details = {"error_class": _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)}
+    place = where(error)
+    return details if place is None else {**details, "where": _cut(place, _MAX_TEXT)}
 
 
 def kind(error: BaseException) -> str:

@@ -67,6 +67,8 @@ class WorkerOptions(TypedDict, total=False):
     grace: Duration
     processes: int | None
     health: tuple[str, int] | None
+    log_payloads: bool
+    verbose: bool
 
 
 class CannotStart(OjsError):
@@ -125,7 +127,7 @@ async def _serve(app: App, options: WorkerOptions) -> None:
     try:
         await worker.run()
     except Unavailable as error:
-        raise CannotStart(f"{error}; is the server running, and is OJS_URL its address?") from None
+        raise CannotStart(str(error)) from None
     except Refused as error:
         raise CannotStart(f"the server refuses the worker: {error}") from None
     finally:

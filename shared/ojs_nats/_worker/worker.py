@@ -29,6 +29,7 @@ from ojs_nats._worker.ending import Ending
 from ojs_nats._worker.execution import Execution
 from ojs_nats._worker.fetching import Fetching
 from ojs_nats._worker.heartbeats import Beat, Heartbeats, Signs
+from ojs_nats._worker.jobs_log import JobsLog
 from ojs_nats._worker.lifecycle import Trigger, Vitals, WorkerState, after
 from ojs_nats._worker.marks import Marks
 from ojs_nats._worker.places import Load, Places
@@ -67,6 +68,8 @@ class Worker:
     While jobs take a few milliseconds, up to `ahead` more are fetched than can begin at once; those for which
     there is no place after all are handed back. `processes` is how many jobs that run in processes do so at a
     time: as many as there are CPUs unless it is said. `health` is the host and port where it says how it is.
+    `log_payloads` lets the messages of handlers' errors into the log; `verbose` adds their tracebacks, and a line
+    for each job.
     Raises OSError if that isn't free.
 
         worker = Worker(app, concurrency=20)
@@ -87,6 +90,8 @@ class Worker:
         wait: Duration = 2.0,
         processes: int | None = None,
         health: tuple[str, int] | None = None,
+        log_payloads: bool = True,
+        verbose: bool = False,
         worker_id: str | None = None,
         timings: Timings = TIMINGS,
     ) -> None:
@@ -128,7 +133,13 @@ class Worker:
         self._marks = Marks()
         self._transport = transport(app.url, patience_s=app.patience_s, headers=app.headers, tls=app.tls)
         self._execution = Execution(
-            app, concurrency, processes or os.cpu_count() or 1, self.id, interrupt=self._interrupted, timings=timings
+            app,
+            concurrency,
+            processes or os.cpu_count() or 1,
+            self.id,
+            interrupt=self._interrupted,
+            jobs_log=JobsLog(messages=log_payloads, verbose=verbose),
+            timings=timings,
         )
         queue = self.queues[0] if len(self.queues) == 1 else None
         self._reports = Reports(self._transport, self.id, queue, timings, self._carried)

@@ -81,6 +81,7 @@ class Failure(msgspec.Struct, frozen=True):
     retryable: bool = True
     action: str | None = None
     details: dict[str, Any] = {}
+    backtrace: list[str] = []
 
 
 class Held(msgspec.Struct):
@@ -237,7 +238,9 @@ class Store:
                 return self._become(held, state=state, next_attempt_at=due, worker_id=None, uncounted_attempts=held.uncharged)
             held.failed = True
             job = held.job
-            error = JobError(said.message, said.code, said.type or said.code, job.attempt)
+            error = JobError(
+                said.message, said.code, said.type or said.code, job.attempt, said.details or None, said.backtrace or None
+            )
             known: dict[str, Any] = {"error": error, "errors": [*job.errors, error], "worker_id": None}
             charged = job.attempt - held.uncharged
             final = said.action in {"DISCARD", "FAIL", "DEAD_LETTER"} or held.retry.names(said)

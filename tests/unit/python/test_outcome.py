@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Any
 
@@ -31,7 +32,9 @@ def test_an_error_says_what_it_was() -> None:
     except KeyError as error:
         told = error_of(raised(error))
     assert (told["type"], told["message"]) == ("KeyError", "'name'")
-    assert told["details"] == {"error_class": "builtins.KeyError"}
+    assert told["details"]["error_class"] == "builtins.KeyError"
+    place = r"tests/unit/python/test_outcome.py:\d+ in test_an_error_says_what_it_was"
+    assert re.fullmatch(place, told["details"]["where"])
     assert "test_outcome.py" in "".join(told["backtrace"])
     assert "action" not in told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from ojs_nats import App, JobContext, Worker
+from ojs_nats._logging import parts
 from ojs_nats._transport import Answer
 from ojs_nats._worker.lifecycle import Trigger, WorkerState
 from ojs_nats._worker.timings import Timings
@@ -106,6 +108,20 @@ async def test_a_fetch_goes_on_behind(server: Server, app: App, answer: str) -> 
         job_id = server.push("quick")
         await eventually(lambda: state_of(server, job_id) == "completed")
         assert not server.fetches
+
+
+async def test_a_server_that_is_away_is_logged_once_and_so_is_that_it_is_back(
+    server: Server, app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ojs_nats")
+    server.fetches.extend([silence] * 20 + [ojs_error(503, "unavailable")] * 5)
+    async with working(app):
+        job_id = server.push("quick")
+        await eventually(lambda: state_of(server, job_id) == "completed")
+    found = [parts(record) or ("", {}) for record in caplog.records if record.name == "ojs_nats._worker.fetching"]
+    assert [event for event, _ in found] == ["a fetch failed", "a fetch failed", "fetches are answered again"]
+    assert ["nobody answered" in members.get("reason", "") for _, members in found] == [True, False, False]
+    assert found[-1][1]["after_seconds"] >= 0
 
 
 @pytest.mark.parametrize("answer", ODD_ANSWERS)

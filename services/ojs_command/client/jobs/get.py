@@ -65,11 +65,27 @@ def tell_job(session: Session, job: JobDetail) -> None:
         out.text(f"The {timer.service} will be told of it at {at(timer.due_at)}.")
     if job.errors:
         out.heading("Errors")
-        errors = [(each.attempt, each.type or each.code, each.message) for each in job.errors]
-        out.table(("attempt", "type", "message"), errors, whole=True)
+        errors = [(each.attempt, each.type or each.code, each.where, each.message) for each in job.errors]
+        out.table(("attempt", "type", "where", "message"), errors, whole=True)
+        _tell_traces(session, job)
     if job.timeline:
         out.heading("History")
         out.table(("at", "event", "state", "attempt", "worker", "reason"), _timeline(job.timeline), whole=True)
+
+
+def _tell_traces(session: Session, job: JobDetail) -> None:
+    """Print the backtrace of each attempt; one that is the same as that of the attempt before is named alone."""
+    before = ""
+    for error in job.errors:
+        if not error.trace:
+            continue
+        if error.trace == before:
+            session.out.text(f"The backtrace of attempt {error.attempt} is the same.")
+            continue
+        before = error.trace
+        session.out.heading(f"Backtrace of attempt {error.attempt}")
+        for line in error.trace.splitlines():
+            session.out.text(line)
 
 
 def _timeline(entries: list[TimelineEntry]) -> list[tuple[object, ...]]:

@@ -119,12 +119,12 @@ class Facts(NamedTuple):
 
 
 def stack_trace(backtrace: Raw) -> str | None:
-    """A backtrace as one text: some clients send lines."""
+    """Return a backtrace as one text: some clients send lines, which may end in a line break each."""
     if backtrace == NOTHING:
         return None
     value: Any = msgspec.json.decode(backtrace)
     if isinstance(value, list):
-        return "\n".join(str(line) for line in value)
+        return "\n".join(str(line).removesuffix("\n") for line in value)
     return value if isinstance(value, str) else None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.domain.job import NOTHING, Job, JobError
+from ojs_core.domain.transitions.cutting import shortened, shortened_members
 
 Action = Literal["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]
 ACTIONS: Final[frozenset[str]] = frozenset({"RETRY", "DISCARD", "DEAD_LETTER", "FAIL"})
@@ -65,18 +66,10 @@ def reported(job: Job, failure: Failure, now: int) -> JobError:
         attempt=job.attempt,
         at=now,
         retryable=failure.retryable,
-        details=_bounded(failure.details, _DETAILS_BYTES),
-        backtrace=_bounded(failure.backtrace, _BACKTRACE_BYTES, text=True),
+        details=shortened_members(failure.details, _DETAILS_BYTES),
+        backtrace=shortened(failure.backtrace, _BACKTRACE_BYTES),
         generation=job.generation,
     )
-
-
-def _bounded(value: Raw, limit: int, *, text: bool = False) -> Raw:
-    if len(value) <= limit:
-        return value or NOTHING
-    note = f"dropped: {len(value)} bytes; the limit is {limit} bytes"
-    stand_in: Any = note if text else {"dropped": True, "actual_bytes": len(value), "max_bytes": limit}
-    return Raw(msgspec.json.encode(stand_in))
 
 
 def recorded(job: Job, error: JobError) -> Job:

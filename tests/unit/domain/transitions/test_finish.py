@@ -298,8 +298,9 @@ def test_what_a_record_cannot_carry_is_cut_or_replaced() -> None:
     )
     assert job.error is not None
     assert len(job.error.message) == 10_000
-    assert json(job.error.backtrace) == "dropped: 10001 bytes; the limit is 10000 bytes"
-    assert json(job.error.details) == {"dropped": True, "actual_bytes": 16_392, "max_bytes": 16_384}
+    assert json(job.error.backtrace).startswith("… cut here: 10,002 bytes in all; the limit is 10,000 bytes\nxxx")
+    assert json(job.error.details)["a"].endswith("xxx")
+    assert json(job.error.details)["truncated"] == {"actual_bytes": 16_392, "max_bytes": 16_384}
 
 
 def test_what_fits_is_kept_as_it_was_sent() -> None:
