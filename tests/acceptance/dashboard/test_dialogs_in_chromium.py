@@ -272,7 +272,7 @@ async def fill_in(dialogs: Dialogs) -> None:
     if word:
         await dialogs.tab.fill(f"Type {word} to confirm", word)
     await dialogs.in_dialog("""[...dialog.querySelectorAll('input[type=text]')].forEach((one) => {
-        one.value || = 'made.up';
+        one.value ||= 'made.up';
         one.dispatchEvent(new Event('input', {bubbles: true}));
     })""")
 
