@@ -90,13 +90,13 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             if route.body is None and own.method != "GET":
                 handler = _without_a_body(handler)
             endpoint = Endpoint(
-                own.operation_id,
-                parameters_of(own.path),
-                route.need,
-                handler,
-                route.narrowing,
-                route.by_queue,
-                route.streams,
+                name=own.operation_id,
+                placed=parameters_of(own.path),
+                need=route.need,
+                handler=handler,
+                narrowing=route.narrowing,
+                by_queue=route.by_queue,
+                streams=route.streams,
             )
             if context.auditor is not None:
                 endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
