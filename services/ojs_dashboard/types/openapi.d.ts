@@ -120,7 +120,7 @@ export type CreateWebhookSubscriptionBody = { url: string; events: Array<string>
 
 export type Cron = { name: string; expression: string; timezone: string; job_template: JobTemplate; overlap_policy: "allow" | "cancel_previous" | "enqueue" | "skip"; enabled: boolean; last_run_at: string | null; next_run_at: string | null; run_count: number; created_at: string; updated_at: string; waiting_runs?: number; description?: string };
 
-export type CronComing = { timezone: string; runs: Array<string>; name: string };
+export type CronComing = { timezone: string; runs: Array<string>; name: string; warnings?: Array<AnswerWarning> };
 
 export type CronExecution = { number: number; status: "skipped" | "triggered"; scheduled_at: string; manual: boolean; triggered_at?: string; job_id?: string; job_state?: State; started_at?: string; completed_at?: string; skipped_at?: string; reason?: "disabled" | "dst_skip" | "overlap_skip"; occurrences?: number; existing_job_id?: string };
 
@@ -128,7 +128,7 @@ export type CronHistory = { name: string; executions: Array<CronExecution>; run_
 
 export type CronPage = { crons: Array<Cron>; count: number; pagination: Pagination };
 
-export type CronPreview = { timezone: string; runs: Array<string> };
+export type CronPreview = { timezone: string; runs: Array<string>; warnings?: Array<AnswerWarning> };
 
 export type DeadLetterLimits = { max_age?: string; max_count?: number };
 

@@ -12,6 +12,7 @@ from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.domain.cron import changes, schedule, step
 from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.cron.remarks import remarks
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.validator import Finding
@@ -25,6 +26,7 @@ from ojs_core.wire.crons.answers import (
     cron_history,
     cron_page,
     cron_preview,
+    remarked,
 )
 from ojs_core.wire.crons.requests import cron_name, parse_count, parse_patch, parse_preview, parse_registration, parse_switch
 from ojs_core.wire.members import AnswerWarning, warnings_of
@@ -52,6 +54,7 @@ class CronHandlers:
         call.admit(wanted.draft)
         await self._require_free(call, wanted.name)
         told += warnings_of(await self._check_job(wanted.draft))
+        told += remarked(await self._remarks(wanted.expression, wanted.timezone))
         created, found = await self._store.crons.register(wanted)
         return Response(201 if created else 200, OneCron(cron_answer(found), told or UNSET))
 
@@ -99,7 +102,9 @@ class CronHandlers:
         def decide(cron: Cron, moment: Moment) -> Step:
             return changes.register(_owned(cron, call), parse_patch(body, cron, self._limits), moment)
 
-        return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide)), told or UNSET))
+        changed = await self._store.crons.change(name, decide)
+        told += remarked(await self._remarks(changed.expression, changed.timezone))
+        return Response(200, OneCron(cron_answer(changed), told or UNSET))
 
     async def pause(self, call: Call) -> Response:
         """POST /cron/{name}/pause."""
@@ -143,17 +148,22 @@ class CronHandlers:
         """GET /cron/{name}/next?count: its next runs; of a paused entry those that it would have."""
         count = parse_count(call.query("count"))
         cron = await self._own(call)
-        return Response(200, cron_coming(cron, await self._ticks(cron.expression, cron.timezone, cron.anchor, count)))
+        ticks = await self._ticks(cron.expression, cron.timezone, cron.anchor, count)
+        return Response(200, cron_coming(cron, ticks, await self._remarks(cron.expression, cron.timezone)))
 
     async def preview(self, call: Call) -> Response:
         """POST /admin/cron/preview: the next runs of an expression, refused as a registration with it is."""
         wanted = await call.parsed(await call.body(self._limits.max_control_bytes), parse_preview, self._limits)
         ticks = await self._ticks(wanted.expression, wanted.timezone, self._store.clock.now(), wanted.count)
-        return Response(200, cron_preview(wanted.timezone, ticks))
+        said = await self._remarks(wanted.expression, wanted.timezone)
+        return Response(200, cron_preview(wanted.timezone, ticks, said))
 
     async def _ticks(self, expression: str, timezone: str, anchor: int, count: int) -> Sequence[int]:
         """Work out ticks beside the loop: an expression that seldom fires takes a while."""
         return await asyncio.to_thread(schedule.coming, expression, timezone, anchor, self._store.clock.now(), count)
+
+    async def _remarks(self, expression: str, timezone: str) -> Sequence[str]:
+        return await asyncio.to_thread(remarks, expression, timezone, self._store.clock.now())
 
     async def history(self, call: Call) -> Response:
         """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""

@@ -61,15 +61,21 @@ export function actions(/** @type {Cron} */ { name: of, enabled }, /** @type {()
  * @returns {(values: import('../actions.js').Values) => import('../parts.js').Part}
  */
 function runs() {
-	const found = signal(/** @type {{runs: string[], problem: string}} */ ({ runs: [], problem: '' }));
+	const found = signal(
+		/** @type {{runs: string[], warned: string[], problem: string}} */ ({ runs: [], warned: [], problem: '' }),
+	);
 	let asked = '';
 	let timer = 0;
 	const ask = async (/** @type {string} */ cron, /** @type {string} */ timezone, /** @type {string} */ of) => {
 		try {
-			const { runs } = await request({ call: 'POST /admin/cron/preview', body: { cron, timezone: timezone || 'UTC' } });
-			if (of === asked) found.value = { runs, problem: '' };
+			const { runs, warnings } = await request({
+				call: 'POST /admin/cron/preview',
+				body: { cron, timezone: timezone || 'UTC' },
+			});
+			if (of === asked) found.value = { runs, warned: (warnings ?? []).map(({ message }) => message), problem: '' };
 		} catch (error) {
-			if (of === asked) found.value = { runs: [], problem: String(error instanceof Problem ? error.message : error) };
+			if (of === asked)
+				found.value = { runs: [], warned: [], problem: String(error instanceof Problem ? error.message : error) };
 		}
 	};
 	return ({ cron, timezone }) => {
@@ -79,10 +85,10 @@ function runs() {
 			clearTimeout(timer);
 			timer = window.setTimeout(() => ask(cron, timezone, of), 300);
 		}
-		const { runs, problem } = found.value;
+		const { runs, warned, problem } = found.value;
 		return problem
 			? html`<p class="notice warn" role="status">${text(problem, 300)}</p>`
-			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p><ol>${runs.map((run) => html`<li>${zoned(run, timezone || 'UTC')} <span class="dim">${moment(run)}</span></li>`)}</ol></div>`;
+			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p>${warned.map((message) => html`<p class="notice warn">${text(message, 300)}</p>`)}<ol>${runs.map((run) => html`<li>${zoned(run, timezone || 'UTC')} <span class="dim">${moment(run)}</span></li>`)}</ol></div>`;
 	};
 }
 

@@ -39,7 +39,15 @@ export function open(visit) {
 		)}
 		${when(
 			stats,
-			({ jobs, dead_letter: dead, throughput, latency_ms: wait, run_ms: run, workers, oldest_available_age_ms: oldest }) => html`<section>
+			({
+				jobs,
+				dead_letter: dead,
+				throughput,
+				latency_ms: wait,
+				run_ms: run,
+				workers,
+				oldest_available_age_ms: oldest,
+			}) => html`<section>
 			${facts([
 				['Waiting', jobsLink('state:available', number(jobs.available))],
 				['Active', jobsLink('state:active', number(jobs.active))],

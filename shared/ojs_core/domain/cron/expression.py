@@ -3,7 +3,8 @@
 What a field may hold is checked here, so that a refusal names the field and the value; when an expression matches is
 croniter's business. It gets wall-clock times without a zone, see `ojs_core.domain.cron.schedule`. Of expressions that restrict
 both day fields, or that mix `L`, `W` and `#` with other days, croniter reads some differently from POSIX and some not at all:
-it gets each way of naming a day by itself.
+it gets each way of naming a day by itself. As in Vixie's cron and its successors, a day field that begins with `*` (`*/2`)
+restricts the other one instead of adding days to it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import heapq
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from itertools import product
+from typing import Final, Literal, NamedTuple
 
 from croniter import croniter
 from croniter.croniter import CroniterBadDateError, CroniterError
@@ -55,11 +57,13 @@ class Every(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """A calendar expression as croniter reads it: six fields, seconds first, without names. It matches where one of
-    `alternatives` does.
+    """A calendar expression as croniter reads it: six fields, seconds first, without names.
+
+    It matches where one of `alternatives` does. `days` says what two restricted day fields mean together.
     """
 
     alternatives: tuple[str, ...]
+    days: Literal["either", "both", "one"] = "one"
 
     def times(self, after: datetime) -> Iterator[datetime]:
         """When it matches, in order, later than `after`; wall-clock times without a zone."""
@@ -114,14 +118,20 @@ def parse_expression(text: str) -> Every | Fields:
     matching = tuple(text for text in either if _matches(text))
     if not matching:
         raise BadExpression("none of its months has such a day, so it would never fire")
-    return Fields(matching)
+    restricted = "*" not in days and "*" not in weekdays
+    return Fields(matching, ("both" if _begins_with_star(days, weekdays) else "either") if restricted else "one")
+
+
+def _begins_with_star(days: list[str], weekdays: list[str]) -> bool:
+    return days[0].startswith("*") or weekdays[0].startswith("*")
 
 
 def _alternatives(days: list[str], weekdays: list[str]) -> Iterator[tuple[str, str]]:
-    """The day fields of what an expression is made of: where both are restricted, either is enough."""
-    if days != ["*"] or weekdays == ["*"]:
+    """Yield pairs of day fields that croniter is to match both; the expression matches where one of the pairs does."""
+    if _begins_with_star(days, weekdays):
+        yield from product(_apart(days), _apart(weekdays))
+    else:
         yield from ((day, "*") for day in _apart(days))
-    if weekdays != ["*"]:
         yield from (("*", weekday) for weekday in _apart(weekdays))
 
 
@@ -161,7 +171,7 @@ def _item(item: str, field: _Field) -> str:
         raise BadExpression(f"{field.name} {shown(item)} has the step {step[:9]}; it must be from 1 to {field.high}")
     stride = 1 if step is None else int(step)
     if first is None:
-        return "*" if step is None else f"*/{stride}"
+        return "*" if stride == 1 else f"*/{stride}"
     start = _value(first, field)
     open_end = start if step is None else field.high
     end = open_end if last is None else _value(last, field)
@@ -212,7 +222,7 @@ def _value(text: str, field: _Field) -> int:
 def _times(text: str, after: datetime) -> Iterator[datetime]:
     day = text.split()[3]
     nearest_to = int(day[:-1]) if day.endswith("w") else 0
-    times = croniter(text, after, second_at_beginning=True)
+    times = croniter(text, after, second_at_beginning=True, day_or=False)
     while True:
         time = times.get_next(datetime)
         # For croniter the weekday nearest to the 31st of a shorter month is the one nearest to its end.

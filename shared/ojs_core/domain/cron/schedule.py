@@ -18,6 +18,7 @@ from ojs_core.base.numbers import LATEST_MS
 from ojs_core.domain.cron.expression import Every, Fields, parse_expression
 
 _CACHED: Final = 4_096
+_DAY_S: Final = 86_400
 _parsed: Final = lru_cache(maxsize=_CACHED)(parse_expression)
 
 
@@ -78,6 +79,21 @@ def coming(expression: str, zone: str, anchor: int, after: int, count: int) -> l
     return found
 
 
+def next_gap(expression: str, zone: str, after: int, days: int) -> Gap | None:
+    """Return the first occurrences within so many days that fall into a gap, because clocks are put forward there."""
+    schedule, there = _parsed(expression), ZoneInfo(zone)
+    if isinstance(schedule, Every):
+        return None
+    for day in range(days):
+        start = after // 1_000 + day * _DAY_S
+        if _offset(there, start + _DAY_S) > _offset(there, start):
+            change = _change_before(there, (start + _DAY_S) * 1_000)
+            gap = _next_on_wall(schedule, there, change - 1_000).gap
+            if gap is not None and gap.at == change:
+                return gap
+    return None
+
+
 def _next_on_wall(fields: Fields, zone: ZoneInfo, after: int) -> Next:
     gap: Gap | None = None
     for wall in fields.times(datetime.fromtimestamp(after // 1_000, zone).replace(tzinfo=None)):
@@ -94,7 +110,7 @@ def _next_on_wall(fields: Fields, zone: ZoneInfo, after: int) -> Next:
 def _change_before(zone: ZoneInfo, at: int) -> int:
     """When clocks were put forward, given a moment at which they would show a time that was left out."""
     high = at // 1_000
-    low = high - 86_400
+    low = high - _DAY_S
     before = _offset(zone, low)
     while high - low > 1:
         middle = (low + high) // 2

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ojs_core.base.times import format_ms
 from ojs_core.domain.cron.record import Cron, CronRun, Overlap, RunOutcome, SkipReason
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.members import Count, JsonList, JsonObject, Timestamp, Uuid, Warnings, given, timestamp
+from ojs_core.wire.members import AnswerWarning, Count, JsonList, JsonObject, Timestamp, Uuid, Warnings, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 
@@ -67,12 +67,16 @@ class CronPreview(Struct):
 
     timezone: str
     runs: list[Timestamp]
+    warnings: Warnings | UnsetType = UNSET
 
 
-class CronComing(CronPreview):
+class CronComing(Struct):
     """When an entry runs next, or would if it weren't paused."""
 
+    timezone: str
+    runs: list[Timestamp]
     name: str
+    warnings: Warnings | UnsetType = UNSET
 
 
 class CronPage(Struct):
@@ -129,14 +133,19 @@ def cron_answer(cron: Cron) -> CronAnswer:
     )
 
 
-def cron_preview(timezone: str, ticks: Sequence[int]) -> CronPreview:
-    """Tell of the ticks of an expression."""
-    return CronPreview(timezone, [format_ms(tick) for tick in ticks])
+def cron_preview(timezone: str, ticks: Sequence[int], said: Sequence[str]) -> CronPreview:
+    """Make the answer about the ticks of an expression, and the remarks about it."""
+    return CronPreview(timezone, [format_ms(tick) for tick in ticks], remarked(said) or UNSET)
 
 
-def cron_coming(cron: Cron, ticks: Sequence[int]) -> CronComing:
-    """Tell of an entry's ticks to come."""
-    return CronComing(cron.timezone, [format_ms(tick) for tick in ticks], cron.name)
+def cron_coming(cron: Cron, ticks: Sequence[int], said: Sequence[str]) -> CronComing:
+    """Make the answer about an entry's ticks to come, and the remarks about its expression."""
+    return CronComing(cron.timezone, [format_ms(tick) for tick in ticks], cron.name, remarked(said) or UNSET)
+
+
+def remarked(said: Sequence[str]) -> list[AnswerWarning]:
+    """Return remarks about an expression as warnings."""
+    return [AnswerWarning("expression", sentence) for sentence in said]
 
 
 def cron_page(crons: Sequence[Cron], asked: Page) -> CronPage:
