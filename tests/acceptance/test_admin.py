@@ -153,9 +153,29 @@ def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system:
     assert system.call("POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["succeeded"] == 3
     dry = system.call("POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True, "dry_run": True})
     done = system.call("POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True})
+    sample = dry.pop("sample")
     assert dry == done | {"dry_run": True}
+    assert {(job["type"], job["state"]) for job in sample} == {("a.b", "cancelled"), ("a.b", "discarded")}
+    assert "sample" not in done
     assert (done["action"], done["succeeded"]) == ("delete", 4)
     system.call("GET", f"/jobs/{kept}", status=404)
+
+
+def test_a_bulk_action_with_a_limit_does_that_many_and_says_where_to_go_on(system: System) -> None:
+    jobs = [{"type": "a.b", "args": [], "options": {"queue": QUEUE}}] * 7
+    system.call("POST", "/jobs/batch", {"jobs": jobs}, 201)
+    body = {"filter": {"queue": QUEUE}, "confirm": True, "limit": 3}
+    dry = system.call("POST", "/admin/jobs/bulk/cancel", body | {"dry_run": True})
+    assert (dry["succeeded"], dry["remaining"], len(dry["sample"])) == (3, 4, 3)
+    done, cursor = [], None
+    while not done or cursor:
+        answer = system.call("POST", "/admin/jobs/bulk/cancel", body | ({"cursor": cursor} if cursor else {}))
+        done.append((answer["succeeded"], answer["has_more"], answer["remaining"]))
+        cursor = answer.get("next_cursor")
+    assert done == [(3, True, 4), (3, True, 1), (1, False, 0)]
+    for limit in (0, 1_001, "3"):
+        error = system.call("POST", "/admin/jobs/bulk/cancel", body | {"limit": limit}, 400)["error"]
+        assert "limit" in error["message"], error
 
 
 def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:

@@ -24,13 +24,13 @@ export type Acks = { total: number; succeeded: number; failed: number; items: Ar
 
 export type Actor = { type: "client" | "system" | "worker"; id?: string };
 
-export type AdminBulkCancelBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkCancelBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
-export type AdminBulkDeleteBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkDeleteBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
-export type AdminBulkReprioritiseBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkReprioritiseBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
-export type AdminBulkRetryBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkRetryBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
 export type AdminCancelJobBody = { reason?: string };
 
@@ -68,7 +68,7 @@ export type BulkCancelJobsAnswer422 = BulkCancelled | Error;
 
 export type BulkCancelled = { total_matched: number; skipped: number; failed: number; items: Array<ChangedItem>; cancelled: number; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean };
 
-export type BulkConfirmed = { action: "cancel" | "delete" | "reprioritise" | "retry"; matched: number; succeeded: number; failed: number; errors: Array<SkippedJob>; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean };
+export type BulkConfirmed = { action: "cancel" | "delete" | "reprioritise" | "retry"; matched: number; succeeded: number; failed: number; errors: Array<SkippedJob>; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean; sample?: Array<JobSummary> };
 
 export type BulkCreateJobsAnswer422 = BulkEnqueued | Error;
 
@@ -266,7 +266,7 @@ export type JobRetention = { completed?: string; cancelled?: string; discarded?:
 
 export type JobRetries = { job_id: string; retries: Array<FailedRun>; policy: RetryPolicy; attempt: number };
 
-export type JobSelection = { filter?: JobFilter; confirm?: boolean; dry_run?: boolean; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); job_ids?: Array<string>; atomicity?: "partial" | "atomic"; limit?: number; idempotency_key?: string };
+export type JobSelection = { filter?: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); job_ids?: Array<string>; atomicity?: "partial" | "atomic"; idempotency_key?: string };
 
 export type JobSummary = { id: string; state: State; type?: string; queue?: string; priority?: number; created_at?: string; scheduled_at?: string };
 

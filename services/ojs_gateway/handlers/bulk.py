@@ -143,7 +143,8 @@ class BulkHandlers:
         selection = _narrowed(selection, call)
         outcomes, rest = await self._change.change_all(operation, selection, call.own)
         require_outcome(outcomes)
-        answer = bulk_confirmed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
+        sample = await self._change.sample(outcomes) if selection.dry_run else None
+        answer = bulk_confirmed(operation, outcomes, sample=sample, rest=rest)
         if not selection.dry_run:
             told = {"total": answer.matched, DONE[operation]: answer.succeeded, "skipped": answer.failed}
             await self._announce(operation, told)

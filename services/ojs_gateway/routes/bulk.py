@@ -72,7 +72,15 @@ _SELECTION: Final = Named(
     )
     | {"description": "Exactly one of `job_ids` and `filter`."},
 )
-_CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM, priority=_NEW_PRIORITY)
+_CONFIRMED_BODY: Final = body_of(
+    ConfirmedBody,
+    "filter",
+    filter=_FILTER,
+    confirm=CONFIRM,
+    limit=whole(1, _MOST, "Jobs of the filter that this request takes; without it, up to 10,000."),
+    cursor=text("`next_cursor` of the request before with the same filter."),
+    priority=_NEW_PRIORITY,
+)
 _PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why. 503 if NATS hindered all."
 
 

@@ -22,6 +22,8 @@ from ojs_core.store.store import Store
 
 _MOST_CONFIRMED: Final = 10_000
 """Jobs that one request of an operator changes."""
+_MOST_SAMPLES: Final = 5
+"""Jobs that a dry run shows."""
 
 
 class BulkChange:
@@ -47,16 +49,22 @@ class BulkChange:
     async def change_all(
         self, operation: Operation, selection: Selection, own: Own | None = None
     ) -> tuple[list[ItemOutcome], Rest]:
-        """The same for all jobs that fit a filter, up to `_MOST_CONFIRMED`; it can be repeated."""
+        """The same for all jobs that fit a filter, up to `_MOST_CONFIRMED`, or for a page of them; it can be repeated."""
         first = selection
         outcomes: list[ItemOutcome] = []
         while True:
             matched, cursor = await self._targets.of(selection)
             outcomes += await self._outcomes(operation, selection, matched, _decision(operation, selection, own, active=True))
-            if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
+            if cursor is None or selection.one_page or len(outcomes) >= _MOST_CONFIRMED:
                 break
             selection = replace(selection, cursor=cursor)
         return outcomes, await self._targets.rest(first, cursor, len(outcomes))
+
+    async def sample(self, outcomes: Sequence[ItemOutcome]) -> list[Job]:
+        """Some of the jobs that a dry run would change. Jobs that have left since are left out."""
+        ids = [outcome.job_id for outcome in outcomes if outcome.error is None][:_MOST_SAMPLES]
+        read = await self._store.records.many(ids)
+        return [read[job_id].job for job_id in ids if job_id in read]
 
     async def _outcomes(
         self, operation: Operation, selection: Selection, matched: Sequence[str], decide: DecideItem

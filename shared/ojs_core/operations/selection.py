@@ -44,6 +44,8 @@ class Selection(Struct, frozen=True, kw_only=True):
     atomic: bool = False
     dry_run: bool = False
     limit: int
+    one_page: bool = False
+    """Whether an operator's request ends with `limit` jobs, and doesn't go on with the next ones."""
     cursor: str | None = None
     reason: str = "bulk"
     """Why jobs are cancelled."""

@@ -97,7 +97,7 @@ def _config(body: dict[str, Any]) -> Any:
 
 
 def _bulk(body: dict[str, Any]) -> Any:
-    return parse_confirmed(json.dumps({"confirm": True} | body).encode(), "cancel", NOW, DEFAULT_LIMITS)
+    return parse_confirmed(json.dumps({"confirm": True, "filter": {}} | body).encode(), "cancel", NOW, DEFAULT_LIMITS)
 
 
 def _maintenance(body: dict[str, Any]) -> Any:
@@ -116,7 +116,7 @@ INTEGERS: list[tuple[Parse, str]] = [
     *((_config, name) for name in ("visibility_timeout", "default_timeout", "dead_letter_ttl", "max_size", "concurrency")),
     *((_config, name) for name in ("retention.completed", "default_retry.initial_interval_ms", "rotation_interval")),
     *((_maintenance, name) for name in ("duration", "estimated_duration")),
-    (_bulk, "filter.older_than"),
+    *((_bulk, name) for name in ("filter.older_than", "limit")),
 ]
 
 

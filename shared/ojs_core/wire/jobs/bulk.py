@@ -207,6 +207,7 @@ class BulkConfirmed(RestOfFilter, kw_only=True, omit_defaults=True):
     succeeded: Count
     failed: Count
     errors: list[SkippedJob]
+    sample: Annotated[list[JobSummary], Meta(description="Of a dry run: some that would be changed.")] | UnsetType = UNSET
 
 
 CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted | BulkReprioritised]]] = {
@@ -298,8 +299,10 @@ def _of_filter(rest: Rest | None, *, dry_run: bool) -> dict[str, Any]:
     return view
 
 
-def bulk_confirmed(operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest) -> BulkConfirmed:
-    """The summary, with what is left for the next request."""
+def bulk_confirmed(
+    operation: Operation, outcomes: Sequence[ItemOutcome], *, sample: Sequence[Job] | None, rest: Rest
+) -> BulkConfirmed:
+    """The summary, with what is left for the next request. A dry run has a `sample`."""
     errors = [SkippedJob(one.job_id, one.error.message) for one in outcomes if one.error is not None]
     return BulkConfirmed(
         action=operation,
@@ -307,7 +310,8 @@ def bulk_confirmed(operation: Operation, outcomes: Sequence[ItemOutcome], *, dry
         succeeded=len(outcomes) - len(errors),
         failed=len(errors),
         errors=errors,
-        **_of_filter(rest, dry_run=dry_run),
+        sample=UNSET if sample is None else [_summary(job) for job in sample],
+        **_of_filter(rest, dry_run=sample is not None),
     )
 
 

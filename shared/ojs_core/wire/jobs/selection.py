@@ -39,6 +39,7 @@ class ConfirmedBody(Struct, forbid_unknown_fields=True):
     filter: Raw = NOTHING
     confirm: bool | None = None
     dry_run: bool | None = None
+    limit: int | None = None
     cursor: str | None = None
     reason: str | None = None
     priority: Any = None
@@ -47,7 +48,6 @@ class ConfirmedBody(Struct, forbid_unknown_fields=True):
 class SelectionBody(ConfirmedBody):
     job_ids: list[str] | None = None
     atomicity: str | None = None
-    limit: int | None = None
     idempotency_key: str | None = None
 
 
@@ -79,7 +79,8 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Payload
     return Selection(
         filter=wanted,
         dry_run=bool(sent.dry_run),
-        limit=limits.max_bulk_jobs,
+        limit=_limit(sent, limits),
+        one_page=sent.limit is not None,
         cursor=sent.cursor or None,
         reason=_reason(sent.reason, operation, limits),
         priority=_priority(sent, operation),
@@ -98,7 +99,7 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
     selection = Selection(
         atomic=atomicity_of(sent.atomicity),
         dry_run=bool(sent.dry_run),
-        limit=most if sent.limit is None else integer(sent.limit, "limit", 1, most),
+        limit=_limit(sent, limits),
         cursor=sent.cursor or None,
         reason=_reason(sent.reason, operation, limits),
         priority=_priority(sent, operation),
@@ -114,6 +115,11 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
     if wanted.broad and not (sent.confirm or confirmed or selection.dry_run):
         raise invalid("confirm", f"this filter selects jobs of every type and queue: send confirm: true to {operation} them")
     return msgspec.structs.replace(selection, filter=wanted)
+
+
+def _limit(sent: ConfirmedBody, limits: PayloadLimits) -> int:
+    most = limits.max_bulk_jobs
+    return most if sent.limit is None else integer(sent.limit, "limit", 1, most)
 
 
 def _reason(sent: str | None, operation: Operation, limits: PayloadLimits) -> str:

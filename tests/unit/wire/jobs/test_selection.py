@@ -24,7 +24,7 @@ LIMITS = PayloadLimits()
         (b'{"filter":{"priority":1.5},"confirm":true}', "filter.priority"),
         (b'{"filter":{"since":"soon"},"confirm":true}', "filter.since"),
         (b'{"filter":{"state":"dead"},"confirm":true}', "filter.state"),
-        (b'{"filter":{"queue":"q"},"limit":1,"confirm":true}', "limit"),
+        (b'{"filter":{"queue":"q"},"limit":0,"confirm":true}', "limit"),
         (b'{"filter":{"queue":"q"},"job_ids":["1"],"confirm":true}', "job_ids"),
     ],
 )
