@@ -18,26 +18,72 @@ export const SUGGESTIONS = [
 ];
 
 /**
+ * A line with `problems` finds nothing, and nothing acts on it.
  * @typedef {{name: string, value: string, text: string}} Term
- * @typedef {{terms: Term[], unknown: string[], id: string}} Filter
+ * @typedef {{terms: Term[], problems: string[], id: string}} Filter
  */
+
+const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const KNOWN = [...LISTED.map((name) => `${name}:`), 'meta.NAME:', 'age>1h', 'age<5m'].join(' ');
+const LONGEST_S = 1e10;
+/** Terms that bound the same thing: one of each is enough. */
+const BOUND = /** @type {Record<string, string>} */ ({ 'age>': 'until', 'age<': 'since' });
 
 /** @returns {Filter} The terms of a line; words without a name are looked for in arguments, an id is a job's. */
 export function parsed(/** @type {string} */ line) {
-	const filter = /** @type {Filter} */ ({ terms: [], unknown: [], id: '' });
-	for (const match of line.matchAll(/(?:"[^"]*"|\S)+/g)) {
-		const text = match[0];
-		const age = /^age([<>])(\d+)([a-z]+)$/.exec(text);
-		const named = /^([a-z_]+(?:\.[^:]+)?):(.*)$/s.exec(text);
-		if (/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)) filter.id = text;
-		else if (age && UNITS[age[3] ?? ''])
-			filter.terms.push({ name: `age${age[1]}`, value: `${Number(age[2]) * (UNITS[age[3] ?? ''] ?? 1)}`, text });
-		else if (!named) filter.terms.push({ name: 'text', value: bare(text), text });
-		else if (named[1]?.startsWith('meta.') || LISTED.includes(named[1] ?? ''))
-			filter.terms.push({ name: named[1] ?? '', value: bare(named[2] ?? ''), text });
-		else filter.unknown.push(text);
+	const filter = /** @type {Filter} */ ({ terms: [], problems: [], id: '' });
+	const texts = [...line.matchAll(/(?:"[^"]*"|\S)+/g)].map((match) => match[0]);
+	const there = new Map(/** @type {[string, string][]} */ ([]));
+	for (const text of texts) {
+		const read = term(text);
+		if (typeof read === 'string') {
+			filter.problems.push(read);
+			continue;
+		}
+		filter.terms.push(read);
+		if (read.name === 'text') continue;
+		const bound = BOUND[read.name] ?? read.name;
+		const before = there.get(bound);
+		if (before !== undefined) filter.problems.push(`${before} and ${text} can't both hold: leave one out.`);
+		there.set(bound, text);
 	}
+	if (texts.length === 1 && ID.test(line.trim())) filter.id = line.trim();
 	return filter;
+}
+
+/** @returns {Term | string} A term, or what is wrong with it. */
+function term(/** @type {string} */ text) {
+	if (text.split('"').length % 2 === 0) return `${text} has a quotation mark that isn't closed.`;
+	const age = /^age([<>])(\d{1,9})([a-z]+)$/.exec(text);
+	const seconds = Number(age?.[2]) * Number(UNITS[age?.[3] ?? '']);
+	if (age && seconds < LONGEST_S) return { name: `age${age[1]}`, value: `${seconds}`, text };
+	if (/^age[<>=:]/i.test(text)) return `${text} isn't an age: write age>1h or age<5m, with s, m, h, d or w.`;
+	const [, name = '', sign = '', value = ''] = /^([^\s":=<>]+)([:=<>])(.*)$/s.exec(text) ?? [];
+	if (!name) return { name: 'text', value: bare(text), text };
+	const known = LISTED.includes(name) || /^meta\../.test(name);
+	if (!known) {
+		const like = LISTED.toSorted((a, b) => distance(a, name) - distance(b, name))[0] ?? '';
+		const meant = distance(like, name) < 3 ? `Did you mean ${like}:${value}?` : `A filter can name ${KNOWN}`;
+		return `${text} isn't understood. ${meant} To look for it in arguments, put it in quotation marks.`;
+	}
+	if (sign !== ':') return `${text} isn't understood. Did you mean ${name}:${value}?`;
+	if (!bare(value)) return `${text} has no value.`;
+	if (name === 'state' && !STATES.includes(bare(value)))
+		return `There is no state ${bare(value)}: it can be ${STATES.join(', ')}.`;
+	if (name === 'order' && !['asc', 'desc'].includes(value)) return `${text} isn't an order: it can be asc or desc.`;
+	return { name, value: bare(value), text };
+}
+
+/** @returns {number} How many letters have to change until one word is the other, whatever their case. */
+function distance(/** @type {string} */ one, /** @type {string} */ other) {
+	let row = [...one, ''].map((_, i) => i);
+	for (const [j, letter] of [...other.slice(0, 30).toLowerCase()].entries()) {
+		const next = [j + 1];
+		for (let i = 0; i < one.length; i++)
+			next.push(Math.min((row[i] ?? 0) + (one[i] === letter ? 0 : 1), (row[i + 1] ?? 0) + 1, (next[i] ?? 0) + 1));
+		row = next;
+	}
+	return row.at(-1) ?? 0;
 }
 
 const bare = (/** @type {string} */ text) => text.replaceAll('"', '');

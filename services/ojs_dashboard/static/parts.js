@@ -291,17 +291,24 @@ export function submitted(/** @type {Event} */ event) {
 const ahead = signal('');
 
 /**
- * A line to type a filter in, kept in the query string as `name`. `choices` are suggested for the word that is being typed.
+ * A line to type a filter in, kept in the query string as `name`. `choices` are suggested for the word that is being typed;
+ * `problems` are what is wrong with what stands there.
  */
-export function search(/** @type {string} */ name, /** @type {string} */ label, /** @type {readonly string[]} */ choices = []) {
+export function search(
+	/** @type {string} */ name,
+	/** @type {string} */ label,
+	/** @type {readonly string[]} */ choices = [],
+	/** @type {readonly string[]} */ problems = [],
+) {
 	const take = (/** @type {Event} */ event) => setQuery({ ...submitted(event), cursor: null }, { replace: false });
 	const suggest = (/** @type {Event} */ event) => {
 		const typed = /** @type {HTMLInputElement} */ (event.target).value;
 		ahead.value = typed.slice(0, typed.lastIndexOf(' ') + 1);
 	};
 	return html`<form class="search" role="search" @submit=${take}>
-		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search @input=${suggest} />
+		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" aria-invalid=${problems.length > 0} aria-describedby="${name}-problems" autocomplete="off" spellcheck="false" data-search @input=${suggest} />
 		<datalist id="${name}-choices">${choices.filter((choice) => plain(choice) === choice).map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
 		<button type="submit">Filter</button>
+		<div id="${name}-problems" role="alert">${problems.map((one) => html`<p class="notice bad">${text(one, 500)}</p>`)}</div>
 	</form>`;
 }

@@ -69,7 +69,7 @@ def in_state(site: System, state: str, queue: str) -> str:
 OPERATIONS: dict[str, tuple[str, str, dict[str, object]]] = {
     "Retry": ("discarded", "retried", {"state": "available"}),
     "Cancel": ("available", "cancelled", {"state": "cancelled"}),
-    "Set priority": ("scheduled", "reprioritised", {"priority": 7}),
+    "Set priority of": ("scheduled", "reprioritised", {"priority": 7}),
     "Delete": ("completed", "deleted", {}),
 }
 
@@ -89,7 +89,7 @@ async def test_the_jobs_that_are_selected_are_changed_and_those_that_match_once_
     before, done, after = OPERATIONS[operation]
 
     async def asked_for_its_priority() -> None:
-        if operation == "Set priority":
+        if operation == "Set priority of":
             await tab.fill("Priority, from -100 to 100", "7")
 
     queue = f"selected.{before}"

@@ -99,7 +99,7 @@ async def test_an_operation_on_all_that_match_outlives_its_page_and_can_be_stopp
         await tab.click("Cancel all that match")
         await tab.shows("Something works on jobs already")
         await tab.click("Stop")
-        await tab.shows("Done: 0 of 1")
+        await tab.shows("Stopped: 0 of 1")
         assert proxy.troubled["cancel"] < 1_000, "it is asked again without a pause"
 
 

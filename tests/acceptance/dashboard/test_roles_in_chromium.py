@@ -27,7 +27,7 @@ BUTTONS: dict[str, dict[str, Permission]] = {
     "/jobs": {
         "Push a job": "enqueue",
         "Cancel all that match": "control",
-        "Set priority all that match": "control",
+        "Set priority of all that match": "control",
         "Retry all that match": "control",
         "Delete all that match": "destroy",
     },

@@ -5,6 +5,7 @@ import { traceUrl } from '../api.js';
 import { copier } from '../dialogs.js';
 import { duration, millis, moment, number, percent, plain, relative, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
+import { PRIORITY } from '../matching.js';
 import {
 	badge,
 	facts,
@@ -21,7 +22,7 @@ import {
 	when,
 } from '../parts.js';
 import { address } from '../router.js';
-import { PRIORITY, push } from './jobs.js';
+import { push } from './jobs.js';
 
 /** @typedef {import('../openapi.js').JobDetail} Job */
 

@@ -1,11 +1,11 @@
 /** Jobs: found by a filter, counted exactly, and changed one by one, selected, or all that match. */
 
-import { begin, button, json } from '../actions.js';
-import { offered, Problem, request, written } from '../api.js';
-import { say } from '../dialogs.js';
-import { beyondBulk, bulk, listed, parsed, replaced, SUGGESTIONS } from '../filter.js';
+import { button, json } from '../actions.js';
+import { offered, request, written } from '../api.js';
+import { beyondBulk, listed, parsed, replaced, STATES, SUGGESTIONS } from '../filter.js';
 import { count, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
+import { asksFor, OPERATIONS, ofAll, progress, typed } from '../matching.js';
 import { badge, head, jobLink, list, pages, queueLink, search, table, tree, when } from '../parts.js';
 import { address, go, place } from '../router.js';
 import { signal } from '../signals-core.js';
@@ -20,57 +20,20 @@ const PRESETS = /** @type {const} */ ([
 	['state:active', 'Active'],
 	['state:available', 'Waiting'],
 ]);
-/** What can be done to many jobs, and to those of which states. */
-const OPERATIONS = /** @type {const} */ ([
-	{
-		name: 'reprioritise',
-		label: 'Set priority',
-		needs: 'control',
-		states: ['available', 'scheduled', 'pending'],
-		done: 'reprioritised',
-	},
-	{ name: 'retry', label: 'Retry', needs: 'control', states: ['discarded', 'cancelled', 'retryable'], done: 'retried' },
-	{
-		name: 'cancel',
-		label: 'Cancel',
-		needs: 'control',
-		states: ['available', 'scheduled', 'pending', 'retryable'],
-		done: 'cancelled',
-	},
-	{ name: 'delete', label: 'Delete', needs: 'destroy', states: ['completed', 'cancelled', 'discarded'], done: 'deleted' },
-]);
-
 /** @typedef {import('../openapi.js').Job} Job */
-/** @typedef {(typeof OPERATIONS)[number]} Operation */
-/** @typedef {{operation: Operation, done: number, failed: number, matched: number, over: boolean, stop: boolean, refusals: string[]}} Progress */
-
-/** What works on all that match: one at a time, and on when the page is left. */
-const running = signal(/** @type {Progress | null} */ (null));
-
-/** @type {import('../actions.js').Field} */
-export const PRIORITY = {
-	name: 'priority',
-	label: 'Priority, from -100 to 100',
-	kind: 'number',
-	value: '0',
-	min: -100,
-	max: 100,
-};
-/** What an operation asks for besides the jobs. */
-const asksFor = (/** @type {Operation} */ operation) => (operation.name === 'reprioritise' ? [PRIORITY] : []);
-/** The members of the request that what was typed becomes. */
-const typed = (/** @type {Operation} */ operation, /** @type {import('../actions.js').Values} */ values) =>
-	operation.name === 'reprioritise' ? { priority: Number(values['priority']) } : {};
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
 	const line = () => visit.query('q');
 	const unique = () => visit.query('view') === 'unique';
 	const asked = () => ({ ...listed(parsed(line())), limit: '50', cursor: visit.query('cursor') });
-	const jobs = visit.source(() => (parsed(line()).id || unique() ? null : { call: 'GET /jobs', query: asked() }), {
-		every: 10_000,
-		on: { types: 'job.*' },
-	});
+	const jobs = visit.source(
+		() => (parsed(line()).id || parsed(line()).problems.length || unique() ? null : { call: 'GET /jobs', query: asked() }),
+		{
+			every: 10_000,
+			on: { types: 'job.*' },
+		},
+	);
 	const queues = visit.source(() => ({ call: 'GET /admin/queues', query: { per_page: 100 } }), { every: 60_000 });
 	const fingerprints = visit.source(() =>
 		unique() ? { call: 'GET /unique-jobs', query: { cursor: visit.query('cursor') } } : null,
@@ -85,78 +48,7 @@ export function open(visit) {
 		selected.value = next;
 	};
 
-	/** Ask the server first what would be done; then do it page by page. */
-	const ofAll = async (/** @type {Operation} */ operation) => {
-		if (running.peek()?.over === false)
-			return say('Something works on jobs already: wait for its end, or stop it.', { bad: true });
-		const filter = { ...bulk(parsed(line())), ...(stateOf(line()) ? {} : { states: operation.states }) };
-		const call = /** @type {const} */ (`POST /admin/jobs/bulk/${operation.name}`);
-		say('Counting the jobs that match…');
-		try {
-			const dry = await request({ call, body: { filter, dry_run: true } });
-			const most = dry.succeeded + (dry.remaining ?? 0);
-			const sample = (jobs.read.peek().value?.jobs ?? []).filter(({ state }) =>
-				/** @type {readonly string[]} */ (operation.states).includes(state),
-			);
-			begin({
-				label: `${operation.label} all that match`,
-				needs: operation.needs,
-				call,
-				danger: operation.name === 'delete',
-				fields: asksFor(operation),
-				body: (values) => ({ filter, confirm: true, ...typed(operation, values) }),
-				run: async (values) => void carryOut(operation, { filter, confirm: true, ...typed(operation, values) }, most),
-				typed: most > 100 ? String(most) : '',
-				about: html`<p>${count(most, 'job')} would be ${operation.done}, of those that fit <code>${line() || 'no filter: all jobs'}</code>.</p>
-						${dry.errors[0] ? html`<p>${count(dry.failed, 'job')} would be skipped: ${text(dry.errors[0].error)}</p>` : nothing}
-						<ul>${sample.slice(0, 5).map((job) => html`<li>${jobLink(job.id)} ${text(job.type, 60)} ${badge(job.state)}</li>`)}</ul>`,
-				done: () => `Working on ${count(most, 'job')}…`,
-			});
-		} catch (error) {
-			say(error instanceof Error ? error.message : String(error), { bad: true });
-		}
-	};
-
-	const carryOut = async (
-		/** @type {Operation} */ operation,
-		/** @type {import('../openapi.js').Sent<import('../openapi.js').AdminBulkRetryBody>} */ body,
-		/** @type {number} */ matched,
-	) => {
-		const call = /** @type {const} */ (`POST /admin/jobs/bulk/${operation.name}`);
-		let now = /** @type {Progress} */ ({ operation, done: 0, failed: 0, matched, over: false, stop: false, refusals: [] });
-		running.value = now;
-		let cursor = /** @type {string | undefined} */ (undefined);
-		do {
-			try {
-				const answer = /** @type {import('../openapi.js').BulkConfirmed} */ (
-					await request({ call, body: { ...body, cursor } })
-				);
-				cursor = answer.has_more ? answer.next_cursor : undefined;
-				const refusals = [...now.refusals, ...answer.errors.map((one) => `${one.job_id}: ${one.error}`)].slice(0, 20);
-				now = {
-					...now,
-					done: now.done + answer.succeeded,
-					failed: now.failed + answer.failed,
-					refusals,
-					stop: running.peek()?.stop ?? true,
-				};
-			} catch (error) {
-				if (error instanceof Problem && error.passing) {
-					await new Promise((resolve) => setTimeout(resolve, Math.max(1, error.retryAfter) * 1_000));
-					now = { ...now, stop: running.peek()?.stop ?? true };
-				} else {
-					now = { ...now, refusals: [...now.refusals, error instanceof Error ? error.message : String(error)], stop: true };
-				}
-				if (now.stop) cursor = undefined;
-				else cursor ??= '';
-			}
-			running.value = now;
-		} while (cursor !== undefined && !now.stop);
-		running.value = { ...now, over: true };
-		jobs.reload();
-	};
-
-	const ofSelected = (/** @type {Operation} */ operation) => {
+	const ofSelected = (/** @type {import('../matching.js').Operation} */ operation) => {
 		const ids = [...selected.peek()];
 		return button({
 			label: `${operation.label} ${count(ids.length, 'job')}`,
@@ -195,13 +87,8 @@ export function open(visit) {
 				${PRESETS.map(([q, name]) => html`<a href=${address('/jobs', { q })} aria-current=${q === line() && !unique() ? 'page' : 'false'}>${name}</a>`)}
 				<a href=${address('/jobs', { view: 'unique' })} aria-current=${unique() ? 'page' : 'false'}>Unique</a>
 			</nav>
-			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))])}
-			${filter.unknown.length ? html`<p class="notice warn" role="status">Not understood, so left out: ${text(filter.unknown.join(' '))}. A filter can name ${SUGGESTIONS.filter((one) => one.endsWith(':')).join(' ')} meta.NAME: and age>1h.</p>` : nothing}
-			${progress(
-				running.value,
-				() => (running.value = running.value ? { ...running.value, stop: true } : null),
-				() => (running.value = null),
-			)}
+			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))], filter.problems)}
+			${progress()}
 			<section>
 				${
 					unique()
@@ -224,7 +111,10 @@ export function open(visit) {
 					jobs,
 					(found) => {
 						const chosen = rows.filter((job) => selected.value.has(job.id));
-						const states = new Set((chosen.length ? chosen : rows).map((job) => job.state));
+						const named = filter.terms.find(({ name }) => name === 'state');
+						const others = !chosen.length && !named && (found.pagination.has_more || visit.query('cursor'));
+						/** @type {Set<string>} Those of other pages aren't known. */
+						const states = new Set(others ? STATES : (chosen.length ? chosen : rows).map((job) => job.state));
 						const fitting = OPERATIONS.filter(
 							(operation) => offered(operation.needs) && operation.states.some((state) => states.has(state)),
 						);
@@ -236,7 +126,7 @@ export function open(visit) {
 											? fitting.map(ofSelected)
 											: fitting.map(
 													(operation) =>
-														html`<button type="button" ?disabled=${beyond.length > 0} title=${beyond.length ? `Not for all that match while the filter has ${beyond.join(' ')}` : nothing} @click=${() => ofAll(operation)}>${operation.label} all that match</button>`,
+														html`<button type="button" ?disabled=${beyond.length > 0} title=${beyond.length ? `Not for all that match while the filter has ${beyond.join(' ')}` : nothing} @click=${() => ofAll(operation, line(), jobs.reload)}>${operation.label} all that match</button>`,
 												)
 									}
 									${beyond.length && fitting.length ? html`<small>For all that match, leave out ${text(beyond.join(' '))}.</small>` : nothing}
@@ -283,10 +173,9 @@ function carried(/** @type {Job} */ { args, error, redacted }) {
 	return redacted?.includes('args') ? html`<span class="hidden">hidden</span>` : text(written(args), 60);
 }
 
-const stateOf = (/** @type {string} */ line) => parsed(line).terms.find((term) => term.name === 'state')?.value ?? '';
-
 /** @returns {readonly string[] | null} The command that lists the same; it can't sort. */
 function cliOf(/** @type {string} */ line) {
+	if (parsed(line).problems.length) return null;
 	const words = ['list'];
 	for (const [name, value] of Object.entries(listed(parsed(line)))) {
 		if (name === 'sort' || name === 'order') return null;
@@ -294,16 +183,6 @@ function cliOf(/** @type {string} */ line) {
 		else words.push(name === 'text' ? '--search' : `--${name.replace('_', '-')}`, value);
 	}
 	return words;
-}
-
-function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ stop, /** @type {() => void} */ close) {
-	if (!now) return nothing;
-	return html`<div class="notice ${now.failed ? 'warn' : 'good'}" role="status">
-		<p>${now.over ? 'Done' : 'Working'}: ${number(now.done)} of ${number(now.matched)} ${now.operation.done}${now.failed ? `, ${number(now.failed)} skipped` : ''}.</p>
-		<progress max=${Math.max(1, now.matched)} value=${now.done + now.failed} aria-label="Progress"></progress>
-		${now.refusals.length ? html`<details><summary>Why some were skipped</summary><ul>${now.refusals.map((one) => html`<li>${text(one)}</li>`)}</ul></details>` : nothing}
-		${now.over ? html`<button type="button" @click=${close}>Close</button>` : html`<button type="button" @click=${stop}>Stop</button>`}
-	</div>`;
 }
 
 /**
