@@ -167,7 +167,8 @@ def test_a_bulk_action_with_a_limit_does_that_many_and_says_where_to_go_on(syste
     body = {"filter": {"queue": QUEUE}, "confirm": True, "limit": 3}
     dry = system.call("POST", "/admin/jobs/bulk/cancel", body | {"dry_run": True})
     assert (dry["succeeded"], dry["remaining"], len(dry["sample"])) == (3, 4, 3)
-    done, cursor = [], None
+    done: list[tuple[int, bool, int]] = []
+    cursor: str | None = None
     while not done or cursor:
         answer = system.call("POST", "/admin/jobs/bulk/cancel", body | ({"cursor": cursor} if cursor else {}))
         done.append((answer["succeeded"], answer["has_more"], answer["remaining"]))

@@ -64,7 +64,7 @@ class BulkChange:
         """Some of the jobs that a dry run would change. Jobs that have left since are left out."""
         ids = [outcome.job_id for outcome in outcomes if outcome.error is None][:_MOST_SAMPLES]
         read = await self._store.records.many(ids)
-        return [read[job_id].job for job_id in ids if job_id in read]
+        return [job for one in ids if (job := read[one].job) is not None]
 
     async def _outcomes(
         self, operation: Operation, selection: Selection, matched: Sequence[str], decide: DecideItem
