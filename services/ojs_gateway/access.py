@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 1.0
 _NOTE_S: Final = 30.0
+_MARK_S: Final = 1.0
+"""Until keys are looked for that somebody of an earlier version has made."""
 _AGAIN_S: Final = 0.25
 _LONG_ENOUGH: Final = 32
 _OVER_NATS: Final[dict[NatsApiMode, Keyless]] = {
@@ -67,7 +69,8 @@ class Access:
                 log.warning("everybody who reaches this address may do everything (--insecure)", host=settings.host)
             else:
                 log.info("there are no keys: everybody on this machine may do everything", door="open")
-        self._tasks = [start_loop("door", self._look, tell=False), start_loop("key-uses", self._note_uses, tell=False)]
+        loops = {"door": self._look, "key-uses": self._note_uses, "key-mark": self._mark}
+        self._tasks = [start_loop(name, turn, tell=False) for name, turn in loops.items()]
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -86,8 +89,8 @@ class Access:
             else:
                 return
 
-    def _changed(self, keys: list[Key], unreadable: bool) -> None:
-        self.known.replace(keys, unreadable=unreadable)
+    def _changed(self, keys: list[Key], others: bool) -> None:
+        self.known.replace(keys, others=others)
         self.http.look()
         self.nats.look()
 
@@ -95,6 +98,10 @@ class Access:
         await asyncio.sleep(_LOOK_S)
         self.known.look()
         self.http.look()
+
+    async def _mark(self) -> None:
+        await self._keys.mark()
+        await asyncio.sleep(_MARK_S)
 
     async def _note_uses(self) -> None:
         await asyncio.sleep(_NOTE_S)

@@ -113,7 +113,7 @@ async def _list(session: Session, given: argparse.Namespace) -> None:
         )
         for key in found
     ]
-    empty = "There are no keys: everybody who reaches the server may do everything."
+    empty = "No key lets anybody in. Where there never was one, everybody who reaches the server may do everything."
     session.out.table(("id", "name", "role", "state", "queues", "types", "limits", "last used", "expires"), rows, empty=empty)
 
 

@@ -53,4 +53,6 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
     ):
         if number:
             session.out.text(f"{number:,} {what}")
+    if not done.keys:
+        session.out.text("it has no keys: everybody who reaches a gateway may do everything, until one is made")
     session.out.text("start the services now")

@@ -127,6 +127,13 @@ ALERTS: Final = (
         "Records of the kind {{ $labels.kind }} can't be read: they are damaged, or of a newer version.",
     ),
     Alert(
+        "OjsRecordsLost",
+        "page",
+        "sum by (kind) (increase(ojs_lost_records_total[15m])) > 0",
+        "0m",
+        "NATS has lost records of the kind {{ $labels.kind }} that running processes know. Don't stop these processes.",
+    ),
+    Alert(
         "OjsConsumersRunOut",
         "ticket",
         "max by (stream) (ojs_nats_consumers / (ojs_nats_consumers_limit > 0)) > 0.8",

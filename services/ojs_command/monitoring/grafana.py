@@ -207,6 +207,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                 (
                     ("sum by (kind) (increase(ojs_safety_net_finds_total[$__rate_interval]))", "{{kind}} issued again"),
                     ("sum by (kind) (increase(ojs_unreadable_records_total[$__rate_interval]))", "{{kind}} unreadable"),
+                    ("sum by (kind) (increase(ojs_lost_records_total[$__rate_interval]))", "{{kind}} lost"),
                 ),
                 "Anything but 0 deserves a look at the log.",
             ),

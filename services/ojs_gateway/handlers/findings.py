@@ -41,6 +41,7 @@ class FindingHandlers:
             "mixed versions": self._versions,
             "projector": self._projector,
             "records": self._records,
+            "lost records": self._lost,
             "maintenance": self._maintenance,
             "queues": self._queues,
             "crons": self._crons,
@@ -95,6 +96,10 @@ class FindingHandlers:
 
     async def _records(self) -> Iterable[Finding]:
         return server.records(await self._queries.unreadable(UnreadableAsk(limit=SHOWN)))
+
+    async def _lost(self) -> Iterable[Finding]:
+        lost = self._store.lost
+        return server.lost(lost.names, lost.missing, no_keys=self._store.keys.are_lost)
 
     async def _maintenance(self) -> Iterable[Finding]:
         return work.maintenance(await self._store.queues.get(MAINTENANCE), self._store.clock.now())

@@ -66,11 +66,11 @@ class KnownKeys:
         self.any = token is not None
         """Whether there are keys, or have been: those that have ended count, or revoking the last would let everybody in."""
 
-    def replace(self, keys: Iterable[Key], *, unreadable: bool = False) -> None:
-        """Take what is stored now; `unreadable` is whether there are more that can't be read."""
+    def replace(self, keys: Iterable[Key], *, others: bool = False) -> None:
+        """Take what is stored now; `others` is whether there are more that can't be read, or were some."""
         before = self._keys
         self._keys = {key.id: key for key in keys} | self._own
-        self.any = bool(self._keys) or unreadable
+        self.any = self.any or bool(self._keys) or others
         for key_id, key in before.items():
             self._tell_of(key, self._keys.get(key_id))
         self.look()

@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-from ojs_core.jetstream.subjects import ANY, REST, Kind, StoreConfig, Wildcard
+from ojs_core.jetstream.subjects import ANY, HAD_KEYS, REST, Kind, StoreConfig, Wildcard
 from ojs_link.address import INBOX
 
 Service = Literal["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
@@ -137,7 +137,8 @@ def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_m
     asking = [OPERATOR, *(name for team in teams for name in (team.client, team.worker))]
     answers = [f"{inbox_of(config, name)}.>" for name in asking]
     found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
-    found[OPERATOR] = _row(config, OPERATOR, _operator(config), [config.events, config.live_events])
+    heard = [config.events, config.live_events]
+    found[OPERATOR] = _row(config, OPERATOR, _operator(config), heard, [_taking_the_mark(config)])
     found[BACKUP] = _row(config, BACKUP, _backup(config), not_publish=_of_others(config, BACKUP))
     found[RESTORE] = _row(config, RESTORE, _restore(config))
     for team in teams:
@@ -165,7 +166,7 @@ def _background(config: StoreConfig, *, test_mode: bool) -> Grants:
     rows = [_service(config, role, test_mode=test_mode) for role in SERVICES if role != "gateway"]
     publish = dict.fromkeys(subject for row in rows for subject in row.publish)
     hears = dict.fromkeys(subject for row in rows for subject in row.subscribe[1:])
-    return _row(config, BACKGROUND, list(publish), list(hears))
+    return _row(config, BACKGROUND, list(publish), list(hears), [_taking_the_mark(config)])
 
 
 def purged_streams(config: StoreConfig, role: str) -> list[str]:
@@ -292,7 +293,13 @@ def _of_others(config: StoreConfig, role: str) -> list[str]:
     names = [name for other, durables in _DURABLES.items() if other != role for name in durables]
     calls = ("CREATE", "DELETE", "INFO", "MSG.NEXT")
     refused = [f"$JS.API.CONSUMER.{call}.{stream}.{name}" for name in names for call in calls]
+    refused.append(_taking_the_mark(config))
     return [*refused, *(f"$JS.ACK.{stream}.{name}.>" for name in names)]
+
+
+def _taking_the_mark(config: StoreConfig) -> str:
+    """Return the request that would open a system that has had keys."""
+    return f"$JS.API.CONSUMER.DELETE.{config.records_stream}.{HAD_KEYS}"
 
 
 def _hears(config: StoreConfig, role: Service) -> list[str]:

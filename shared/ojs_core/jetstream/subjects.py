@@ -28,6 +28,8 @@ _WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
 MAX_CONSUMER_NAME: Final = 200
 WEBHOOK_CONSUMER: Final = "webhook-"
 """How the names of webhooks' consumers begin."""
+HAD_KEYS: Final = "has-had-keys"
+"""The mark of a system in which keys have been made."""
 _SEAT: Final = "seat"
 _PERMIT: Final = "limit"
 _HOLD: Final = "hold"

@@ -15,6 +15,7 @@ from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
+from ojs_core.jetstream.lost_records import Known, LostRecords
 from ojs_core.jetstream.ordered_consumer import OrderedConsumer
 from ojs_core.jetstream.subjects import StoreConfig
 
@@ -29,16 +30,27 @@ WatchedEntry = tuple[int, bytes]
 
 
 class Watch:
-    """`changed` is called after every change of `entries`."""
+    """`changed` is called after every change of `entries`.
+
+    `lost` keeps records that are gone without a trace; None if records here may leave by their own time.
+    """
 
     def __init__(
-        self, nats: Connection, config: StoreConfig, name: str, subjects: Sequence[str], changed: Callable[[], None]
+        self,
+        nats: Connection,
+        config: StoreConfig,
+        name: str,
+        subjects: Sequence[str],
+        changed: Callable[[], None],
+        lost: LostRecords | None = None,
     ) -> None:
         self._nats = nats
         self._name = name
         self._consumer = OrderedConsumer(nats, config.records_stream, name, subjects)
         self._changed = changed
+        self._lost = lost
         self._entries: dict[str, WatchedEntry] = {}
+        self._stored_at: dict[str, int] = {}
         self._loaded = asyncio.Event()
         self._confirmed = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -75,6 +87,7 @@ class Watch:
         running = self._task is not None
         await self.stop()
         self._entries = {}
+        self._stored_at = {}
         self._loaded.clear()
         self._changed()
         if running:
@@ -96,18 +109,26 @@ class Watch:
 
     async def _follow(self) -> None:
         pending = await self._consumer.begin({"deliver_policy": "last_per_subject"})
-        entries: dict[str, WatchedEntry] = {}
+        found: dict[str, Known] = {}
+        empty = False
         # One pull at least: on a cluster a new consumer may not be reached yet, and a copy that begins with a loss is behind.
         while True:
             first = await self._pull(_PULL_S if pending else 0.0)
             pending -= len(first)
             for one in first:
-                _take(entries, one)
+                _take(found, one)
             if pending <= 0:
                 break
-            if not first:
-                raise unavailable("the first records did not come")
-        self._entries = entries
+            if not first:  # nats-server counts what it can't find any more: only a process that knows can tell
+                if self._lost is not None and self._entries and empty:
+                    break
+                if not self._entries or empty:
+                    raise unavailable("the first records did not come")
+                empty = True
+        if self._lost is not None:
+            found |= await self._lost.kept(self._known(), found, self._away_s) if self._entries else {}
+            await self._lost.begin()
+        self._replace(found)
         self._confirm()
         self._loaded.set()
         self._changed()
@@ -115,11 +136,32 @@ class Watch:
             news = await self._pull(_PULL_S)
             self._confirm()
             for one in news:
-                known = self._entries.get(_subject(one))
-                if known is None or known[0] < one.sequence:
-                    _take(self._entries, one)
+                self._hear(one)
             if news:
                 self._changed()
+
+    def _known(self) -> dict[str, Known]:
+        return {subject: Known(*one, self._stored_at.get(subject, 0)) for subject, one in self._entries.items()}
+
+    def _replace(self, found: Mapping[str, Known]) -> None:
+        self._entries = {subject: (one.sequence, one.body) for subject, one in found.items() if one.body}
+        self._stored_at = {subject: one.at for subject, one in found.items() if one.body}
+
+    def _hear(self, one: Delivery) -> None:
+        subject = _subject(one)
+        known = self._entries.get(subject)
+        if known is not None and known[0] > one.sequence:
+            return
+        if one.message.data:
+            self._entries[subject] = (one.sequence, one.message.data)
+            self._stored_at[subject] = one.at
+        else:  # a marker
+            self._entries.pop(subject, None)
+            self._stored_at.pop(subject, None)
+
+    @property
+    def _away_s(self) -> float:
+        return asyncio.get_running_loop().time() - self._confirmed
 
     def _confirm(self) -> None:
         self._confirmed = asyncio.get_running_loop().time()
@@ -136,8 +178,6 @@ def _subject(one: Delivery) -> str:
     return one.message.subject.decode(errors="backslashreplace")
 
 
-def _take(entries: dict[str, WatchedEntry], one: Delivery) -> None:
-    if one.message.data:
-        entries[_subject(one)] = (one.sequence, one.message.data)
-    else:  # a marker
-        entries.pop(_subject(one), None)
+def _take(found: dict[str, Known], one: Delivery) -> None:
+    """Note what a subject holds; a marker has no body."""
+    found[_subject(one)] = Known(one.sequence, one.message.data, one.at)

@@ -13,8 +13,9 @@ from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.keys import Key, NewKey, renewed
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.transitions import Moment
+from ojs_core.jetstream.marks import Mark
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY
+from ojs_core.jetstream.subjects import ANY, HAD_KEYS
 from ojs_core.jetstream.watch import Watch
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Documents
@@ -47,8 +48,12 @@ class Keys:
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.key, key_reader, lambda key, op: key.op == op)
         self._prefix = len(bucket.config.key(""))
-        self._on_change: Callable[[list[Key], bool], None] = lambda _keys, _unreadable: None
-        self._watch = Watch(bucket.nats, bucket.config, f"keys-{instance}", [bucket.config.key(ANY)], self._changed)
+        self._on_change: Callable[[list[Key], bool], None] = lambda _keys, _others: None
+        self._mark = Mark(bucket.nats, bucket.config, HAD_KEYS)
+        self._had = False
+        """Whether the mark is known to be there."""
+        subjects = [bucket.config.key(ANY)]
+        self._watch = Watch(bucket.nats, bucket.config, f"keys-{instance}", subjects, self._changed, bucket.lost)
 
     async def all(self) -> list[Key]:
         """By the time they were made. Raises OjsError backend_unavailable."""
@@ -80,6 +85,7 @@ class Keys:
                 hint="Revoke those that nobody uses.",
                 canonical="TOO_MANY_KEYS",
             )
+        await self._set_mark()
         return await self._put(new.key)
 
     async def rotate(self, key_id: str, overlap_ms: int) -> NewKey:
@@ -133,12 +139,32 @@ class Keys:
     # For those who let in
 
     async def follow(self, changed: Callable[[list[Key], bool], None]) -> None:
-        """Have `changed` called with all keys, and whether others can't be read, now and at each change.
+        """Have `changed` called with all keys, and whether there are, or were, others, now and at each change.
 
         Raises OjsError backend_unavailable. While NATS can't be heard the keys that were known last stay.
         """
-        self._on_change = changed
         await self._watch.begin()
+        if not self._watch.entries and not self._had:
+            self._had = await self._mark.is_set()
+        self._on_change = changed
+        self._changed()
+        if self.are_lost:
+            log.error("there are no keys, though this system has had some: it asks everybody for one", door="shut")
+
+    @property
+    def are_lost(self) -> bool:
+        """Whether keys were made in this system, and none of them is stored any more."""
+        return self._had and self._watch.loaded and not self._watch.entries
+
+    async def mark(self) -> None:
+        """Have the system marked if it has keys, such as those of an earlier version. Raises OjsError backend_unavailable."""
+        if self._watch.entries:
+            await self._set_mark()
+
+    async def _set_mark(self) -> None:
+        if not self._had:
+            await self._mark.set()
+            self._had = True
 
     @property
     def fresh(self) -> bool:
@@ -174,7 +200,8 @@ class Keys:
         return [key for key in read if key is not None], None in read
 
     def _changed(self) -> None:
-        self._on_change(*self._readable(self._watch.entries))
+        keys, unreadable = self._readable(self._watch.entries)
+        self._on_change(keys, unreadable or self._had)
 
 
 def _require_live(key: Key, now: int) -> None:

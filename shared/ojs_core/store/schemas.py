@@ -62,7 +62,8 @@ class Schemas:
         self._documents = Documents(
             bucket, lambda key: bucket.config.record("schema", key), schema_reader, lambda record, op: record.op == op
         )
-        self._watch = Watch(bucket.nats, bucket.config, f"schemas-{instance}", [self._everyone], self._changed)
+        name = f"schemas-{instance}"
+        self._watch = Watch(bucket.nats, bucket.config, name, [self._everyone], self._changed, bucket.lost)
         self._read: dict[str, tuple[int, SchemaRecord | None]] = {}
         """By subject what was read of which revision."""
         self._known = Catalogue(())

@@ -19,6 +19,7 @@ from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages
+from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
@@ -115,7 +116,10 @@ class Store:
         self.signals = Signals()
         writer = Writer(nats, self.records, config)
         self.committer = Committer(nats, writer, self.blobs, config, self.signals, timings.commits)
-        self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals)
+        self.lost = LostRecords(nats, config)
+        self._bucket = bucket = Bucket(
+            nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals, self.lost
+        )
         self.queues = Queues(bucket, instance)
         self.pools = FairPools(bucket, instance)
         self.schemas = Schemas(bucket, instance, self.queues)

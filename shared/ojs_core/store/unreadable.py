@@ -8,6 +8,7 @@ import structlog
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.jetstream.api import purge_unheard
+from ojs_core.jetstream.lost_records import TRACE_S
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
 from ojs_core.store.crons import cron_reader
@@ -63,7 +64,7 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
 }
 REMOVABLE: Final = (*_READERS, "wfdef")
 """The kinds of records that a client's work is made of."""
-_GONE_S: Final = 60
+_GONE_S: Final = TRACE_S
 """How long the place of a record tells those who follow the bucket that it was removed."""
 
 

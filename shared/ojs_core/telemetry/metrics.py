@@ -194,6 +194,12 @@ UNREADABLE: Final = _counter(
     "kind",
 )
 
+_LOST: Final = _counter(
+    "ojs_lost_records",
+    "Settings, webhooks and keys that this process knew and NATS has lost; GET /ojs/v1/admin/findings names them.",
+    "kind",
+)
+
 _UNFIT: Final = _counter(
     "ojs_schema_violations",
     "Jobs whose arguments don't fit their schema: rejected (mode strict), or warned of (mode warn).",
@@ -250,6 +256,11 @@ _AUDIT: Final = _counter(
     "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",
     "outcome",
 )
+
+
+def record_lost(kind: str) -> None:
+    """Count a record that NATS has lost."""
+    _LOST.labels(kind).inc()
 
 
 def audited(outcome: Literal["stored", "late", "lost"]) -> None:

@@ -23,7 +23,7 @@ async def admin(store: Store) -> Key:
 async def test_every_gateway_hears_of_a_new_key_and_of_its_end(store: Store, other: Store) -> None:
     await admin(store)
     known = following(other)
-    await other.keys.follow(lambda keys, unreadable: known.replace(keys, unreadable=unreadable))
+    await other.keys.follow(lambda keys, others: known.replace(keys, others=others))
     assert known.any
     new = make_key("shop", "producer")
     await store.keys.create(new)
@@ -125,7 +125,7 @@ async def test_a_use_is_noted_coarsely(store: Store) -> None:
 async def test_a_record_that_can_t_be_read_lets_nobody_in_and_keeps_the_door_shut(store: Store) -> None:
     known = following(store)
     await put(store.nats, store.config.key("torn"), b'{"id": "torn"', None, "a torn record")
-    await store.keys.follow(lambda keys, unreadable: known.replace(keys, unreadable=unreadable))
+    await store.keys.follow(lambda keys, others: known.replace(keys, others=others))
 
     async def shut() -> bool:
         return known.any

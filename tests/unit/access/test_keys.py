@@ -187,7 +187,7 @@ def test_a_system_that_has_had_keys_never_counts_as_one_without(time: Time) -> N
     known.replace([replace(make_key("gone", "admin").key, revoked_at=NOW)])
     assert known.any
     torn = KnownKeys(time)
-    torn.replace([], unreadable=True)
+    torn.replace([], others=True)
     assert torn.any
 
 

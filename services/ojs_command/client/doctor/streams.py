@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
@@ -14,8 +14,9 @@ from ojs_core.base.wording import counted
 from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.contents import subjects_of
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
-from ojs_core.jetstream.subjects import StoreConfig, config_of, is_namespace
+from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, config_of, is_namespace
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,6 +25,13 @@ _BUCKET: Final = StoreConfig(namespace="x").records_stream.removesuffix("x")
 _BEHIND: Final = 1_000
 """Messages that a service hasn't taken yet."""
 _NEARLY_ALL: Final = 0.8
+_NO_KEYS: Final = problem(
+    "keys",
+    "this system has had keys, and NATS has none of them any more",
+    "gateways that start now refuse every request, but for those with a key of their own",
+    "let running gateways go on, and make a key: 'ojs-nats keys create --role admin --name NAME --nats URL'. "
+    "nats-server's files may be damaged (docs/security.md#lost-keys)",
+)
 
 
 async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
@@ -99,7 +107,11 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
         for finding in (_config(wanted, found, config), *_copies(name, found), *_consumers_room(name, found)):
             yield finding
     if all("error" not in found for _, found in infos):
-        yield await _consumers(nats, config)
+        consumers = await _all_consumers(nats, config)
+        yield _consumers(consumers)
+        had_keys = any(one["name"] == HAD_KEYS for one in consumers)
+        if had_keys and not await subjects_of(nats, config.records_stream, config.key(ANY)):
+            yield _NO_KEYS
     yield _room(info, copies)
 
 
@@ -185,11 +197,15 @@ def _consumers_room(name: str, found: dict[str, Any]) -> Iterator[Finding]:
         )
 
 
-async def _consumers(nats: Connection, config: StoreConfig) -> Finding:
-    """Whether a service leaves what it is told lying."""
+async def _all_consumers(nats: Connection, config: StoreConfig) -> list[dict[str, Any]]:
+    """Return those of the records that stay, as JetStream describes them."""
     stream = config.records_stream
     listed = (await ask(nats, f"CONSUMER.LIST.{stream}", None, "to list the consumers")).get("consumers") or []
-    durable = [one for one in listed if one["config"].get("durable_name")]
+    return [one for one in listed if one["config"].get("durable_name")]
+
+
+def _consumers(durable: Sequence[dict[str, Any]]) -> Finding:
+    """Whether a service leaves what it is told lying."""
     if behind := [one for one in durable if int(one.get("num_pending", 0)) > _BEHIND]:
         named = ", ".join(f"{one['name']} ({one['num_pending']:,})" for one in behind)
         return warning(

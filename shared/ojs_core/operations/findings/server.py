@@ -126,6 +126,28 @@ def projector(status: ProjectorStatus | None, error: str | None) -> Iterator[Fin
         yield kind("projector", f"the projector is {duration(status.lag_ms / 1_000)} behind", behind, remedy, _SYSTEM)
 
 
+def lost(names: Sequence[str], missing: Sequence[str], *, no_keys: bool) -> Iterator[Finding]:
+    """Whether NATS still has what restricts clients; `names` were known and lost, `missing` are of those still."""
+    if no_keys:
+        yield problem(
+            "lost records",
+            "this system has had keys, and NATS has none of them any more",
+            "every request is refused, but for those with the gateway's own key",
+            "make an admin key on NATS ('ojs-nats keys create --role admin --name NAME --nats URL'), then the others",
+            _SYSTEM,
+        )
+    if names:
+        listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
+        only = "; all were written back" if not missing else f"; {len(missing)} could not be written back"
+        yield problem(
+            "lost records",
+            f"NATS has lost settings or keys that this gateway knew: {listed}{only}",
+            "this gateway goes on by them; what was not written back ends with it, and jobs may be lost as well",
+            f"see that each stands as it should. {_FROM_BACKUP}. A restart of the gateway ends this message",
+            _SYSTEM,
+        )
+
+
 def durability(copies: int, *, test_mode: bool) -> Iterator[Finding]:
     """Whether jobs outlive the loss of a disk, and whether anybody may wipe them."""
     if copies == 1:

@@ -59,7 +59,8 @@ class FairPools:
         self._clock = bucket.clock
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.pool, pool_reader, lambda pool, op: pool.op == op)
-        self._watch = Watch(bucket.nats, bucket.config, f"pools-{instance}", [bucket.config.pool(ANY)], self._changed)
+        subjects = [bucket.config.pool(ANY)]
+        self._watch = Watch(bucket.nats, bucket.config, f"pools-{instance}", subjects, self._changed, bucket.lost)
         self._known: dict[str, Pool] = {}
         self._of_queue: dict[str, Pool] = {}
         self._past: dict[str, DispatchHistory] = {}

@@ -57,7 +57,8 @@ class Queues:
         self._clock = bucket.clock
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.queue, queue_reader, lambda record, op: record.op == op)
-        self._watch = Watch(bucket.nats, bucket.config, f"queues-{instance}", [bucket.config.queue(ANY)], self._changed)
+        subjects = [bucket.config.queue(ANY)]
+        self._watch = Watch(bucket.nats, bucket.config, f"queues-{instance}", subjects, self._changed, bucket.lost)
         self._known: dict[str, QueueRecord] = {}
         self._settings: dict[str, QueueSettings] = {}
         self._default: QueueSettings | None = None
@@ -98,8 +99,15 @@ class Queues:
     async def surely_held(self, queue: str) -> bool:
         """The same on the leader's word."""
         now = self._clock.now()
-        records = await asyncio.gather(self.get(queue), self.get(MAINTENANCE))
+        records = await asyncio.gather(self._last_of(queue), self._last_of(MAINTENANCE))
         return any(record is not None and record.holds_at(now) for record in records)
+
+    async def _last_of(self, queue: str) -> QueueRecord | None:
+        """Return as `get`, or the record that is known where the leader has no trace of one."""
+        revision, record = await self._documents.read(queue)
+        if not revision:
+            return self._maintenance if queue == MAINTENANCE else self._known.get(queue)
+        return None if record is None or record.state == "deleted" else record
 
     async def under_maintenance(self) -> bool:
         """Whether all queues are held, as of at most three seconds ago."""
@@ -107,7 +115,7 @@ class Queues:
             await self._watch.begin()
         if self._watch.fresh:
             return self._under_maintenance()
-        record = await self.get(MAINTENANCE)
+        record = await self._last_of(MAINTENANCE)
         return record is not None and record.holds_at(self._clock.now())
 
     async def all(self) -> Mapping[str, QueueRecord]:

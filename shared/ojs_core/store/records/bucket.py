@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.commit import Committer
 from ojs_core.store.records.records import Records
@@ -26,3 +27,5 @@ class Bucket(NamedTuple):
     committer: Committer
     writer: Writer
     signals: Signals
+    lost: LostRecords
+    """Records that this process knows and NATS has lost."""

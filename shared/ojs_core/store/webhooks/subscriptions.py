@@ -54,7 +54,8 @@ class Webhooks:
         self._documents = Documents(bucket, config.webhook, webhook_reader, lambda found, op: found.op == op)
         self._targets = Documents(bucket, config.target, target_reader, lambda found, op: found.op == op)
         self._on_change: Callable[[], None] = lambda: None
-        self._watch = Watch(bucket.nats, config, f"webhooks-{instance}", [config.webhook(ANY)], self._changed)
+        subjects = [config.webhook(ANY)]
+        self._watch = Watch(bucket.nats, config, f"webhooks-{instance}", subjects, self._changed, bucket.lost)
 
     # Subscriptions
 

@@ -42,6 +42,7 @@ FIRING: dict[str, list[tuple[str, str]]] = {
     ],
     "OjsHintsLost": [('ojs_safety_net_finds_total{kind="token"}', "0+1x40")],
     "OjsRecordsUnreadable": [('ojs_unreadable_records_total{kind="job"}', "0+1x40")],
+    "OjsRecordsLost": [('ojs_lost_records_total{kind="queue"}', "0+1x40")],
     "OjsConsumersRunOut": [
         ('ojs_nats_consumers{stream="OJS_READY"}', "90x40"),
         ('ojs_nats_consumers_limit{stream="OJS_READY"}', "100x40"),

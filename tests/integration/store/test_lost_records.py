@@ -1,0 +1,232 @@
+"""Settings that NATS has lost, which running processes know: they go on by them, and write them back (docs/adr/108)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+
+from integration.conftest import MakeServer, OpenStore
+from integration.samples import draft
+from ojs_core.access.keys import make_key
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.fair_pools import Pool
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, QueueConfig
+from ojs_core.domain.queues.record import Maintenance, configured, deleted
+from ojs_core.domain.schemas.record import SchemaRecord
+from ojs_core.domain.webhooks.records import Subscription
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.contents import subjects_of
+from ojs_core.store.store import Store
+from support.nats import NatsServer
+from support.waiting import eventually
+
+
+def blocks(server: NatsServer) -> list[Path]:
+    """The files of the records, the oldest first."""
+    return sorted(server.folder.glob("store/jetstream/*/streams/KV_ojs/msgs/*.blk"), key=lambda path: int(path.stem))
+
+
+async def fill_a_block(store: Store) -> None:
+    for number in range(20):
+        await store.nats.request(store.config.result(f"job-{number}", "op"), bytes(500_000))
+
+
+async def configure(store: Store, queue: str, config: QueueConfig) -> None:
+    await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
+
+
+async def refused(store: Store, **members: object) -> bool:
+    """Whether a job is refused by its queue or its schema."""
+    try:
+        job = await store.queues.admit(draft(**members))
+        await store.schemas.check(job)
+    except OjsError:
+        return True
+    return False
+
+
+async def restrict(store: Store) -> None:
+    """Set everything that holds somebody back, and a webhook."""
+    await store.queues.pause("paused")
+    await configure(store, "narrow", QueueConfig(max_size=3, concurrency=2, allowed_job_types=("mail.*",)))
+    await configure(store, DEFAULT_QUEUE, QueueConfig(concurrency=7))
+    await store.queues.hold_all(Maintenance(reason="a move"))
+    await store.pools.put(Pool(name="apart", weights={"theirs": 1}, isolated=True))
+    document = Raw(b'{"type": "array", "maxItems": 0}')
+    schema = SchemaRecord(uri="urn:x", type="checked", version="1", document=document, mode="strict")
+    await store.schemas.register(schema, 10)
+    hook = Subscription(id="", url="https://hooks.example/", events=("job.*",), secret="some-secret")
+    made = await store.webhooks.create(hook)
+    await store.webhooks.pause(made.id, "failing")
+
+
+async def stands(store: Store) -> dict[str, bool]:
+    """What of that holds, as the store's process sees it."""
+    known = store.webhooks.known()
+    return {
+        "a pause": await store.queues.held("paused"),
+        "a bound": store.queues.bound("narrow") == 3,
+        "a limit": store.queues.config("narrow").concurrency == 2,
+        "a limit of all queues": store.queues.config("other").concurrency == 7,
+        "allowed types": await refused(store, queue="narrow", type="report"),
+        "maintenance": await store.queues.under_maintenance(),
+        "a pool of its own workers": await store.pools.open_to(["theirs"], None) == [],
+        "a schema": await refused(store, type="checked", args=Raw(b"[1]")),
+        "a webhook's pause": [one.active for one in known] == [False],
+        "keys": len(await store.keys.all()) == 1,
+    }
+
+
+async def heard(store: Store) -> bool:
+    """Whether a store's copies are all of now, behind an outage."""
+    try:
+        await store.ping()
+    except OjsError:
+        return False
+    return bool(store.keys.fresh and store.connected)
+
+
+async def test_a_lost_block_lifts_no_restriction_and_its_settings_are_written_back(
+    own_server: MakeServer, open_store: OpenStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with own_server() as server:
+        store = await open_store(server.url)
+        await restrict(store)
+        await store.keys.create(make_key("first", "admin"))
+        await store.keys.follow(lambda _keys, _others: None)
+        await store.webhooks.follow(lambda: None)
+
+        async def everything() -> bool:
+            return all((await stands(store)).values())
+
+        await eventually(everything)
+        before = await subjects_of(store.nats, store.config.records_stream, store.config.records)
+        await fill_a_block(store)
+        server.stop()
+        blocks(server)[0].unlink()
+        server.start()
+        kinds = {"queue", "pool", "schema", "webhook", "key"}
+        settings = {subject for subject in before if subject.split(".")[2] in kinds}
+
+        async def written_back() -> bool:
+            return len(store.lost.names) == len(settings) and await heard(store)
+
+        await eventually(written_back)
+        assert await stands(store) == dict.fromkeys(await stands(store), True)
+        assert {f"$KV.ojs.{name}" for name in store.lost.names} == settings
+        assert list(store.lost.missing) == []
+        assert "NATS has lost records that this process knows" in capsys.readouterr().out
+        later = await open_store(server.url)
+        await later.webhooks.follow(lambda: None)
+        assert await later.queues.held("paused")
+        assert await stands(later) == dict.fromkeys(await stands(later), True)
+
+
+async def test_settings_stand_while_nats_server_can_not_keep_them_and_are_written_back_when_it_can(
+    own_server: MakeServer, open_store: OpenStore
+) -> None:
+    """With a file that is cut off, nats-server takes messages and drops them, until it is started once more."""
+    with own_server() as server:
+        store = await open_store(server.url)
+        await store.queues.pause("paused")
+        await store.queues.settings("paused")
+        await fill_a_block(store)
+        server.stop()
+        os.truncate(blocks(server)[0], 0)
+        server.start()
+        await eventually(lambda: list(store.lost.missing) == ["queue.paused"])
+        assert await store.queues.held("paused")
+        server.stop()
+        server.start()
+        await eventually(lambda: list(store.lost.names) == ["queue.paused"] and not store.lost.missing)
+        assert await store.queues.held("paused")
+        assert await (await open_store(server.url)).queues.held("paused")
+
+
+async def test_a_change_that_was_lost_stands_and_what_was_before_it_does_not_come_back(
+    own_server: MakeServer, open_store: OpenStore
+) -> None:
+    with own_server() as server:
+        store = await open_store(server.url)
+        await configure(store, "mail", QueueConfig(max_size=9))
+        await store.queues.settings("mail")
+        server.stop()
+        sizes = {path: path.stat().st_size for path in blocks(server)}
+        server.start()
+        other = await open_store(server.url)
+        await configure(other, "mail", QueueConfig(max_size=2))
+        await eventually(lambda: store.queues.bound("mail") == 2)
+        await other.close()
+        server.kill()
+        for path in blocks(server):
+            os.truncate(path, sizes.get(path, 0))
+        for index in server.folder.glob("store/jetstream/*/streams/KV_ojs/msgs/index.db"):
+            index.unlink()
+        server.start()
+        later = await open_store(server.url)
+        await later.queues.settings("mail")
+        await eventually(lambda: later.queues.bound("mail") == 2)
+        assert store.queues.bound("mail") == 2
+
+
+async def remade(store: Store, act: Callable[[], Awaitable[object]]) -> None:
+    """Have every copy of settings begin anew behind something that its consumer doesn't tell."""
+    stream = store.config.records_stream
+    await act()
+    for name in (await call(store.nats, f"CONSUMER.NAMES.{stream}"))["consumers"]:
+        await call(store.nats, f"CONSUMER.DELETE.{stream}.{name}")
+
+
+async def test_what_was_deleted_is_not_brought_back(own_server: MakeServer, open_store: OpenStore) -> None:
+    """The record that says so has gone by its own time meanwhile, and so has its marker."""
+    with own_server() as server:
+        store = await open_store(server.url)
+        await configure(store, "gone", QueueConfig(max_size=1))
+        await configure(store, "stays", QueueConfig(max_size=1))
+        await store.queues.settings("gone")
+        await store.queues.change("gone", lambda old, moment: None if old is None else deleted(old, moment))
+        subjects = [store.config.queue(name) for name in ("gone", "stays")]
+
+        async def purge() -> None:
+            for subject in subjects:
+                await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": subject})
+
+        await remade(store, purge)
+
+        async def back() -> bool:
+            return subjects[1] in await subjects_of(store.nats, store.config.records_stream, store.config.records)
+
+        await eventually(back)
+        assert subjects[0] not in await subjects_of(store.nats, store.config.records_stream, store.config.records)
+        assert list(store.lost.names) == ["queue.stays"]
+
+
+async def test_after_a_reset_and_in_a_stream_that_was_made_anew_nothing_is_brought_back(
+    own_server: MakeServer, open_store: OpenStore
+) -> None:
+    with own_server() as server:
+        store = await open_store(server.url, test_mode=True)
+        await configure(store, "mail", QueueConfig(max_size=1))
+        await store.queues.settings("mail")
+        await store.reset()
+        await remade(store, store.ping)
+        assert await store.queues.all() == {}
+        await configure(store, "mail", QueueConfig(max_size=1))
+        stream = store.config.records_stream
+
+        async def anew() -> None:
+            await call(store.nats, f"STREAM.DELETE.{stream}")
+            await open_store(server.url)
+
+        await remade(store, anew)
+
+        async def forgotten() -> bool:
+            return await store.queues.all() == {}
+
+        await eventually(forgotten)
+        assert store.config.queue("mail") not in await subjects_of(store.nats, stream, store.config.records)
+        assert list(store.lost.names) == []
