@@ -1,4 +1,4 @@
-"""Day fields as cron daemons read them, and what a schedule's author is told."""
+"""Day fields as cron daemons read them, and remarks about schedules."""
 
 from __future__ import annotations
 
