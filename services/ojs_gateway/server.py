@@ -131,6 +131,7 @@ class Gateway:
         await self._listener.start()
         if self._nats_api is not None:
             await self._nats_api.start(settings.nats_for_answers, self._context.store.instance)
+            self._context.store.needs(self._nats_api.nats)
         self._context.roles.start()
         self._context.damage.start()
 

@@ -89,6 +89,11 @@ class NatsApi:
         await service.serve(served)
         await self._nats.flush()
 
+    @property
+    def nats(self) -> Connection:
+        """The connection on which requests come."""
+        return self._nats
+
     async def stop(self, seconds: float) -> None:
         """Take no more requests, and give those that have come so long to be answered."""
         await self._nats.drain()

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import itertools
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, NamedTuple
 
 import structlog
@@ -24,6 +24,7 @@ from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.jetstream.taken_away import TakenAway
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 from ojs_link.address import read_address
@@ -336,22 +337,27 @@ class Connection:
         self.timed_out = 0
         """Requests that were not answered in time."""
         self._refusals = SeldomLog(_REFUSAL_LOG_S)
+        self._taken_away = TakenAway(name, self._ids_of, self._subscribe_again, self.flush)
         self.explanation: str | None = None
         """Why requests may stay unanswered, if somebody knows."""
 
     async def connect(self, url: str) -> None:
         """Connect once, to one of the servers that `url` lists (`ojs_link.address`). Raises CannotConnect when none answers."""
         address = read_address(url)
-        failure: list[Exception] = []
+        failure: Exception | None = None
+        """Why there is no first connection: a refusal, else what went wrong last. Later failures aren't kept."""
 
         async def on_error(error: Exception) -> None:
-            failure.append(error)
+            nonlocal failure
+            if not self.connections and not (failure is not None and is_refused(failure)):
+                failure = error
             refused = "permissions violation" in str(error).lower()
             if refused and f'"{_LED.lower()}"' in str(error).lower():
                 self._may_look = refused = False
             (log.warning if refused else log.debug)("nats connection", nats=self.name, error=str(error) or type(error).__name__)
             if denied := _DENIED.search(str(error)):
                 self._denied(denied[1])
+            self._taken_away.heard(str(error))
             if self.connections and is_refused(error) and self._refusals.due():
                 log.error("NATS refuses this process", nats=self.name, reason=str(error), remedy=_MEND)
 
@@ -385,7 +391,7 @@ class Connection:
         except (NatsError, OSError, ValueError) as error:
             await self._nc.end()
             # A server that refuses closes at once, which may be noticed ahead of its words.
-            raise CannotConnect(next(filter(is_refused, failure), failure[-1] if failure else error)) from None
+            raise CannotConnect(failure or error) from None
         except asyncio.CancelledError:
             await self._nc.end()
             raise
@@ -396,7 +402,17 @@ class Connection:
         self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
         self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=self._timings.led_every_s)
 
+    @property
+    def closed(self) -> bool:
+        return self._nc.is_closed
+
+    @property
+    def deaf_to(self) -> str | None:
+        """A subject that this process should hear, and that its NATS user may not subscribe to now; None if it hears all."""
+        return self._taken_away.subject
+
     async def close(self) -> None:
+        await self._taken_away.stop()
         for task in (self._sweeper, self._looking):
             if task is not None:
                 task.cancel()
@@ -539,15 +555,16 @@ class Connection:
         for sid in leaving:
             self._nc.direct.pop(sid, None)
 
-    async def flush(self) -> None:
-        """Return when NATS has got what was published, if it can be reached within a second."""
+    async def flush(self) -> bool:
+        """Wait until NATS has got what was published, for up to a second; returns whether it has."""
         if not self._nc.is_connected:
-            return
+            return False
         pong = _Pong()
         self._nc._pongs.append(pong)
         self._write(b"PING\r\n")
         self._flush()
         await asyncio.wait([pong], timeout=_DRAIN_S)
+        return pong.done() and not pong.cancelled()
 
     # Inside
 
@@ -620,6 +637,17 @@ class Connection:
         self._nc.direct.pop(sid, None)
         if self._nc._subs.pop(sid, None) is not None:
             self._write(f"UNSUB {sid}\r\n".encode())
+
+    def _ids_of(self, subject: str) -> list[int]:
+        wanted = subject.lower()
+        return [sid for sid, one in self._nc._subs.items() if one.subject.lower() == wanted]
+
+    def _subscribe_again(self, ids: Iterable[int]) -> set[int]:
+        """Send SUB for those of the subscriptions that are still wanted, and return these; the same id makes no second one."""
+        wanted = {sid: found for sid in ids if (found := self._nc._subs.get(sid)) is not None}
+        for sid, one in wanted.items():
+            self._write(f"SUB {one.subject} {one.queue} {sid}\r\n".encode())
+        return set(wanted)
 
     def _new_slot(self) -> _Slot:
         slot = _Slot(self._nc.new_inbox())

@@ -104,6 +104,8 @@ class Store:
         self._outside = outside
         self._nats = nats
         self._bulk = bulk
+        self._needed = [nats, bulk]
+        """Connections without whose subscriptions this process isn't ready."""
         self._config = config
         self._timings = timings
         self.instance = instance
@@ -243,7 +245,12 @@ class Store:
             await nats.connect(self._outside.url)
         except CannotConnect as error:
             raise unavailable(f"NATS can't be reached: {error}") from None
+        self.needs(nats)
         return nats
+
+    def needs(self, nats: Connection) -> None:
+        """Have this process count as ready only while it hears all that this connection listens to."""
+        self._needed = [*(one for one in self._needed if not one.closed), nats]
 
     def on_reset(self, drop: Drop) -> None:
         """Have `drop` awaited at every reset, before this process says that it holds nothing any more."""
@@ -260,6 +267,9 @@ class Store:
     async def ready(self) -> float:
         """As `ping`, if what is written is stored, too: by this process's beats. Raises OjsError backend_unavailable."""
         latency_ms = await self.ping()
+        for nats in self._needed:
+            if nats.deaf_to is not None:
+                raise unavailable(f"the NATS user of this process may not subscribe to {nats.deaf_to} now")
         if self.room.trouble is not None:
             raise unavailable(self.room.trouble)
         return latency_ms

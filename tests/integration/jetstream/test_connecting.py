@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from ojs_nats import Refused
 from ojs_nats._nats import NatsTransport
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import NotNow
+from support.nats import NatsServer
 from support.waiting import eventually
 
 INFO: Final = b'INFO {"server_id":"one","max_payload":1048576,"headers":true,"proto":1}\r\n'
@@ -194,3 +196,33 @@ async def test_each_connection_of_a_client_has_an_inbox_of_its_own(place: Place)
     await eventually(lambda: inboxes(2))
     assert (len(inboxes(1)), len(inboxes(2)), inboxes(1) & inboxes(2)) == (1, 1, set())
     await side.close()
+
+
+async def test_failures_to_connect_are_not_kept(nats_server: NatsServer) -> None:
+    """An exception that is kept holds its frames: a process would grow for as long as NATS is away."""
+    connection = Connection("test")
+    await connection.connect(nats_server.url)
+    nats_server.kill()
+    attempts = 0
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal attempts
+        attempts += 1
+        writer.close()
+
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(one, BaseException) for one in gc.get_objects())
+
+    async def tried(number: int) -> None:
+        async def often_enough() -> bool:
+            return attempts >= number
+
+        await eventually(often_enough)
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", nats_server.port):
+        await tried(3)
+        before = kept()
+        await tried(15)
+        assert kept() - before < 6
+    await connection.close()
