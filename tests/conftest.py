@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 import structlog
 from execnet.xspec import XSpec
 
-from support import forked, users
+from support import forked, process_state, users
 from support.collected import Forks
 from support.examples import WHOLE, amount, examples
 from support.nats import NatsServer
@@ -34,6 +35,8 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("ojs")
+
+pytest_plugins = ["support.failures"]
 
 _FORKS = pytest.StashKey[Forks]()
 _ACCEPTANCE = Path(__file__).parent / "acceptance"
@@ -78,17 +81,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--nats-users", action="store_true", help="each service has a NATS user of its own, with its role's rights"
     )
+    parser.addoption(
+        "--order", metavar="SEED", help="order of the unit tests: the seed of an earlier run, or `fixed` [a random one]"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--nats-users"):
         os.environ[users.VARIABLE] = "1"  # the processes of pytest-xdist inherit it
+    if config.option.order is None:
+        config.option.order = str(random.SystemRandom().getrandbits(32))  # pytest-xdist passes options on
     if (forks := getattr(config, "workerinput", {}).get("forks")) is not None:
         forked.share(forks)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"hypothesis: OJS_EXAMPLES={amount()}, --hypothesis-seed={config.option.hypothesis_seed or 'random'}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [
+        f"hypothesis: OJS_EXAMPLES={amount()}, --hypothesis-seed={config.option.hypothesis_seed or 'random'}",
+        f"the order of the unit tests again: --order={config.option.order}",
+    ]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,16 +113,19 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order the files, so that what computes runs beside what waits.
 
     The acceptance tests come first, by a checksum of their names: by the names those of the browser are beside each other, as
     are those of the worker. Files of fault tests are spread among all others: two at once have too little of the machine.
+    Files of unit tests, and the tests in each, come in a random order: none depends on one before it.
     """
     files: dict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
     files = dict(sorted(files.items(), key=_place))
+    if config.option.order != "fixed":
+        files = _shuffled(files, random.Random(config.option.order))
     faults = [path for path, tests in files.items() if tests[0].get_closest_marker("faults")]
     others = [path for path in files if path not in set(faults)]
     order = others.copy()
@@ -124,6 +138,13 @@ def _place(file: tuple[Path, list[pytest.Item]]) -> tuple[bool, int]:
     path, _ = file
     first = _ACCEPTANCE in path.parents
     return not first, zlib.crc32(path.name.encode()) if first else 0
+
+
+def _shuffled(files: Mapping[Path, list[pytest.Item]], chance: random.Random) -> dict[Path, list[pytest.Item]]:
+    units = [path for path in files if _UNIT in path.parents]
+    mixed = iter(chance.sample(units, len(units)))
+    order = [(next(mixed), True) if _UNIT in path.parents else (path, False) for path in files]
+    return {path: chance.sample(files[path], len(files[path])) if mix else files[path] for path, mix in order}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -148,6 +169,43 @@ def _used_s() -> float:
 def _own_s() -> float:
     """What this process has used, and those that it started and waited for: a unit test has no others."""
     return sum(os.times()[:4])
+
+
+def _kept() -> Iterator[None]:
+    before = process_state.Taken()
+    yield
+    if left := before.restore():
+        pytest.fail(process_state.told(left), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_no_state() -> Iterator[None]:
+    """Fail a test that leaves logging, environment, signals or the like changed: later ones would depend on it."""
+    yield from _kept()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _module_leaves_no_state() -> Iterator[None]:
+    """Hold the fixtures that a file's tests share to the same."""
+    yield from _kept()
+
+
+@pytest.fixture
+def logging_kept() -> Iterator[None]:
+    """Logging is as before once the test has ended, which may configure it."""
+    yield from _put_back(process_state.LOGGING)
+
+
+@pytest.fixture
+def signals_kept() -> Iterator[None]:
+    """Signals are handled as before once the test has ended."""
+    yield from _put_back(process_state.SIGNALS)
+
+
+def _put_back(parts: Iterable[process_state.Part]) -> Iterator[None]:
+    before = process_state.Taken(parts)
+    yield
+    before.restore()
 
 
 @pytest.fixture

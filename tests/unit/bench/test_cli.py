@@ -9,6 +9,8 @@ from bench.cli import main
 from bench.result import Report
 from unit.bench.results import enqueue, report, spent
 
+pytestmark = pytest.mark.usefixtures("signals_kept")  # uvloop leaves its handlers
+
 
 @pytest.mark.parametrize(
     ("arguments", "told"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -41,19 +40,6 @@ class Handler(logging.Handler):
         raise self.error
 
 
-@pytest.fixture
-def restored() -> Iterator[None]:
-    root, own = logging.getLogger(), logging.getLogger("ojs_nats")
-    handlers, level = list(root.handlers), root.level
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    own.setLevel(logging.NOTSET)
-    logs.verbosity.debug = False
-    structlog.reset_defaults()
-
-
 def test_a_line_is_a_record_of_the_standard_library(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     get_logger("ojs_nats.a").bind(job_id="j1").info("it %s", "began", queue="email", count=2)
@@ -75,7 +61,7 @@ def test_the_program_s_logging_says_what_is_wanted(
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("logging_kept")
 def test_a_program_s_own_structlog_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     theirs = io.StringIO()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(theirs), cache_logger_on_first_use=True)
@@ -146,7 +132,7 @@ def test_what_only_arrives_while_a_line_is_written_is_raised(error: BaseExceptio
         logger.removeHandler(handler)
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("logging_kept")
 def test_the_command_s_lines_have_their_members() -> None:
     out = io.StringIO()
     logs.configure(service="worker", instance="h:1", log_format="json", level="info", stream=out, own=["ojs_nats"])

@@ -64,6 +64,7 @@ async def test_waiting_ends_with_the_request() -> None:
     assert stopping.requested
 
 
+@pytest.mark.usefixtures("signals_kept")
 async def test_a_time_to_drain_is_announced_and_ends_with_a_request() -> None:
     stopping = Stopping(2.0, 300.0)
     stopping.on_signals()

@@ -11,7 +11,7 @@ import structlog
 
 from ojs_core.telemetry import logs
 
-pytestmark = pytest.mark.usefixtures("logging_restored")
+pytestmark = pytest.mark.usefixtures("logging_kept")
 
 
 class Terminal(io.StringIO):

@@ -17,7 +17,7 @@ from ojs_core.store.records.commit import Committer
 from ojs_core.telemetry import logs, transitions
 from unit.domain.transitions.samples import active, available, dead_letter
 
-pytestmark = pytest.mark.usefixtures("logging_restored")
+pytestmark = pytest.mark.usefixtures("logging_kept")
 
 
 def configured(level: str) -> io.StringIO:

@@ -3,18 +3,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from ojs_command.client.running import INTERRUPTED, run_command
 
-
-@pytest.fixture(autouse=True)
-def handler() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("logging_kept", "signals_kept")
 
 
 class Interrupted:
