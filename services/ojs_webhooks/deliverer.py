@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 _NOTE_S: Final = 1.0
 _TIDY_S: Final = 60.0
 _LOOK_S: Final = 60.0
+_HELD_S: Final = 1.0
+"""How often a process asks whether a restored system was released."""
 _STOP_S: Final = 2.0
 _RESET_S: Final = 0.2
 
@@ -38,6 +40,8 @@ class Deliverer:
         self._targets = targets
         self._subscribers: dict[str, Subscriber] = {}
         self._news = asyncio.Event()
+        self._may_act = False
+        """Whether the system is known not to wait for its release after a restore: that is never taken back."""
         self._tasks: list[asyncio.Task[None]] = []
         store.on_reset(self._reset)
 
@@ -59,7 +63,8 @@ class Deliverer:
     async def _follow(self) -> None:
         await self._webhooks.follow(self._news.set)
         self._news.clear()
-        active = {one.id: one for one in self._webhooks.known() if one.active}
+        self._may_act = self._may_act or await self._store.queues.restored() is None
+        active = {one.id: one for one in self._webhooks.known() if one.active and self._may_act}
         ended = [self._subscribers.pop(known) for known in list(self._subscribers) if known not in active]
         await asyncio.gather(*(subscriber.stop(0) for subscriber in ended))
         for subscription in active.values():
@@ -70,7 +75,7 @@ class Deliverer:
             self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription, self._timings)
             await begun.start()
         metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
-        await within(_LOOK_S, self._news)
+        await within(_LOOK_S if self._may_act else _HELD_S, self._news)
 
     async def _note(self) -> None:
         """Store what was counted. It is lost with the process, or while NATS is away."""

@@ -36,7 +36,7 @@ def run(command: str, folder: Path, nats: str, http: str = "") -> str:
 
 def test_the_page_brings_a_system_back(tmp_path: Path) -> None:
     [back_up, _, _] = blocks(PAGE, "Back up")
-    [restore] = blocks(PAGE, "Restore")
+    restore, rehearse, release, _ = blocks(PAGE, "Restore")
     with System.started(tmp_path / "first", TOGETHER) as system:
         ids = [system.push("a.b", number)["id"] for number in range(3)]
         assert "backed up" in run(back_up, tmp_path, system.nats_url)
@@ -44,6 +44,8 @@ def test_the_page_brings_a_system_back(tmp_path: Path) -> None:
         assert "restored 3 jobs (3 wait to be fetched" in run(restore, tmp_path, server.url)
         with System.started(tmp_path / "second", TOGETHER, "--nats", server.url) as system:
             assert [job["id"] for job in system.fetch("default", count=10, worker_id="w")] == ids
+        assert "'ojs-nats release --namespace rehearsal'" in run(rehearse.splitlines()[0], tmp_path, server.url)
+        assert "1 queue with 3 jobs that wait" in run(f"{release.strip()} --yes", tmp_path, server.url)
 
 
 def test_the_page_moves_jobs(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ _COMMANDS: Final = (
     ("keys", "keys", "make, list, rotate and revoke keys of the server"),
     ("backup", "backup", "back up a system in NATS, while it works"),
     ("restore", "restore", "restore a backup into an empty NATS, or into another namespace"),
+    ("release", "release", "let a restored system act: hand out jobs, fire crons, call webhooks"),
     ("export", "export", "write jobs into a file, as lines of JSON"),
     ("import", "importing", "push the jobs of a file that export has written"),
     ("context", "context", "name servers, with the headers that they ask for"),

@@ -19,6 +19,9 @@ _EXAMPLES: Final = """\
   ojs-nats restore /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222 --namespace rehearsal
 
 Stop all services first, and start them afterwards. What is interrupted is begun anew by the same command.
+
+In another namespace than that of the backup the system waits: no job is handed out, no cron fires, no webhook is
+called until 'ojs-nats release'. --live lets it act at once; --quiet has it wait in its own namespace, too.
 """
 
 
@@ -26,6 +29,9 @@ def define(parser: CommandParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a backup")
     add_nats_options(parser)
     parser.add_argument("--replicas", type=positive, default=1, metavar="N", help="how many servers keep each stream [1]")
+    acting = parser.add_mutually_exclusive_group()
+    acting.add_argument("--quiet", action="store_true", help="have the system wait for 'ojs-nats release'")
+    acting.add_argument("--live", action="store_true", help="let the system act once its services run")
     parser.does(_restore, examples=_EXAMPLES)
 
 
@@ -38,7 +44,8 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
         archive = Archive.open(given.folder)
         config = StoreConfig(namespace=namespace_of(given) or archive.manifest.namespace, replicas=given.replicas)
         with ExitStack() as close:
-            done = await Restore(nats, config, archive, progress(session.out, close)).run()
+            quiet = True if given.quiet else False if given.live else None
+            done = await Restore(nats, config, archive, progress(session.out, close), quiet=quiet).run()
     if session.out.as_json:
         session.out.json_line(done)
         return
@@ -55,4 +62,10 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
             session.out.text(f"{number:,} {what}")
     if not done.keys:
         session.out.text("it has no keys: everybody who reaches a gateway may do everything, until one is made")
-    session.out.text("start the services now")
+    if done.waits_for_release:
+        session.out.text(
+            "it hands out no job, fires no cron and calls no webhook until "
+            f"'ojs-nats release --namespace {done.namespace}': start the services, and check it"
+        )
+    else:
+        session.out.text("start the services now: it hands out jobs, fires crons and calls webhooks at once")

@@ -298,7 +298,7 @@ export type Liveness = { status: "ok"; uptime_seconds: number };
 
 export type MadeKey = { key: Key; token: string };
 
-export type Maintenance = { maintenance: boolean; reason?: string; enabled_at?: string; ends_at?: string; estimated_end?: string };
+export type Maintenance = { maintenance: boolean; reason?: string; enabled_at?: string; ends_at?: string; estimated_end?: string; restored?: Restored };
 
 export type Manifest = { specversion: string; implementation: Implementation; conformance_level: number; conformance_tier: "full" | "parser" | "runtime"; protocols: Array<string>; backend: string; capabilities: Record<string, boolean>; unique_job_strength: "best_effort" | "strong"; uniqueness: UniquenessStrength; schema_validation: boolean; event_delivery: "at_least_once" | "best_effort"; extensions: Array<string>; extension_details: DeclaredExtensions; authentication: Authentication; endpoints: Record<string, string>; payload_limits: PayloadLimits; limits: Record<string, number> };
 
@@ -417,6 +417,8 @@ export type RemovedWorker = { deleted: boolean; worker_id: string };
 export type ReportJobProgressBody = { job_id?: string; progress?: number; percentage?: number; message?: string; data?: Record<string, unknown>; checkpoint?: unknown; worker_id?: string; attempt?: number };
 
 export type ReportedProgress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; accepted: boolean; redacted?: Array<string>; percentage?: number; data?: Record<string, unknown> | null; message?: string };
+
+export type Restored = { namespace: string; taken_at: string; restored_at: string };
 
 export type Resume = { job_id: string; has_checkpoint: boolean; redacted?: Array<string>; checkpoint?: Checkpoint };
 

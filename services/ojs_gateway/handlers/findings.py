@@ -102,7 +102,8 @@ class FindingHandlers:
         return server.lost(lost.names, lost.missing, no_keys=self._store.keys.are_lost)
 
     async def _maintenance(self) -> Iterable[Finding]:
-        return work.maintenance(await self._store.queues.get(MAINTENANCE), self._store.clock.now())
+        store = self._store
+        return work.maintenance(await store.queues.get(MAINTENANCE), store.clock.now(), store.config.namespace)
 
     async def _queues(self) -> Iterable[Finding]:
         queues = self._store.queues

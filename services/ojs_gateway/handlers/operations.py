@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import resumed
+from ojs_core.domain.queues.record import maintenance_ended
 from ojs_core.wire.system.maintenance import maintenance_answer, parse_maintenance
 from ojs_core.wire.system.overview import BackendConfig, SystemConfig, middleware_answer
 from ojs_core.wire.system.services import service_list
@@ -40,7 +40,7 @@ class OperationHandlers:
             await call.body(self._limits.max_control_bytes), parse_maintenance, self._store.clock.now(), self._limits
         )
         if plan is None:
-            record = await queues.change(MAINTENANCE, lambda old, moment: resumed(old, MAINTENANCE, moment))
+            record = await queues.change(MAINTENANCE, maintenance_ended)
         else:
             record = await queues.hold_all(plan)
         log.info("maintenance has ended" if plan is None else "maintenance has begun", reason=plan and plan.reason)

@@ -49,14 +49,15 @@ class Surroundings:
             return JobFacts(now=now)
         if job.state is State.ACTIVE:
             return JobFacts(now=now, holder=None if job.worker is None else await store.workers.get(job.worker))
-        maintenance = await store.queues.under_maintenance()
+        maintenance, restored = await asyncio.gather(store.queues.under_maintenance(), store.queues.restored())
         if job.state is not State.AVAILABLE:
-            return JobFacts(now=now, maintenance=maintenance)
+            return JobFacts(now=now, maintenance=maintenance, restored=restored)
         record, limits = await asyncio.gather(store.queues.get(job.queue), self._limits(job))
         levels, workers = await asyncio.gather(self._levels(job), self._workers(job)) if whole else ({}, None)
         return JobFacts(
             now=now,
             maintenance=maintenance,
+            restored=restored,
             paused=record is not None and record.held,
             limits=limits,
             higher=sum(number for priority, number in levels.items() if priority > job.priority),

@@ -122,7 +122,9 @@ SYSTEM: Final = Part(
             "admin",
             "Begin or end maintenance",
             {200: MaintenanceAnswer},
-            "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available.",
+            "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available. "
+            "A restored system that waits for its release is under maintenance until `ojs-nats release`.",
+            errors=("conflict",),
             body=body_of(MaintenanceBody, "enabled", reason=SHORT, duration=SECONDS, estimated_duration=SECONDS),
         ),
         Route(

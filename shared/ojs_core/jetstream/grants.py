@@ -25,7 +25,7 @@ KEYS: Final = "keys"
 BACKUP: Final = "backup"
 """The user of `ojs-nats backup`, who reads everything."""
 RESTORE: Final = "restore"
-"""The user of `ojs-nats restore`, who makes the streams and writes everything."""
+"""The user of `ojs-nats restore` and `release`, who makes the streams and writes everything."""
 ANSWERING: Final = "gateway-api"
 """The gateway's second user, who takes requests over NATS and answers them."""
 
@@ -346,6 +346,8 @@ def _restore(config: StoreConfig) -> list[str]:
         *(f"$JS.API.STREAM.{call}.{stream}" for stream in _streams(config) for call in ("INFO", "CREATE", "UPDATE", "DELETE")),
         f"$JS.API.STREAM.PURGE.{config.records_stream}",
         f"$JS.API.STREAM.MSG.GET.{config.records_stream}",
+        f"$JS.API.DIRECT.GET.{config.records_stream}",
+        f"$JS.API.DIRECT.GET.{config.records_stream}.{config.records}",
         config.records,
         *config.hints,
         config.ready_of_queue(ANY),

@@ -10,6 +10,7 @@ from ojs_core.base.times import format_ms
 from ojs_core.base.wording import counted, duration
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.queues.record import RestoreMark
 from ojs_core.domain.rate_limits.permits import Hit
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.domain.transitions.deadlines import real_deadline
@@ -37,6 +38,8 @@ class JobFacts(Struct, frozen=True, kw_only=True):
 
     now: int
     maintenance: bool = False
+    restored: RestoreMark | None = None
+    """The mark of a restored system that waits for its release."""
     paused: bool = False
     limits: Sequence[LimitHit] = ()
     higher: int = 0
@@ -62,7 +65,11 @@ def reasons(job: Job, facts: JobFacts) -> list[Reason]:
 
 
 def _maintenance(facts: JobFacts) -> Iterator[Reason]:
-    if facts.maintenance:
+    if facts.restored is not None:
+        message = f"No job is handed out, and nothing comes due: {facts.restored.said}."
+        remedy = "Release the system, once it may act: 'ojs-nats release'."
+        yield Reason(code="maintenance", message=message, remedy=remedy)
+    elif facts.maintenance:
         message = "There is maintenance: no job is handed out, and nothing comes due."
         yield Reason(code="maintenance", message=message, remedy="End the maintenance, if it is over.")
 

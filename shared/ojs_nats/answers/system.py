@@ -163,14 +163,26 @@ class SystemConfig(msgspec.Struct, frozen=True, kw_only=True):
     middleware: list[str]
 
 
+class RestoredSystem(msgspec.Struct, frozen=True, kw_only=True):
+    """The backup's namespace and time, and the time of the restore, of a system that waits for its release."""
+
+    namespace: str
+    taken_at: datetime
+    restored_at: datetime
+
+
 class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect."""
+    """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect.
+
+    A system that was restored and waits for its release (`restored`) is under maintenance until it is released.
+    """
 
     maintenance: bool
     reason: str | None = None
     enabled_at: datetime | None = None
     ends_at: datetime | None = None
     estimated_end: datetime | None = None
+    restored: RestoredSystem | None = None
 
 
 class MiddlewareEntry(msgspec.Struct, frozen=True, kw_only=True):

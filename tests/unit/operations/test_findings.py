@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.domain.queues.record import Maintenance, QueueRecord
+from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_core.operations.findings import server, work
@@ -178,9 +178,17 @@ def test_a_queue_fails_by_the_rate_of_enough_attempts(completed: int, failed: in
 
 def test_maintenance_is_told_with_its_reason_until_it_ends() -> None:
     record = QueueRecord(name="m", state="paused", maintenance=Maintenance(reason="moving", ends_at=NOW + 1))
-    assert said(work.maintenance(record, NOW)) == [("warning", "there is maintenance: moving", "/system")]
-    assert not said(work.maintenance(record, NOW + 1))
-    assert not said(work.maintenance(None, NOW))
+    assert said(work.maintenance(record, NOW, "shop")) == [("warning", "there is maintenance: moving", "/system")]
+    assert not said(work.maintenance(record, NOW + 1, "shop"))
+    assert not said(work.maintenance(None, NOW, "shop"))
+
+
+def test_a_restored_system_that_waits_for_its_release_is_told_with_the_command() -> None:
+    record = QueueRecord(name="m", restored=RestoreMark(namespace="ojs", taken_at=NOW - MINUTE, at=NOW))
+    [found] = work.maintenance(record, NOW, "shop")
+    assert (found.severity, found.check, found.link) == ("warning", "maintenance", "/system")
+    assert "was restored from a backup of namespace ojs" in found.message
+    assert "'ojs-nats release --nats URL --namespace shop'" in found.remedy
 
 
 def test_silent_workers_are_told_with_what_they_hold() -> None:

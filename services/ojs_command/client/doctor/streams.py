@@ -11,12 +11,14 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
 from ojs_core.base.wording import counted
+from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
-from ojs_core.jetstream.contents import subjects_of
+from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, config_of, is_namespace
+from ojs_core.store.queues.queues import queue_reader
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -112,6 +114,8 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
         had_keys = any(one["name"] == HAD_KEYS for one in consumers)
         if had_keys and not await subjects_of(nats, config.records_stream, config.key(ANY)):
             yield _NO_KEYS
+        async for finding in _waits(nats, config):
+            yield finding
     yield _room(info, copies)
 
 
@@ -215,6 +219,20 @@ def _consumers(durable: Sequence[dict[str, Any]]) -> Finding:
             "see that the services run; start more of those that are named",
         )
     return ok("consumers", f"{counted(len(durable), 'consumer')} of services, none is behind")
+
+
+async def _waits(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding]:
+    """Whether the system was restored and waits for its release."""
+    which = {"last_by_subj": config.queue(MAINTENANCE)}
+    found = await message(nats, config.records_stream, which, "whether the system waits for its release")
+    record = None if found is None or not found.data else queue_reader.read(MAINTENANCE, found.seq, found.data)
+    if record is not None and record.restored is not None:
+        yield warning(
+            "release",
+            record.restored.said,
+            "no job is handed out, no delay and no cron entry comes due, no webhook is called, until it is released",
+            f"once it may act: 'ojs-nats release --nats URL --namespace {config.namespace}' (docs/backup.md)",
+        )
 
 
 def _room(info: dict[str, Any], copies: int) -> Finding:

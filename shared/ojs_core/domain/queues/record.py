@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.numbers import At
+from ojs_core.base.times import format_ms
 from ojs_core.domain.queues.config import MAINTENANCE, NOT_SET, QueueConfig
 from ojs_core.domain.transitions.result import Moment
 
@@ -21,6 +22,23 @@ class Maintenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     ends_at: At | None = None
     expected_at: At | None = None
+
+
+class RestoreMark(Struct, frozen=True, kw_only=True):
+    """The mark of a restored system that waits for its release (times in Unix ms).
+
+    It has the namespace and the time of the backup, and the time of the restore.
+    """
+
+    namespace: str
+    taken_at: At
+    at: At
+
+    @property
+    def said(self) -> str:
+        """The mark in words."""
+        backup = f"a backup of namespace {self.namespace} of {format_ms(self.taken_at)}"
+        return f"the system was restored from {backup}, and waits for its release"
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,7 +54,8 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused_at: At | None = None
     resumed_at: At | None = None
     maintenance: Maintenance | None = None
-    """Only of the record that stands for all queues."""
+    restored: RestoreMark | None = None
+    """Both only of the record that stands for all queues."""
     op: str = ""
 
     @property
@@ -45,7 +64,11 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.state == "paused"
 
     def holds_at(self, now: int) -> bool:
-        """Whether it is paused, and that hasn't ended by itself."""
+        """Return whether it holds its queues: by a pause, or since a restored system waits for its release."""
+        return self.restored is not None or self.paused_as_of(now)
+
+    def paused_as_of(self, now: int) -> bool:
+        """Return whether it is paused, and that hasn't ended by itself."""
         ends_at = None if self.maintenance is None else self.maintenance.ends_at
         return self.held and (ends_at is None or now < ends_at)
 
@@ -89,8 +112,32 @@ def resumed(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord |
 def maintained(old: QueueRecord | None, moment: Moment, plan: Maintenance) -> QueueRecord:
     """Hold all queues; while they are, only the plan changes."""
     found = _standing(old, MAINTENANCE, moment)
-    began = found.paused_at if found.holds_at(moment.now) else moment.now
+    began = found.paused_at if found.paused_as_of(moment.now) else moment.now
     return _changed(found, moment, state="paused", paused_at=began, maintenance=plan)
+
+
+def maintenance_ended(old: QueueRecord | None, moment: Moment) -> QueueRecord | None:
+    """Let all queues go on; None if nothing holds them.
+
+    Raises `conflict` for a restored system that waits for its release.
+    """
+    if old is not None and old.restored is not None and not old.paused_as_of(moment.now):
+        raise OjsError(
+            "conflict",
+            f"there is no maintenance to end: {old.restored.said}",
+            hint="Release it with 'ojs-nats release --nats URL', once it may act (docs/backup.md).",
+        )
+    return resumed(old, MAINTENANCE, moment)
+
+
+def waiting_for_release(old: QueueRecord | None, moment: Moment, restored: RestoreMark) -> QueueRecord:
+    """Hold all queues, crons and webhooks of a restored system; maintenance stays as it was."""
+    return _changed(_standing(old, MAINTENANCE, moment), moment, restored=restored)
+
+
+def released(old: QueueRecord | None, moment: Moment) -> QueueRecord | None:
+    """Let a restored system act; None if it doesn't wait for that."""
+    return None if old is None or old.restored is None else _changed(old, moment, restored=None)
 
 
 def draining(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord | None:

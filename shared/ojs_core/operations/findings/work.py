@@ -30,9 +30,17 @@ CAUSES: Final = frozenset({"limited", "no_handler"})
 """Codes of reasons for which the oldest job of a queue waits although the queue has workers."""
 
 
-def maintenance(record: QueueRecord | None, now: int) -> Iterator[Finding]:
-    """Whether an operator holds everything."""
-    if record is not None and record.holds_at(now):
+def maintenance(record: QueueRecord | None, now: int, namespace: str) -> Iterator[Finding]:
+    """Say whether an operator holds everything, or a restored system waits for its release."""
+    if record is not None and record.restored is not None:
+        yield warning(
+            "maintenance",
+            record.restored.said,
+            "no job is handed out, no delay and no cron entry comes due, no webhook is called, until it is released",
+            f"once it may act: 'ojs-nats release --nats URL --namespace {namespace}' (docs/backup.md)",
+            "/system",
+        )
+    if record is not None and record.paused_as_of(now):
         reason = record.maintenance.reason if record.maintenance is not None else None
         yield warning(
             "maintenance",

@@ -14,9 +14,12 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
+from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.domain.queues.record import RestoreMark
 from ojs_core.jetstream.api import call, parse_ack, refused
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
@@ -25,7 +28,7 @@ from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.streams import RESTORING, create, error_code, is_restoring
 from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.store.backup.archive import Archive, BackupProblem, Kept, Part
-from ojs_core.store.backup.revival import Revival, Revived
+from ojs_core.store.backup.revival import Revival, Revived, Standing
 from ojs_core.store.backup.taking import Tell
 
 _STREAM_NOT_FOUND: Final = 10059
@@ -66,6 +69,8 @@ class Restored(Struct, frozen=True, kw_only=True):
     unreadable: int
     messages: int
     seconds: float
+    waits_for_release: bool
+    """Whether the system hands out no job, fires no cron and calls no webhook until it is released."""
 
 
 class _Places:
@@ -145,8 +150,22 @@ class Restore:
     """One restore of an archive into a namespace."""
 
     def __init__(
-        self, nats: Connection, config: StoreConfig, archive: Archive, tell: Tell, timings: RestoreTimings = _USUAL
+        self,
+        nats: Connection,
+        config: StoreConfig,
+        archive: Archive,
+        tell: Tell,
+        timings: RestoreTimings = _USUAL,
+        *,
+        quiet: bool | None = None,
     ) -> None:
+        """Prepare it. `quiet` says whether the system waits for its release.
+
+        With None it waits in another namespace than that of the backup, and as it did when it was backed up.
+        """
+        if quiet is None and config.namespace != archive.manifest.namespace:
+            quiet = True
+        self._quiet = quiet
         self._nats = nats
         self._config = config
         self._archive = archive
@@ -172,7 +191,11 @@ class Restore:
         await self._copy("audit", audit)
         clock = ServerClock()
         await clock.measure(self._nats, self._config.records_stream)
-        revival = Revival(self._nats, self._config, self._source, clock, manifest.delivered, events.of)
+        moment = clock.moment()
+        mark = RestoreMark(namespace=manifest.namespace, taken_at=manifest.taken_at, at=moment.now)
+        standing = Standing(moment, mark if self._quiet else None, lift=self._quiet is False)
+        await self._put_mark(standing)
+        revival = Revival(self._nats, self._config, self._source, clock, manifest.delivered, events.of, standing)
         relayed = _UpTo(manifest.relayed)
         await self._records(revival, latest, relayed)
         await self._hand_over_relay(relayed.place)
@@ -197,6 +220,7 @@ class Restore:
             unreadable=counts["unreadable"],
             messages=self._pipeline.stored,
             seconds=round(asyncio.get_running_loop().time() - began, 3),
+            waits_for_release=standing.waits,
         )
 
     # Where it goes
@@ -325,6 +349,13 @@ class Restore:
             raise BackupProblem(f"{problem}: {answer['error'].get('description')}")
 
     # What goes there
+
+    async def _put_mark(self, standing: Standing) -> None:
+        """Store that the system waits for its release, before any other record."""
+        if standing.mark is not None:
+            body = msgspec.json.encode(standing.of(None))
+            await self._pipeline.put(Revived(self._config.queue(MAINTENANCE), body, ""))
+            await self._pipeline.drain()
 
     def _latest(self) -> dict[str, int]:
         """The last sequence of each record that was stored while it was backed up."""

@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from ojs_core.base.times import parse_duration_ms
 from ojs_core.domain.cron import changes
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.domain.queues.record import QueueRecord, RestoreMark, released, waiting_for_release
+from ojs_core.domain.transitions import Moment
 from ojs_core.domain.transitions.outcome import requeued
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection, header
@@ -25,6 +28,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Kept
 from ojs_core.store.backup.selection import Selection
 from ojs_core.store.crons import cron_alarm, cron_reader
+from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.rate_limits.permits import LOOK
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
@@ -49,6 +53,25 @@ class Revived(NamedTuple):
     record: bool = False
 
 
+class Standing:
+    """A restored system's wait for its release: by the mark of this restore, or by one that it had (unless `lift`)."""
+
+    def __init__(self, moment: Moment, mark: RestoreMark | None, *, lift: bool = False) -> None:
+        self._moment = moment
+        self.mark = mark
+        self._lift = lift
+        self.waits = mark is not None
+
+    def of(self, record: QueueRecord | None) -> QueueRecord | None:
+        """Return the record that stands for all queues, as it is restored."""
+        if self.mark is not None:
+            return waiting_for_release(record, self._moment, self.mark)
+        if self._lift:
+            return released(record, self._moment) or record
+        self.waits = record is not None and record.restored is not None
+        return record
+
+
 class Revival:
     """Makes them, for one restore. `counts` says how many of what there were."""
 
@@ -60,6 +83,7 @@ class Revival:
         clock: ServerClock,
         delivered: Mapping[str, int],
         event: Callable[[int], int],
+        standing: Standing,
     ) -> None:
         """`source` has the names of the backup, `event` says where an event of a sequence is now."""
         records = Records(nats, nats, config)
@@ -72,6 +96,7 @@ class Revival:
         self._clock = clock
         self._delivered = delivered
         self._event = event
+        self._standing = standing
         self.counts: Counter[str] = Counter()
 
     def of(self, kept: Kept) -> Iterator[Revived]:
@@ -111,6 +136,9 @@ class Revival:
                     return kept.data, []
                 after = self._event(max(found.since, self._delivered.get(found.id, 0)))
                 return _encode(replace(found, since=after)), []
+            case "queue" if name == MAINTENANCE:
+                record = self._standing.of(self._read(queue_reader, name, kept))
+                return kept.data if record is None else _encode(record), []
             case "limit":
                 return kept.data, [Hint("note", self._config.limit_step(name, LOOK))]
             case _:

@@ -17,7 +17,7 @@ import structlog
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.admission import QueueSettings, admitted
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, QueueConfig, layered
-from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, paused, resumed
+from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark, maintained, paused, resumed
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.consumers import remove, remove_all
 from ojs_core.jetstream.reading import RecordReader
@@ -56,6 +56,7 @@ class Queues:
         self._nats = bucket.nats
         self._clock = bucket.clock
         self._config = bucket.config
+        self._records = bucket.records
         self._documents = Documents(bucket, bucket.config.queue, queue_reader, lambda record, op: record.op == op)
         subjects = [bucket.config.queue(ANY)]
         self._watch = Watch(bucket.nats, bucket.config, f"queues-{instance}", subjects, self._changed, bucket.lost)
@@ -69,8 +70,7 @@ class Queues:
 
     async def settings(self, queue: str) -> QueueSettings | None:
         """How a queue stands, as of some milliseconds ago; None if nothing is set for it."""
-        if not self._watch.loaded:
-            await self._watch.begin()
+        await self._load()
         return self._settings.get(queue, self._default)
 
     def config(self, queue: str) -> QueueConfig:
@@ -90,8 +90,7 @@ class Queues:
 
     async def held(self, queue: str) -> bool:
         """Whether nothing may be fetched from a queue, as of at most three seconds ago."""
-        if not self._watch.loaded:
-            await self._watch.begin()
+        await self._load()
         if self._watch.fresh:
             return self._held_now(queue) or self._under_maintenance()
         return await self.surely_held(queue)
@@ -110,13 +109,17 @@ class Queues:
         return None if record is None or record.state == "deleted" else record
 
     async def under_maintenance(self) -> bool:
-        """Whether all queues are held, as of at most three seconds ago."""
-        if not self._watch.loaded:
-            await self._watch.begin()
+        """Return whether all queues are held, as of at most three seconds ago: by an operator, or after a restore."""
+        await self._load()
         if self._watch.fresh:
             return self._under_maintenance()
         record = await self._last_of(MAINTENANCE)
         return record is not None and record.holds_at(self._clock.now())
+
+    async def restored(self) -> RestoreMark | None:
+        """Return the mark of a restored system that waits for its release, on the leader's word."""
+        record = await self.get(MAINTENANCE)
+        return None if record is None else record.restored
 
     async def all(self) -> Mapping[str, QueueRecord]:
         """Every queue that has a record and is not deleted, by name, as of some milliseconds ago.
@@ -125,6 +128,19 @@ class Queues:
         """
         await self.settings(DEFAULT_QUEUE)
         return self._known
+
+    async def _load(self) -> None:
+        """Begin to follow the records.
+
+        The mark of a restore is read from the leader first: another replica may lack it yet.
+        """
+        if self._watch.loaded:
+            return
+        subject = self._config.queue(MAINTENANCE)
+        said = await self._records.latest_raw(subject)
+        await self._watch.begin()
+        if said is not None and said[1]:
+            self._watch.put(subject, *said)
 
     async def reset(self) -> None:
         await self._watch.reset()

@@ -19,14 +19,26 @@ class MaintenanceBody(Struct, frozen=True, forbid_unknown_fields=True):
     estimated_duration: str | int | float | None = None
 
 
+class RestoredAnswer(Struct, kw_only=True):
+    """The backup's namespace and time, and the time of the restore, of a system that waits for its release."""
+
+    namespace: str
+    taken_at: Timestamp
+    restored_at: Timestamp
+
+
 class MaintenanceAnswer(Struct, kw_only=True, omit_defaults=True):
-    """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect."""
+    """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect.
+
+    A system that was restored and waits for its release (`restored`) is under maintenance until it is released.
+    """
 
     maintenance: bool
     reason: str | UnsetType = UNSET
     enabled_at: Timestamp | UnsetType = UNSET
     ends_at: Timestamp | UnsetType = UNSET
     estimated_end: Timestamp | UnsetType = UNSET
+    restored: RestoredAnswer | UnsetType = UNSET
 
 
 def parse_maintenance(body: bytes, now: int, limits: PayloadLimits) -> Maintenance | None:
@@ -51,6 +63,17 @@ def maintenance_answer(record: QueueRecord | None, now: int) -> MaintenanceAnswe
     """Whether there is maintenance at `now` (Unix ms), since when and until when."""
     if record is None or not record.holds_at(now):
         return MaintenanceAnswer(maintenance=False)
+    if record.restored is not None:
+        return MaintenanceAnswer(
+            maintenance=True,
+            reason=record.restored.said,
+            enabled_at=format_ms(record.restored.at),
+            restored=RestoredAnswer(
+                namespace=record.restored.namespace,
+                taken_at=format_ms(record.restored.taken_at),
+                restored_at=format_ms(record.restored.at),
+            ),
+        )
     plan = record.maintenance or Maintenance()
     return MaintenanceAnswer(
         maintenance=True,

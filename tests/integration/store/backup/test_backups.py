@@ -31,6 +31,8 @@ from ojs_core.base.problems import Unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.job import NOTHING, Job, State
+from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
 from ojs_core.domain.unique import keyed
 from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.api import call
@@ -38,6 +40,7 @@ from ojs_core.jetstream.connection import Collected, Connection
 from ojs_core.jetstream.streams import RESTORING
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Archive, BackupProblem
+from ojs_core.store.backup.release import Held, Release
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
 from ojs_core.store.store import Store
@@ -83,13 +86,23 @@ class Backups:
         *,
         url: str = "",
         replicas: int = 1,
+        quiet: bool | None = False,
     ) -> Restored:
         config = StoreConfig(namespace=namespace or f"restored-{next(_names)}", replicas=replicas)
         async with connected(url or self.url) as nats:
-            return await Restore(nats, config, Archive.open(self.folder), tell, timings).run()
+            return await Restore(nats, config, Archive.open(self.folder), tell, timings, quiet=quiet).run()
 
     async def open(self, restored: Restored) -> Store:
         return await self._open(self.url, namespace=restored.namespace)
+
+    async def waiting(self, restored: Restored) -> Held | None:
+        """Return what waits for the release of a restored system."""
+        async with connected(self.url) as nats:
+            return await (await Release.of(nats, StoreConfig(namespace=restored.namespace))).held()
+
+    async def release(self, restored: Restored) -> None:
+        async with connected(self.url) as nats:
+            await (await Release.of(nats, StoreConfig(namespace=restored.namespace))).run()
 
 
 @pytest.fixture
@@ -356,6 +369,62 @@ async def test_a_backup_of_a_restored_system_is_as_good(
     await second.take(there)
     last = await second.open(await second.restore())
     assert [found.id for found in await fetch(last, queue, count=5)] == [job.id]
+
+
+async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
+    source: Store, backups: Backups, queue: str
+) -> None:
+    job = await source.jobs.push(draft(queue=queue))
+    await source.jobs.push(draft(queue="paused"))
+    await source.queues.pause("paused")
+    template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE)
+    await source.crons.register(Registration(name="daily", expression="@daily", draft=template))
+    made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
+    for one in (made, replace(made, id="off", active=False)):
+        await put_raw(source, source.config.webhook(one.id), msgspec.json.encode(one))
+    await backups.take(source)
+    restored = await backups.restore(quiet=None)
+    assert restored.waits_for_release
+    there = await backups.open(restored)
+    assert await fetch(there, queue) == []
+    assert await there.queues.under_maintenance()
+    held = await backups.waiting(restored)
+    assert held is not None
+    assert (held.crons, held.webhooks, held.queues, held.jobs, held.due, held.paused) == (1, 1, 1, 1, 0, 1)
+    assert held.mark.namespace == source.config.namespace
+    await backups.release(restored)
+    found: list[Job] = []
+
+    async def handed_out() -> bool:
+        found.extend(await fetch(there, queue))
+        return bool(found)
+
+    await eventually(handed_out)
+    assert [one.id for one in found] == [job.id]
+    assert await fetch(there, "paused") == []
+    assert await backups.waiting(restored) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "waits"),
+    [(None, None, True), (False, None, True), (False, False, False), (True, None, True), (True, False, False)],
+    ids=["another namespace", "its own mark is lifted", "live", "it waited", "it waited, live"],
+)
+async def test_whether_a_restored_system_waits(
+    source: Store, backups: Backups, queue: str, before: bool | None, asked: bool | None, waits: bool
+) -> None:
+    await source.jobs.push(draft(queue=queue))
+    if before is not None:
+        mark = RestoreMark(namespace="older", taken_at=1, at=2)
+        await source.queues.change(MAINTENANCE, lambda old, moment: waiting_for_release(old, moment, mark))
+    if before is False:
+        await source.queues.change(MAINTENANCE, released)
+    await backups.take(source)
+    restored = await backups.restore(quiet=asked)
+    assert restored.waits_for_release is waits
+    there = await backups.open(restored)
+    assert await there.queues.under_maintenance() is waits
+    assert bool(await fetch(there, queue)) is not waits
 
 
 async def test_nothing_is_backed_up_where_nothing_is(backups: Backups) -> None:

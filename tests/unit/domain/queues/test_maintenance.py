@@ -5,9 +5,18 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, resumed
+from ojs_core.domain.queues.record import (
+    Maintenance,
+    QueueRecord,
+    RestoreMark,
+    maintained,
+    maintenance_ended,
+    released,
+    resumed,
+    waiting_for_release,
+)
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.system.maintenance import MaintenanceAnswer, maintenance_answer, parse_maintenance
+from ojs_core.wire.system.maintenance import MaintenanceAnswer, RestoredAnswer, maintenance_answer, parse_maintenance
 
 NOW = 1_800_000_000_000
 
@@ -31,6 +40,41 @@ def test_a_second_request_changes_the_plan_and_a_later_one_begins_anew() -> None
     second = under(Maintenance(reason="b", ends_at=NOW + 20), first, NOW + 5)
     assert (second.paused_at, second.maintenance) == (NOW, Maintenance(reason="b", ends_at=NOW + 20))
     assert under(Maintenance(), second, NOW + 30).paused_at == NOW + 30
+
+
+MARK = RestoreMark(namespace="ojs", taken_at=NOW - 5, at=NOW)
+
+
+def test_the_end_of_maintenance_lets_no_restored_system_act() -> None:
+    waiting = waiting_for_release(under(Maintenance(reason="moving")), Moment(NOW, "op"), MARK)
+    ended = maintenance_ended(waiting, Moment(NOW + 1, "op"))
+    assert ended is not None
+    assert ended.holds_at(NOW + 2)
+    with pytest.raises(OjsError, match="there is no maintenance to end: the system was restored") as refused:
+        maintenance_ended(ended, Moment(NOW + 2, "op"))
+    assert (refused.value.code, "'ojs-nats release" in refused.value.hint) == ("conflict", True)
+    free = released(ended, Moment(NOW + 3, "op"))
+    assert free is not None
+    assert not free.holds_at(NOW + 4)
+
+
+def test_a_release_leaves_maintenance_as_it_was() -> None:
+    waiting = waiting_for_release(under(Maintenance(ends_at=NOW + 10)), Moment(NOW, "op"), MARK)
+    assert waiting.holds_at(NOW + 11)
+    free = released(waiting, Moment(NOW + 3, "op"))
+    assert free is not None
+    assert (free.holds_at(NOW + 9), free.holds_at(NOW + 10)) == (True, False)
+    assert released(free, Moment(NOW + 4, "op")) is None
+    assert released(None, Moment(NOW, "op")) is None
+
+
+def test_a_system_that_waits_for_its_release_is_under_maintenance_that_says_so() -> None:
+    shown = maintenance_answer(waiting_for_release(None, Moment(NOW, "op"), MARK), NOW + 1)
+    assert (shown.maintenance, shown.enabled_at) == (True, "2027-01-15T08:00:00.000Z")
+    assert "waits for its release" in str(shown.reason)
+    assert shown.restored == RestoredAnswer(
+        namespace="ojs", taken_at="2027-01-15T07:59:59.995Z", restored_at="2027-01-15T08:00:00.000Z"
+    )
 
 
 def test_it_is_shown_with_its_end() -> None:

@@ -1,0 +1,131 @@
+"""The release of a restored system: from then on it hands out jobs, fires crons and calls webhooks (docs/adr/113)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE
+from ojs_core.domain.queues.record import QueueRecord, RestoreMark, released
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.contents import count, subjects_of
+from ojs_core.jetstream.lost_records import LostRecords
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.streams import is_restoring
+from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
+from ojs_core.store.backup.archive import BackupProblem
+from ojs_core.store.crons import cron_reader
+from ojs_core.store.queues.queues import Queues, queue_reader
+from ojs_core.store.records.blobs import Blobs
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Committer, CommitTimings
+from ojs_core.store.records.records import Records
+from ojs_core.store.records.signals import Signals
+from ojs_core.store.records.writer import Writer
+from ojs_core.store.webhooks.subscriptions import webhook_reader
+
+T = TypeVar("T")
+
+_QUEUE_TOKEN: Final = 2
+"""The place of a queue in the subject of a token."""
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """Counts of what begins to act when a system is released. What was paused before the backup isn't among them."""
+
+    mark: RestoreMark
+    crons: int
+    webhooks: int
+    queues: int
+    """Queues with jobs that wait."""
+    jobs: int
+    """Jobs that wait in them."""
+    due: int
+    """Jobs whose delay is over."""
+    paused: int
+    """Queues with jobs that stay paused."""
+    maintenance: bool
+    """Whether an operator's maintenance goes on."""
+
+
+class Release:
+    """The release of one namespace. Made by `of`."""
+
+    def __init__(self, nats: Connection, config: StoreConfig, clock: ServerClock) -> None:
+        records, signals = Records(nats, nats, config), Signals()
+        writer = Writer(nats, records, config)
+        committer = Committer(nats, writer, Blobs(nats, records, config), config, signals, CommitTimings())
+        lost = LostRecords(nats, config)
+        bucket = Bucket(nats, nats, config, clock, records, committer, writer, signals, lost)
+        self._nats = nats
+        self._config = config
+        self._clock = clock
+        self._records = records
+        self._queues = Queues(bucket, f"release-{secrets.token_hex(4)}")
+
+    @classmethod
+    async def of(cls, nats: Connection, config: StoreConfig) -> Release:
+        """Look for the system. Raises BackupProblem where there is none, OjsError backend_unavailable."""
+        answer = await call(nats, f"STREAM.INFO.{config.records_stream}")
+        if error := answer.get("error"):
+            raise BackupProblem(
+                f"there is no system in namespace {config.namespace} ({error.get('description')}): name another "
+                "--namespace, or another --nats"
+            )
+        if is_restoring(answer["config"]):
+            raise BackupProblem(f"namespace {config.namespace} is being restored: wait until that is over")
+        clock = ServerClock()
+        await clock.measure(nats, config.records_stream)
+        replicas = int(answer["config"].get("num_replicas", 1))
+        return cls(nats, StoreConfig(namespace=config.namespace, replicas=replicas), clock)
+
+    async def held(self) -> Held | None:
+        """Count what waits; None if the system doesn't wait for its release. Raises OjsError backend_unavailable."""
+        record = await self._queues.get(MAINTENANCE)
+        if record is None or record.restored is None:
+            return None
+        config = self._config
+        paused = {one.name for one in await self._read(config.queue(ANY), queue_reader) if _is_paused(one)}
+        crons = [one for one in await self._read(config.cron(ANY), cron_reader) if one.enabled and not one.deleted]
+        subscriptions = await self._read(config.webhook(ANY), webhook_reader)
+        webhooks = [one for one in subscriptions if one.active and not one.deleted]
+        waiting = await self._waiting()
+        moving = {queue: jobs for queue, jobs in waiting.items() if queue not in paused}
+        return Held(
+            mark=record.restored,
+            crons=len(crons),
+            webhooks=len(webhooks),
+            queues=len(moving),
+            jobs=sum(moving.values()),
+            due=await count(self._nats, config.records_stream, config.due("scheduler", ANY), "due jobs"),
+            paused=len(waiting) - len(moving),
+            maintenance=record.paused_as_of(self._clock.now()),
+        )
+
+    async def run(self) -> None:
+        """Release the system; nothing happens if it doesn't wait. Raises OjsError backend_unavailable."""
+        await self._queues.change(MAINTENANCE, released)
+
+    async def _read(self, pattern: str, reader: RecordReader[T]) -> list[T]:
+        raw = await self._records.many_raw(await self._records.subjects(pattern))
+        kind = len(pattern) - len(ANY)
+        found = (reader.read(subject[kind:], *one) for subject, one in raw.items() if one[1])
+        return [one for one in found if one is not None]
+
+    async def _waiting(self) -> dict[str, int]:
+        """Return how many jobs wait in each queue that has any."""
+        ready = await subjects_of(self._nats, self._config.ready_stream, f"{self._config.namespace}.*.{REST}")
+        found: dict[str, int] = {}
+        for subject, number in ready.items():
+            if not self._config.seat_size(subject):
+                queue = subject.split(".")[_QUEUE_TOKEN].replace("_", ".")
+                found[queue] = found.get(queue, 0) + number
+        return found
+
+
+def _is_paused(record: QueueRecord) -> bool:
+    return record.held and record.name not in {MAINTENANCE, DEFAULT_QUEUE}
