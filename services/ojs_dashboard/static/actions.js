@@ -122,7 +122,7 @@ export function json(/** @type {string} */ typed, /** @type {string} */ label) {
  */
 export function dialog() {
 	const now = open.value;
-	if (!now) return revealed.value[0] ? secret(...revealed.value[0]) : nothing;
+	if (!now || (now.action.quick && !now.problem)) return revealed.value[0] ? secret(...revealed.value[0]) : nothing;
 	const { action, values, busy, problem } = now;
 	const close = () => (open.value = null);
 	const act = (/** @type {MouseEvent} */ event) => {

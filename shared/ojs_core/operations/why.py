@@ -151,12 +151,13 @@ def _over(job: Job) -> Iterator[Reason]:
         yield Reason(code="completed", message=f"It was completed in attempt {job.attempt}.")
     elif job.state is State.CANCELLED:
         why = f": {reason}" if event == "cancelled" and reason else ""
-        yield Reason(code="cancelled", message=f"It was cancelled{why}.", remedy="Retry it, if it shall run after all.")
+        remedy = _of_workflow(job) or "Retry it, if it shall run after all."
+        yield Reason(code="cancelled", message=f"It was cancelled{why}.", remedy=remedy)
     elif event in {"expired", "ttl_expired"}:
         yield Reason(
             code="expired",
             message="It had expired before a worker took it.",
-            remedy="Push it again with more time, or start more workers.",
+            remedy=_of_workflow(job) or "Push it again with more time, or start more workers.",
         )
     else:
         error = job.error
@@ -169,4 +170,13 @@ def _over(job: Job) -> Iterator[Reason]:
             code, message = "total_timeout", f"It took longer than its total timeout{after}."
         else:
             code, message = "not_retryable", f"It failed in a way that isn't tried again{after}."
-        yield Reason(code=code, message=message, remedy="Mend what failed, and retry it.")
+        yield Reason(code=code, message=message, remedy=_of_workflow(job) or "Mend what failed, and retry it.")
+
+
+def _of_workflow(job: Job) -> str | None:
+    """Return what brings back the workflow of a job that failed it: a retry of the job alone doesn't."""
+    if job.workflow is None:
+        return None
+    retry = f"'ojs-nats workflows retry {job.workflow.id}'"
+    again = f"Mend what failed, then retry its workflow from where it failed: {retry}."
+    return f"{again} A retry of the job alone leaves it failed."

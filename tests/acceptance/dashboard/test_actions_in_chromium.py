@@ -165,6 +165,124 @@ async def test_a_job_that_is_pushed_is_run_by_a_worker_and_pushed_again_with_cha
     assert [job["args"] for job in found] == [["Grace", "Hi"], ["Ada"]]
 
 
+CARRIED: dict[str, object] = {
+    "queue": "again",
+    "priority": 7,
+    "tags": ["red", "blue"],
+    "schema": "urn:ojs:schema:a.b:v1",
+    "version": "2.1",
+    "timeout_ms": 1_500,
+    "visibility_timeout": 77,
+    "total_timeout": 900,
+    "heartbeat_timeout": 20,
+    "grace_period": 9,
+    "result_ttl": 60,
+    "result_size_limit": 4_096,
+    "unique": {"keys": ["type", "args"], "period": "PT1H", "on_conflict": "reject"},
+    "rate_limit": {"key": "smtp", "concurrency": 3},
+    "retry": {"max_attempts": 4, "initial_interval": "PT3S", "jitter": False, "non_retryable_errors": ["E"]},
+    "metadata": {"from": "elsewhere"},
+    "scheduled_at": LATER,
+    "expires_at": "2099-02-01T00:00:00Z",
+}
+"""All options of a job; `enqueue_ttl` says the same as `expires_at`."""
+OF_THE_SERVER = {"id", "created_at", "enqueued_at", "timeline", "timers", "state", "cancelled_at", "leaves_at"}
+
+
+async def test_a_job_is_pushed_again_with_all_that_it_carries(screen: OpenScreen, site: System) -> None:
+    body = {"type": "a.b", "args": [1, "two"], "meta": {"tenant": "acme"}, "x_custom": {"of": "a client"}, "options": CARRIED}
+    first = site.call("POST", "/jobs", body, 201)["job"]["id"]
+    site.call("DELETE", f"/jobs/{first}")  # so that another like it isn't refused
+    tab = await screen(known=(*NO_SCHEMA, "status of 409"))
+    await tab.follow(f"/jobs/{first}")
+    await tab.click("Push again")
+    await tab.shows("It is unique")
+    await tab.click("Push again")
+    await tab.closes()
+    [again] = (job["id"] for job in site.call("GET", "/jobs?queue=again&state=scheduled")["jobs"])
+    before, after = (site.call("GET", f"/admin/jobs/{one}") for one in (first, again))
+    assert set(before) - OF_THE_SERVER >= {*CARRIED, "x_custom"} - {"visibility_timeout"}
+    assert {name: after.get(name) for name in before.keys() - OF_THE_SERVER} == {
+        name: before[name] for name in before.keys() - OF_THE_SERVER
+    }
+    await tab.follow(f"/jobs/{again}")
+    await tab.click("Push again")
+    await tab.click("Push again")
+    await tab.shows("matches the uniqueness key")
+    assert site.call("GET", "/jobs?queue=again&state=scheduled")["pagination"]["total"] == 1
+
+
+async def test_a_job_that_expired_is_pushed_again_without_its_time_and_says_so(screen: OpenScreen, site: System) -> None:
+    soon = {"expires_at": "+PT1S", "queue": "expired"}
+    job = pushed(site, "a.b", **soon)
+    await state_is(site, job, "discarded")
+    tab = await screen(known=NO_SCHEMA)
+    await tab.follow(f"/jobs/{job}")
+    await tab.click("Push again")
+    await tab.shows("which is over and left out")
+    await tab.click("Push again")
+    await tab.closes()
+    [again] = site.call("GET", "/jobs?queue=expired&state=available")["jobs"]
+    assert "expires_at" not in again
+
+
+async def test_what_is_taken_out_of_a_queue_s_settings_is_taken_back(screen: OpenScreen, site: System) -> None:
+    before = {
+        "max_size": 5,
+        "concurrency": 2,
+        "retention": {"completed": "P1D", "cancelled": "P2D"},
+        "dead_letter": {"retention": {"max_age": "P3D", "max_count": 9}},
+    }
+    site.call("POST", "/queues", {"name": "bounded", "config": before}, 201)
+    tab = await screen()
+    await tab.follow("/queues/bounded")
+    await tab.click("Configure")
+    after = {
+        "max_depth": 6,
+        "retention": {"completed": "P1D"},
+        "dead_letter": {"retention": {"max_age": "P3D"}},
+    }
+    await tab.fill("Settings, a JSON object", json.dumps(after))
+    await tab.click("Configure")
+    await tab.closes()
+    own = site.call("GET", "/admin/queues/bounded")["own_config"]
+    assert own == {
+        "max_size": 6,
+        "retention": {"completed": "PT24H", "dead_letter": "PT72H"},  # the age of dead letters by both of its names
+        "dead_letter": {"retention": {"max_age": "P3D"}},
+    }
+    await tab.click("Configure")
+    await tab.fill("Settings, a JSON object", "{}")
+    await tab.click("Configure")
+    await tab.closes()
+    assert site.call("GET", "/admin/queues/bounded")["own_config"] == {}
+
+
+async def test_the_page_of_a_failed_step_leads_to_the_retry_of_its_workflow(screen: OpenScreen, site: System) -> None:
+    step = {"type": "a.b", "args": [], "options": {"queue": "step", "retry": {"max_attempts": 1}}}
+    flow = site.call("POST", "/workflows", {"type": "chain", "steps": [step, step]}, 201)["workflow"]["id"]
+    [job] = site.fetch("step", worker_id="w", wait_ms=10_000)
+    site.call("POST", "/workers/nack", {"job_id": job["id"], "error": {"code": "Boom", "message": "no"}})
+    tab = await screen()
+    await tab.follow(f"/jobs/{job['id']}")
+    await tab.shows("then retry its workflow from where it failed", f"ojs-nats workflows retry {flow}")
+    await tab.click("Retry")
+    await tab.shows("This runs the job alone")
+    await tab.click("Retry the workflow from where it failed")
+    await tab.shows("Graph")
+    await tab.closes()
+    assert site.job(job["id"])["state"] == "discarded"
+    await tab.click("Retry from where it failed")
+    await becomes_flow(site, flow, "running")
+
+
+async def becomes_flow(site: System, flow: str, state: str) -> None:
+    def it_is() -> bool:
+        return bool(site.call("GET", f"/workflows/{flow}")["workflow"]["state"] == state)
+
+    await eventually(it_is)
+
+
 async def test_a_waiting_job_runs_now_gets_a_priority_is_cancelled_and_retried(screen: OpenScreen, site: System) -> None:
     job = in_state(site, "scheduled", "single")
     tab = await screen()

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Raw
 
 from ojs_core.domain.handlers import Handler
-from ojs_core.domain.job import Entry, Job, JobError, Retry, State
+from ojs_core.domain.job import Entry, Job, JobError, Membership, Retry, State
 from ojs_core.domain.rate_limits.permits import Hit
 from ojs_core.operations.why import JobFacts, LimitHit, reasons
 from ojs_core.store.workers.presence import WorkerRecord
@@ -16,6 +16,7 @@ from support.tables import each
 NOW = 1_800_000_000_000
 LATER = NOW + 60_000
 LATER_SAID = "2027-01-15T08:01:00.000Z"
+STEP = Membership(id="f", node=0, kind="chain", step="s", index=0, size=1)
 
 
 def job(state: State = State.AVAILABLE, **members: Any) -> Job:
@@ -39,6 +40,15 @@ def test_all_that_keeps_an_available_job_back_is_told_what_matters_most_first() 
     assert dict(found)["limited"] == "Limit tenant leaves no room: 2 of 2 used by its concurrency."
     assert dict(found)["higher_priority"] == "1 job of higher priority comes first."
     assert dict(found)["in_line"] == "2 other jobs of its priority wait beside it."
+
+
+def test_the_failed_job_of_a_workflow_leads_to_the_retry_of_the_workflow() -> None:
+    for state in (State.DISCARDED, State.CANCELLED):
+        found = job(state, attempt=1, retry=Retry(max_attempts=1), workflow=STEP)
+        [reason] = reasons(found, JobFacts(now=NOW))
+        assert "'ojs-nats workflows retry f'" in (reason.remedy or "")
+        [alone] = reasons(job(state, attempt=1, retry=Retry(max_attempts=1)), JobFacts(now=NOW))
+        assert "workflow" not in (alone.remedy or "")
 
 
 def test_a_job_waits_for_a_worker_that_handles_its_type_and_version() -> None:

@@ -52,7 +52,7 @@ export function open(visit) {
 				job,
 				(found) => html`
 				<section>
-					${when(why, ({ reasons }) => reasons.map((reason) => html`<p class="notice"><strong>${text(reason.message, 500)}</strong> ${optional(reason.remedy, (remedy) => text(remedy, 500))}</p>`))}
+					${when(why, ({ reasons }) => reasons.map((reason) => html`<p class="notice"><strong>${text(reason.message, 500)}</strong> ${optional(reason.remedy, (remedy) => text(remedy, 500))} ${OVER.has(found.state) && found.state !== 'completed' ? optional(found.workflow_id, workflowRetry) : nothing}</p>`))}
 					${summary(found, lineage.read.value.value)} ${reported(progress.read.value.value)}
 				</section>
 				${section('Timeline', timeline(found))}
@@ -141,7 +141,7 @@ function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 			...more,
 		});
 	return [
-		['discarded', 'cancelled', 'retryable'].includes(state) ? one('Retry', 'retry') : nothing,
+		['discarded', 'cancelled', 'retryable'].includes(state) ? one('Retry', 'retry', ofWorkflow(job)) : nothing,
 		['scheduled', 'retryable', 'pending'].includes(state) ? one('Run now', 'run') : nothing,
 		OVER.has(state)
 			? nothing
@@ -167,6 +167,17 @@ function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 		push(after, job),
 	];
 }
+
+/** What is said before the job of a workflow that it failed is retried alone. */
+const ofWorkflow = (/** @type {Job} */ { state, workflow_id: id }) =>
+	id && OVER.has(state)
+		? {
+				quick: false,
+				about: html`<p>This runs the job alone: its workflow stays failed, and the steps after it don't run.</p><p>${workflowRetry(id)}</p>`,
+			}
+		: {};
+const workflowRetry = (/** @type {string} */ id) =>
+	html`<a href=${address(`/workflows/${id}`)}>Retry the workflow from where it failed</a>`;
 
 /** What happened, drawn to scale, and as a table. */
 function timeline(/** @type {Job} */ { state, created_at, timeline: events, timers }) {

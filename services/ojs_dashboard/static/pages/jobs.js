@@ -3,7 +3,7 @@
 import { button, json } from '../actions.js';
 import { offered, request, written } from '../api.js';
 import { beyondBulk, listed, parsed, replaced, STATES, SUGGESTIONS } from '../filter.js';
-import { count, moment, number, text } from '../format.js';
+import { count, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { asksFor, OPERATIONS, ofAll, progress, typed } from '../matching.js';
 import { badge, head, jobLink, list, pages, queueLink, search, table, tree, when } from '../parts.js';
@@ -215,10 +215,39 @@ function schemas() {
 	};
 }
 
-/** What a job like another one is pushed with. */
-const ALIKE = /** @type {const} */ (['queue', 'priority', 'tags', 'retry', 'schema', 'version', 'rate_limit', 'timeout']);
-const optionsOf = (/** @type {import('../openapi.js').JobDetail} */ job) =>
-	Object.fromEntries(ALIKE.map((name) => [name, job[name]]));
+const words = (/** @type {string} */ text) => new Set(text.split(/\s+/));
+/** Members of a job that another one like it isn't pushed with: the server's own, and those that have fields of their own. */
+const OWN = words(`specversion id type args meta state attempt max_attempts created_at enqueued_at activated_at started_at
+	completed_at cancelled_at discarded_at re_enqueued_at next_attempt_at retry_delay_ms uncounted_attempts worker_id result
+	result_size_bytes result_stored_at result_expires_at error errors workflow_id workflow_step workflow_step_id previous_state
+	rate_limit_until checkpoint parent_results visible_until leaves_at timeline timers dead_letter redacted
+	retry_policy`);
+/** Those that are options; other members are a client's own. */
+const OPTIONS =
+	words(`queue priority tags retry schema version rate_limit timeout timeout_ms visibility_timeout_ms total_timeout
+	enqueue_ttl heartbeat_timeout grace_period result_ttl result_size_limit unique expires_at scheduled_at metadata`);
+
+/** What a job like another one is pushed with: all that it carries, but for a time that is over and what says the same twice. */
+function optionsOf(/** @type {import('../openapi.js').JobDetail} */ job) {
+	const same = /** @type {Record<string, unknown>} */ ({ timeout_ms: job.timeout, expires_at: job.enqueue_ttl });
+	const over = (/** @type {string} */ name, /** @type {unknown} */ value) =>
+		/^(scheduled|expires)_at$/.test(name) && millis(String(value)) <= time();
+	const kept = Object.entries(job).filter(([name, value]) => !OWN.has(name) && same[name] === undefined && !over(name, value));
+	// A browser gets the times of a job among its metadata.
+	const metadata = Object.entries(job.metadata ?? {}).filter(
+		([name]) => !OWN.has(name) && !/^(scheduled|expires)_at$/.test(name),
+	);
+	return { ...Object.fromEntries(kept), metadata: metadata.length ? Object.fromEntries(metadata) : undefined };
+}
+
+/** What is said about the options of a job that is pushed again. */
+function optionsHint(/** @type {import('../openapi.js').JobDetail | null} */ like) {
+	const hints = ['queue, priority, scheduled_at, tags, retry, unique …'];
+	if (like?.expires_at && !like.enqueue_ttl && millis(like.expires_at) <= time())
+		hints.push(`It had expires_at ${like.expires_at}, which is over and left out.`);
+	if (like?.unique) hints.push('It is unique: while one like it is there, this is refused or replaces it, as unique says.');
+	return hints.join(' ');
+}
 
 /** The button that pushes a job, empty or like another one. */
 export function push(/** @type {() => void} */ after, /** @type {import('../openapi.js').JobDetail | null} */ like = null) {
@@ -237,16 +266,21 @@ export function push(/** @type {() => void} */ after, /** @type {import('../open
 				label: 'Options, a JSON object',
 				kind: 'json',
 				value: written(like ? optionsOf(like) : { queue: 'default' }, 2),
-				hint: 'queue, priority, scheduled_at, tags, retry …',
+				hint: optionsHint(like),
 			},
 		],
 		preview: schemas(),
-		body: ({ type, args, meta, options }) => ({
-			type,
-			args: json(args, 'Arguments') ?? [],
-			meta: json(meta, 'Metadata'),
-			options: json(options, 'Options'),
-		}),
+		body: ({ type, args, meta, options }) => {
+			const typed = Object.entries(json(options, 'Options') ?? {});
+			const others = typed.filter(([name]) => like && name in like && !OPTIONS.has(name));
+			return {
+				...Object.fromEntries(others),
+				type,
+				args: json(args, 'Arguments') ?? [],
+				meta: json(meta, 'Metadata'),
+				options: Object.fromEntries(typed.filter((one) => !others.includes(one))),
+			};
+		},
 		done: (answer) => {
 			const { job } = answer;
 			const warnings = 'warnings' in answer ? answer.warnings : undefined;

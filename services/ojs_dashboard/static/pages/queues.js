@@ -170,10 +170,38 @@ function queue(visit) {
 	};
 }
 
+/** Settings as a document in which nothing stands twice: the age of dead letters is in `retention`, too. */
+function once(/** @type {import('../openapi.js').QueueDetail['own_config']} */ { retention, ...own }) {
+	if (!retention) return own;
+	const { dead_letter: age, ...others } = retention;
+	const twice = age !== undefined && own.dead_letter;
+	return twice && !Object.keys(others).length ? own : { ...own, retention: twice ? others : retention };
+}
+
+/** Settings whose members the server changes one by one. */
+const BY_MEMBER = ['retention', 'dead_letter'];
+
+/**
+ * Settings that take the place of others: those that aren't there any more are taken back.
+ * @returns {any}
+ */
+function taken(/** @type {any} */ before, /** @type {any} */ after, inside = false) {
+	if (![before, after].every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))) return after;
+	const gone = Object.keys(before).filter((name) => !(name in after));
+	return Object.fromEntries([
+		...gone.map((name) => [name, null]), // ahead of the others: a setting may be there by its other name
+		...Object.entries(after).map(([name, value]) => [
+			name,
+			inside || BY_MEMBER.includes(name) ? taken(before[name], value, true) : value,
+		]),
+	]);
+}
+
 const REMOVED = /** @type {const} */ (['available', 'scheduled', 'pending', 'retryable']);
 
 function actions(/** @type {import('../openapi.js').QueueDetail} */ queue, /** @type {() => void} */ after) {
-	const { name, counts, config, own_config: own } = queue;
+	const { name, counts, config, own_config } = queue;
+	const own = once(own_config);
 	const waiting = REMOVED.reduce((sum, state) => sum + counts[state], 0);
 	return [
 		pause(queue, after),
@@ -191,7 +219,7 @@ function actions(/** @type {import('../openapi.js').QueueDetail} */ queue, /** @
 					hint: 'They take the place of those that are there. What is left out is as _default says.',
 				},
 			],
-			body: (values) => json(values['config'], 'Settings') ?? {},
+			body: (values) => taken(own, json(values['config'], 'Settings') ?? {}),
 			after,
 		}),
 		button({
