@@ -54,6 +54,7 @@ from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
 from ojs_nats._tls import Tls
+from ojs_nats._webhooks import verify_webhook
 from ojs_nats._worker.context import JobContext
 from ojs_nats._worker.outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
 from ojs_nats._worker.worker import Worker
@@ -121,4 +122,5 @@ __all__ = [
     "batch",
     "chain",
     "group",
+    "verify_webhook",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
@@ -44,6 +45,8 @@ _PATTERN: Final = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?", r
 _SECRET: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _DELIVERY_ID: Final = re.compile(r"del_[0-9a-f-]{36}", re.ASCII)
 _STATUSES: Final[tuple[DeliveryStatus, ...]] = get_args(DeliveryStatus)
+_ENDS_IN_NUMBER: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9a-fA-F]*)\.?$")
+"""Hosts that URL parsers take for IPv4 addresses (URL standard, §3.5)."""
 _LONGEST: Final = 128
 
 
@@ -123,6 +126,14 @@ def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecu
     )
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _url(value: Any, *, insecure: bool) -> str:
     if type(value) is not str or not value.isascii() or not value.isprintable() or " " in value:
         raise invalid("url", "url must be an absolute URL in printable ASCII")
@@ -135,6 +146,8 @@ def _url(value: Any, *, insecure: bool) -> str:
         raise invalid("url", f"url can't be read: {problem}") from None
     if parts.scheme not in {"https", "http"} or not parts.hostname or port == 0:
         raise invalid("url", "url must begin with https:// and name a host")
+    if _ENDS_IN_NUMBER.search(parts.hostname) and not _is_address(parts.hostname):
+        raise invalid("url", "url names a host that ends in a number and is no IPv4 address such as 192.0.2.1")
     if parts.scheme == "http" and not insecure:
         raise invalid("url", "url must begin with https://; http is for servers that are started with webhook_insecure")
     if parts.username is not None or parts.password is not None:
