@@ -321,3 +321,17 @@ async def test_a_narrowed_key_is_answered_where_there_is_nothing_to_be_asked_abo
     refused = await guarded.ask("POST", "/jobs/bulk", {"jobs": [{"type": "No Type", "args": []}]}, token=token)
     assert refused[0] == 422
     assert [(await guarded.ask("GET", path, token=token))[0] for path in ("/crons", "/queues")] == [200, 200]
+
+
+async def test_nobody_meets_the_idempotency_keys_of_another(guarded: Guarded) -> None:
+    queue = f"shop.{uuid.uuid4().hex[:8]}"
+    narrowed = [(await guarded.made(f"shop {n}", "custom", permissions=["enqueue"], queues=["shop.*"]))["token"] for n in "ab"]
+    ids = []
+    for token in (*narrowed, narrowed[0], guarded.tokens["admin"]):
+        status, answer, _ = await guarded.ask(
+            "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": queue}}, token=token, Idempotency_Key="same"
+        )
+        assert status == 201, answer
+        ids.append(answer["job"]["id"])
+    assert ids[0] == ids[2], "its own"
+    assert len(set(ids)) == 3

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError, indexed
+from ojs_core.base.errors import OjsError, indexed, not_found
+from ojs_core.base.ids import derived_job_id
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.validator import Finding
+from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
 from ojs_core.wire.jobs.job import job_view
@@ -18,6 +21,7 @@ from ojs_core.wire.members import AnswerWarning, encode, warnings_at, warnings_o
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import Made, gone, once
 from ojs_gateway.pressure import pressure_headers
 
 _CHUNK: Final = 200
@@ -34,47 +38,75 @@ class BatchHandlers:
 
     async def push(self, call: Call) -> Response:
         """All jobs in the order of the request, or an error that names the first one that can't be; 200 if none is new."""
-        sent = await call.read_jobs(parse_batch, self._limits)
+        body = await call.body(self._limits.max_body_bytes)
+        make = partial(self._push, call, body)
+        return await once(self._context, call, "batch", body, make, partial(self._pushed_before, call))
+
+    async def _push(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
+        sent = await call.parsed(body, parse_batch, self._limits)
         call.count_pushes(len(sent.jobs))
         drafts: list[Job] = []
         dropped: list[int] = []
         warnings: list[AnswerWarning] = []
-        for index, draft in enumerate(await _drafts(self._context, sent.jobs, warnings)):
+        for index, draft in enumerate(await _drafts(self._context, sent.jobs, warnings, run)):
             call.admit(draft)
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
-            told: list[Finding] = []
+            found: list[Finding] = []
             try:
-                prepared = await self._context.prepare(draft, told)
+                prepared = await self._context.prepare(draft, found)
             except OjsError as error:
                 raise indexed(error, index) from None
             if prepared is None:
                 dropped.append(index)
             else:
                 drafts.append(prepared)
-                if told:
-                    warnings += warnings_at(f"jobs[{index}]", warnings_of(told))
+                if found:
+                    warnings += warnings_at(f"jobs[{index}]", warnings_of(found))
         try:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
         except OjsError as error:
             await self._context.refusals.tell(error, drafts)
-            raise
+            jobs = await self._stored_before(drafts, run, error)
         superfluous = [index for index, (draft, job) in enumerate(zip(drafts, jobs, strict=True)) if draft.id != job.id]
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
         views = await _views(await with_results(self._context.store, jobs))
-        return Response(status, pushed_batch(views, superfluous, dropped, warnings), headers, of_others=bool(superfluous))
+        answer = pushed_batch(views, superfluous, dropped, warnings)
+        made = Made([job.id for job in jobs], superfluous, dropped)
+        return Response(status, answer, headers, of_others=bool(superfluous)), made
+
+    async def _stored_before(self, drafts: Sequence[Job], run: KeyedRun | None, error: OjsError) -> list[Job]:
+        """Return the jobs if the same request stored them before it could answer. Raises `error` for others."""
+        if run is None or not run.repeated or error.code != "duplicate":
+            raise error
+        found = await self._store.records.many([draft.id for draft in drafts])
+        jobs = [found[draft.id].job for draft in drafts]
+        mine = [job for job in jobs if job is not None and job.created_at >= run.began]
+        if len(mine) < len(drafts):
+            raise error
+        return mine
+
+    async def _pushed_before(self, call: Call, status: int, made: Made) -> Response:
+        found = await self._store.records.many(made.ids)
+        jobs = [call.own(job) for job_id in made.ids if (job := found[job_id].job) is not None]
+        call.held = True  # none may be left
+        if made.ids and not jobs:
+            raise gone(not_found("job", made.ids[0]), f"{len(made.ids)} jobs")
+        views = await _views(await with_results(self._context.store, jobs))
+        return Response(status, pushed_batch(views, made.superfluous, made.dropped, []), of_others=True)
 
 
-async def _drafts(context: Context, envelopes: Sequence[Raw], warnings: list[AnswerWarning]) -> list[Job]:
+async def _drafts(context: Context, envelopes: Sequence[Raw], warnings: list[AnswerWarning], run: KeyedRun | None) -> list[Job]:
     """The drafts of a request's jobs, in order. Raises OjsError with the `index` of the first that is refused."""
     now = context.store.clock.now()
 
     def read_one(index: int, raw: Raw) -> Job:
-        told: list[AnswerWarning] = []
-        draft = read_draft(raw, index, now, context.limits, told)
-        if told:
-            warnings.extend(warnings_at(f"jobs[{index}]", told))
+        found: list[AnswerWarning] = []
+        derived = None if run is None else derived_job_id(run.began, run.name, str(index))
+        draft = read_draft(raw, index, now, context.limits, found, otherwise=derived)
+        if found:
+            warnings.extend(warnings_at(f"jobs[{index}]", found))
         return draft
 
     def read() -> list[Job]:

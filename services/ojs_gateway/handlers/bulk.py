@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -31,9 +31,8 @@ from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
 from ojs_core.wire.members import AnswerWarning, encode
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import HEADER
 from ojs_gateway.pressure import pressure_headers, refusal_headers
-
-_KEY: Final = "Idempotency-Key"
 
 _Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]
 
@@ -176,7 +175,7 @@ class BulkHandlers:
 
     async def _once(self, operation: str, call: Call, sent_key: str | None, body: bytes, work: _Work, items: int) -> Response:
         """Do the work, under the request's idempotency key if it has one."""
-        key = idempotency_key(call.header(_KEY), sent_key, self._limits)
+        key = idempotency_key(call.header(HEADER), sent_key, self._limits)
         if key is None:
             status, answer, _ = await work(None)
         else:

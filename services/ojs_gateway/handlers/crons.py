@@ -33,6 +33,7 @@ from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import refuse_key
 from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/jobs/"
@@ -130,6 +131,7 @@ class CronHandlers:
         """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any refusal
         there will be none.
         """
+        refuse_key(call, "read the entry's history before you send it again")
         name = cron_name(call.parameters[0])
         draft = (await self._own(call)).draft
         await self._store.queues.admit(draft)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import UNSET
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
-from ojs_core.base.ids import is_job_id, job_id_of
+from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
 from ojs_core.base.numbers import decimal_number
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_view
@@ -25,6 +28,7 @@ from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import Made, gone, once
 from ojs_gateway.pressure import limit_headers, pressure_headers
 
 _DROPPED: Final = PushedJob(None, enqueued=False)
@@ -43,28 +47,61 @@ class JobHandlers:
 
     async def push(self, call: Call) -> Response:
         """POST /jobs."""
-        told: list[AnswerWarning] = []
-        found: list[Finding] = []
         body = await call.body(self._limits.max_body_bytes)
-        sent = await call.parsed(body, parse_enqueue, self._store.clock.now(), self._limits, told)
+        make = partial(self._push, call, body)
+        return await once(self._context, call, "push", body, make, partial(self._pushed_before, call))
+
+    async def _push(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
+        warned: list[AnswerWarning] = []
+        found: list[Finding] = []
+        derived = None if run is None else derived_job_id(run.began, run.name)
+        now = self._store.clock.now()
+        sent = await call.parsed(body, parse_enqueue, now, self._limits, warned, default_id=derived)
         call.admit(sent)
         call.count_pushes(1)
         draft = await self._context.prepare(sent, found)
         if draft is None:
-            return Response(200, _DROPPED)
+            return Response(200, _DROPPED), Made([])
         try:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
             await self._context.refusals.tell(error, [draft])
-            raise
+            job = await self._stored_before(draft, run, error)
+        answer = await self._pushed(call, draft, job, warned, found)
+        return answer, Made([job.id])
+
+    async def _stored_before(self, draft: Job, run: KeyedRun | None, error: OjsError) -> Job:
+        """Return the job if the same request stored it before it could answer. Raises `error` for another one."""
+        mine = error.code == "duplicate" and error.details["existing_job_id"] == draft.id
+        if run is None or not run.repeated or not mine:
+            raise error
+        job = await self._store.jobs.get(draft.id)
+        if job.created_at < run.began:  # it was there before anybody ran this request
+            raise error
+        return job
+
+    async def _pushed_before(self, call: Call, status: int, made: Made) -> Response:
+        if not made.ids:
+            return Response(status, _DROPPED)
+        try:
+            job = call.own(await self._read(made.ids[0]))
+        except OjsError as error:
+            raise gone(error, f"job {made.ids[0]}") from None
+        view = job_view(job)
+        answer = EnqueuedJob(view) if status == 201 else PushedJob(view, deduplicated=True)
+        return Response(status, answer, (("Location", _LOCATION + job.id),), of_others=True)
+
+    async def _pushed(
+        self, call: Call, draft: Job, job: Job, warned: list[AnswerWarning], found: Sequence[Finding]
+    ) -> Response:
         call.require_queue(job.queue, job_type=job.type)
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True), of_others=True)
         limits = await limit_headers(self._store, job) if job.rate_limit else ()
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
         if found:
-            told += warnings_of(found)
-        return Response(201, EnqueuedJob(job_view(job), told or UNSET), headers)
+            warned += warnings_of(found)
+        return Response(201, EnqueuedJob(job_view(job), warned or UNSET), headers)
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""

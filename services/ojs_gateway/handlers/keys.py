@@ -5,6 +5,7 @@ from __future__ import annotations
 from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import refuse_key
 
 
 class KeyHandlers:
@@ -24,6 +25,7 @@ class KeyHandlers:
 
     async def create(self, call: Call) -> Response:
         """POST /admin/keys."""
+        refuse_key(call, "list the keys before you send it again")
         new = await call.read(parse_key, self._clock.now(), self._limits)
         key = await self._keys.create(new)
         return Response(201, MadeKey(key_answer(key, self._clock.now()), new.token))

@@ -30,6 +30,7 @@ from ojs_core.wire.webhooks.answers import (
 from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import refuse_key
 
 _SECRET_BYTES: Final = 32
 _AT_ONCE: Final = 16
@@ -48,6 +49,7 @@ class WebhookHandlers:
 
     async def create(self, call: Call) -> Response:
         """POST /webhooks/subscriptions: the one answer with the secret."""
+        refuse_key(call, "list the subscriptions before you send it again")
         wanted = await call.read(parse_subscription, self._limits, insecure=self._insecure)
         made = await self._store.webhooks.create(wanted.new(_new_secret()))
         await self._tell("webhook.subscription.created", made.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableSequence
+from functools import partial
 from typing import Final, get_args
 
 from msgspec import UNSET
@@ -10,11 +11,13 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.base.fields import shown
+from ojs_core.base.ids import derived_job_id
 from ojs_core.base.numbers import whole_number
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.read.messages import WorkflowPage, WorkflowsAsk, is_time_cursor
+from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.store.workflows.records import StoredWorkflow
 from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
 from ojs_core.wire.pages import check_cursor, parse_page
@@ -32,6 +35,7 @@ from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.keyed import Made, gone, once
 from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/workflows/"
@@ -45,6 +49,7 @@ class WorkflowHandlers:
     """Handlers under /workflows."""
 
     def __init__(self, context: Context) -> None:
+        self._context = context
         self._store = context.store
         self._limits = context.limits
         self._prepare = context.prepare
@@ -53,10 +58,15 @@ class WorkflowHandlers:
 
     async def create(self, call: Call) -> Response:
         """POST /workflows: 201 once it is stored; its first jobs are in their queues then."""
+        body = await call.body(self._limits.max_body_bytes)
+        make = partial(self._create, call, body)
+        return await once(self._context, call, "workflow", body, make, partial(self._created_before, call))
+
+    async def _create(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
         warnings: list[AnswerWarning] = []
-        definition = await call.parsed(
-            await call.body(self._limits.max_body_bytes), parse_workflow, self._store.clock.now(), self._limits, warnings
-        )
+        derived = None if run is None else derived_job_id(run.began, run.name)
+        now = self._store.clock.now()
+        definition = await call.parsed(body, parse_workflow, now, self._limits, warnings, default_id=derived)
         for draft in definition.jobs.values():
             call.admit(draft)
         call.count_pushes(len(definition.jobs))
@@ -65,11 +75,22 @@ class WorkflowHandlers:
             stored = await self._store.workflows.create(definition)
         except OjsError as error:
             await self._refusals.tell(error, list(definition.jobs.values()))
-            raise
+            if run is None or not run.repeated or error.code != "duplicate" or definition.id != derived:
+                raise
+            stored = await self._store.workflows.get(definition.id)  # the same request stored it before it could answer
         pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
         headers = (("Location", _LOCATION + stored.record.id), *pressed)
         answer = await self._answer(stored, StepPage(0, self._limits.max_workflow_page))
-        return Response(201, replace(answer, warnings=warnings[:MOST_WARNINGS] or UNSET), headers)
+        made = Made([stored.record.id])
+        return Response(201, replace(answer, warnings=warnings[:MOST_WARNINGS] or UNSET), headers), made
+
+    async def _created_before(self, call: Call, status: int, made: Made) -> Response:
+        try:
+            stored = await self._visible(call, made.ids[0])
+        except OjsError as error:
+            raise gone(error, f"workflow {made.ids[0]}") from None
+        answer = await self._answer(stored, StepPage(0, self._limits.max_workflow_page))
+        return Response(status, answer, (("Location", _LOCATION + stored.record.id),), of_others=True)
 
     async def list(self, call: Call) -> Response:
         """GET /workflows?state: the newest first, with the paging of all lists."""
@@ -105,7 +126,10 @@ class WorkflowHandlers:
 
     async def _own(self, call: Call) -> StoredWorkflow:
         """The workflow of the path, if the request may be about all of its jobs. Raises not_found."""
-        stored = await self._store.workflows.get(_id(call))
+        return await self._visible(call, _id(call))
+
+    async def _visible(self, call: Call, workflow_id: str) -> StoredWorkflow:
+        stored = await self._store.workflows.get(workflow_id)
         if call.bounded:
             drafts = await self._store.workflows.drafts(stored)
             if not all(call.sees(draft.queue, draft.type) for draft in drafts):

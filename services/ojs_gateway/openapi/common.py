@@ -58,6 +58,13 @@ NUMBERED: Final = _paged(ADMIN_PAGE, MAX_NUMBERED)
 NUMBERED_50: Final = _paged(DEFAULT_PAGE, MAX_NUMBERED)
 
 
+IDEMPOTENCY_KEY: Final = Parameter(
+    "Idempotency-Key",
+    text(most=DEFAULT_LIMITS.max_idempotency_chars),
+    "A request with the key of an earlier one gets that one's answer.",
+    "header",
+)
+
 PERIOD: Final = (
     Parameter("since", TIME, "Not before this moment."),
     Parameter("until", TIME, "Not after this moment."),

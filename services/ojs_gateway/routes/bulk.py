@@ -11,9 +11,9 @@ from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBo
 from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.common import CONFIRM, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
+from ojs_gateway.openapi.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
-from ojs_gateway.openapi.route import Parameter, Part, Route, RouteHandler
+from ojs_gateway.openapi.route import Part, Route, RouteHandler
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
@@ -27,12 +27,6 @@ from ojs_gateway.openapi.schema import (
     whole,
 )
 
-_KEY: Final = Parameter(
-    "Idempotency-Key",
-    text(most=DEFAULT_LIMITS.max_idempotency_chars),
-    "A request with the key of an earlier one gets that one's answer.",
-    "header",
-)
 _SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
 _ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")
 _MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now.")
@@ -95,7 +89,7 @@ def _selecting(handler: RouteHandler, operation: Operation, need: Need, summary:
         dict.fromkeys((200, 207, 422), CHANGED[operation]),
         f"By ids, or by a filter page by page. {besides}{_PARTLY}",
         body=_SELECTION,
-        query=(_KEY,),
+        query=(IDEMPOTENCY_KEY,),
         narrowing="job",
         errors=("batch_size_exceeded", "conflict"),
     )
@@ -128,6 +122,7 @@ BULK: Final = Part(
             {200: PushedBatch, 201: PushedBatch},
             "200 if none is new.",
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, DEFAULT_LIMITS.max_batch_jobs)),
+            query=(IDEMPOTENCY_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
             narrowing="body",
             by_queue=True,
@@ -141,7 +136,7 @@ BULK: Final = Part(
             dict.fromkeys((201, 207, 422), BulkEnqueued),
             _PARTLY,
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, _MOST), atomicity=_ATOMICITY, idempotency_key=_SENT_KEY),
-            query=(_KEY,),
+            query=(IDEMPOTENCY_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
             narrowing="body",
             by_queue=True,

@@ -24,6 +24,7 @@ from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
 from ojs_gateway.handlers.why import WhyHandlers
 from ojs_gateway.openapi.common import (
+    IDEMPOTENCY_KEY,
     NUMBERED,
     OBJECT,
     PAGED,
@@ -102,6 +103,7 @@ JOBS: Final = Part(
                 200: PushedJob,
             },
             body=ENVELOPE,
+            query=(IDEMPOTENCY_KEY,),
             errors=PUSH_REFUSALS,
             narrowing="body",
             by_queue=True,

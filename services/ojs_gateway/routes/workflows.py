@@ -9,7 +9,7 @@ from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind
 from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.wire.workflows.answers import OneCancelledWorkflow, OneWorkflow, OneWorkflowProgress, WorkflowPage
 from ojs_gateway.handlers.workflows import WorkflowHandlers
-from ojs_gateway.openapi.common import JOB_ID, OBJECT, PAGED
+from ojs_gateway.openapi.common import IDEMPOTENCY_KEY, JOB_ID, OBJECT, PAGED
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, Named, list_of, one_of, record, whole
@@ -51,6 +51,7 @@ WORKFLOWS: Final = Part(
             {201: OneWorkflow},
             "Its first jobs are in their queues when this is answered.",
             body=_REQUEST,
+            query=(IDEMPOTENCY_KEY,),
             errors=("invalid_workflow", *PUSH_REFUSALS),
             narrowing="body",
         ),

@@ -20,8 +20,11 @@ from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
+from ojs_core.store.records.turns import Turns
 from ojs_core.store.records.writer import Conflict
 
+_BEFORE_A_TURN: Final = 2
+"""Conflicts of one change before it waits for the others of this process at the same job."""
 _WATCH_PAUSE_S: Final = 1.0
 
 _REMEMBERED_BYTES: Final = 64 * 1024 * 1024
@@ -55,6 +58,7 @@ class Jobs:
         self._unique = guards.unique
         self._clock = bucket.clock
         self._config = bucket.config
+        self._turns = Turns()
         self.cache: Lru[Stored] = Lru(_REMEMBERED_BYTES)
         """The records of jobs that this process handed out, so that their ack needs no read."""
         self._pushed: Lru[Stored] = Lru(_PUSHED_BYTES)
@@ -155,25 +159,30 @@ class Jobs:
         certain = current is None and self._records.nearest_is_leader
         if current is None:
             current = await self._records.nearest(job_id)
-        async for _ in tries(self._clock):
-            moment = self._clock.moment()
-            before = current.job
-            try:
-                if before is None:
-                    raise not_found("job", job_id)
-                transition = decide(before, moment)
-            except OjsError:
-                if certain:
-                    raise
-                current, certain = await self._records.leader(job_id), True
-                continue
-            try:
-                sequence = await self._committer.commit(transition, current.sequence, moment.op)
-            except Conflict:
-                current, certain = await self._records.leader(job_id), True
-                continue
-            self.remember(sequence, transition.job)
-            return Change(before, transition.job)
+        async with AsyncExitStack() as turn:
+            conflicts = 0
+            async for _ in tries(self._clock):
+                moment = self._clock.moment()
+                before = current.job
+                try:
+                    if before is None:
+                        raise not_found("job", job_id)
+                    transition = decide(before, moment)
+                except OjsError:
+                    if certain:
+                        raise
+                    current, certain = await self._records.leader(job_id), True
+                    continue
+                try:
+                    sequence = await self._committer.commit(transition, current.sequence, moment.op)
+                except Conflict:
+                    conflicts += 1
+                    if conflicts == _BEFORE_A_TURN:
+                        await turn.enter_async_context(self._turns.of(job_id))
+                    current, certain = await self._records.leader(job_id), True
+                    continue
+                self.remember(sequence, transition.job)
+                return Change(before, transition.job)
         raise contended(f"job {job_id}")
 
     async def revive(self, job_id: str, decide: DecideJob) -> Change:

@@ -85,7 +85,7 @@ class WorkflowRecords:
             )
         left = found.at + _OPEN_MS - self._clock.now() if isinstance(found, Claim) else 0
         if left > 0:
-            raise _open(workflow_id, -(-left // 1_000))
+            raise UnderWay(workflow_id, -(-left // 1_000))
         return sequence
 
     async def claim(self, record: Workflow, expected: int) -> int:
@@ -100,7 +100,7 @@ class WorkflowRecords:
             return await self._documents.write(record.id, claim, expected, _claiming(record.op), beside)
         except Conflict:
             await self.vacancy(record.id)
-            raise _open(record.id, 1) from None
+            raise UnderWay(record.id, 1) from None
 
     async def create(self, record: Workflow, claimed: int) -> int:
         """Put a record, whose definition is stored, in the place of its own claim. Raises as `claim`."""
@@ -173,7 +173,13 @@ def _carries(record: Workflow | Claim | None, op: str) -> bool:
     return record is not None and (record.op == op or any(entry.op == op for entry in record.log))
 
 
-def _open(workflow_id: str, retry_after: int) -> OjsError:
+class UnderWay(OjsError):
     """503 for an id that another request is using in this moment, or was cut off with."""
+
+    def __init__(self, workflow_id: str, retry_after: int) -> None:
+        super().__init__("backend_unavailable", _open(workflow_id, retry_after).message, retry_after=retry_after)
+
+
+def _open(workflow_id: str, retry_after: int) -> OjsError:
     message = f"a request to create workflow {workflow_id} is under way or was cut off; whether it exists is open"
     return unavailable(message, retry_after=retry_after)

@@ -8,6 +8,7 @@ coordinators and whoever dies in between.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -36,7 +37,7 @@ from ojs_core.store.records.writer import Conflict
 from ojs_core.store.workflows.admission import Admission
 from ojs_core.store.workflows.creation import PORTION, WorkflowCreation
 from ojs_core.store.workflows.definitions import Definitions
-from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, WorkflowRecords
+from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
 from ojs_core.store.workflows.results import Results
 
 log = structlog.get_logger(__name__)
@@ -47,6 +48,9 @@ _LEFT: Final = "the jobs of a workflow are left to the coordinator"
 _GIVEN_UP_MS: Final = 60_000
 """No request is at a creation for as long as that. One that is would fail; it would not harm anything."""
 _AGAIN_MS: Final = 5_000
+_DOUBLED_S: Final = 2.0
+"""How long a request waits for an equal one that is under way."""
+_DOUBLED_PAUSE_S: Final = 0.05
 
 
 class Report:
@@ -121,6 +125,16 @@ class Workflows:
         Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, or whatever the queues of its jobs
         refuse.
         """
+        until = asyncio.get_running_loop().time() + _DOUBLED_S
+        while True:
+            try:
+                return await self._create(definition)
+            except UnderWay:  # an equal request creates it in this moment
+                if asyncio.get_running_loop().time() > until:
+                    raise
+            await asyncio.sleep(_DOUBLED_PAUSE_S)
+
+    async def _create(self, definition: Definition) -> StoredWorkflow:
         vacant = await self._flows.vacancy(definition.id)
         self._room.check()
         definition = await self._admission.admitted(definition)

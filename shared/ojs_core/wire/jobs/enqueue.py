@@ -81,8 +81,17 @@ _AT: Final = "@"
 _DEFAULT_RETRY: Final = Retry()
 
 
-def parse_enqueue(body: bytes, now: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Job:
-    """The draft of one job from a request body; `now` in Unix milliseconds anchors relative timestamps.
+def parse_enqueue(
+    body: bytes,
+    now: int,
+    limits: PayloadLimits,
+    told: list[AnswerWarning] | None = None,
+    *,
+    default_id: str | None = None,
+) -> Job:
+    """Return the draft of one job from a request body; `now` in Unix milliseconds anchors relative timestamps.
+
+    `default_id` is the id of a job that brings none.
 
     The draft's state is `pending` or `available`, its times are absolute, `created_at` is unset. `told` takes warnings of
     members that have no effect. Raises OjsError: invalid_payload, invalid_request, invalid_retry_policy, envelope_too_large,
@@ -93,7 +102,7 @@ def parse_enqueue(body: bytes, now: int, limits: PayloadLimits, told: list[Answe
     envelope = object_of(body)
     if "type" not in envelope and "job" in envelope:
         envelope = members_of(envelope["job"], "job")
-    return read_envelope(envelope, now, limits, told=told)
+    return read_envelope(envelope, now, limits, otherwise=default_id, told=told)
 
 
 def read_envelope(
@@ -270,9 +279,9 @@ def _specversion(_draft: _Draft, value: Any, path: str) -> None:
 
 
 def _id(draft: _Draft, value: Any, path: str) -> None:
-    if type(value) is not str or not is_job_id(value):
-        raise invalid(path, f"{path} must be a UUIDv7 in lower case, or left out to get one, not {shown(value)}")
-    draft.fields["id"] = value
+    if type(value) is not str or not is_job_id(lowered := value.lower()):
+        raise invalid(path, f"{path} must be a UUIDv7, or left out to get one, not {shown(value)}")
+    draft.fields["id"] = lowered
 
 
 def _schema(draft: _Draft, value: Any, path: str) -> None:

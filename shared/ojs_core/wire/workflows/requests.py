@@ -40,15 +40,24 @@ _OF_STEPS: Final = ("depends_on", "callback_type", "name")
 """What may stand beside the attributes of a step's job."""
 
 
-def parse_workflow(body: bytes, now: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Definition:
+def parse_workflow(
+    body: bytes,
+    now: int,
+    limits: PayloadLimits,
+    told: list[AnswerWarning] | None = None,
+    *,
+    default_id: str | None = None,
+) -> Definition:
     """Read and check a whole definition; `now` in Unix milliseconds is what relative times count from.
+
+    `default_id` is the id of a workflow that brings none.
 
     Raises OjsError: invalid_payload, invalid_workflow, envelope_too_large, metadata_too_large.
     """
     members = object_of(body)
     if "workflow" in members and not is_workflow(members):
         members = object_at(members["workflow"], "$.workflow")
-    workflow_id = _id(members.pop("id", Raw()), now, limits)
+    workflow_id = _id(members.pop("id", Raw()), default_id or new_job_id(now), limits)
     name = _name(members.get("name", Raw()), "$.name", limits)
     return _Reader(now, limits, [] if told is None else told).read(workflow_id, name, members)
 
@@ -177,14 +186,14 @@ def _name(raw: Raw, path: str, limits: PayloadLimits) -> str:
         raise invalid_workflow(path, error.message.removeprefix(f"{path} ")) from None
 
 
-def _id(raw: Raw, now: int, limits: PayloadLimits) -> str:
+def _id(raw: Raw, default_id: str, limits: PayloadLimits) -> str:
     if absent(raw):
-        return new_job_id(now)
+        return default_id
     value = value_of(raw, "$.id", limits)
-    text = value.removeprefix("wf_") if type(value) is str else ""
-    if not is_job_id(text):
-        raise invalid_workflow("$.id", "must be a UUIDv7 in lower case, or left out to get one")
-    return text
+    found = workflow_id_of(value) if type(value) is str else None
+    if found is None:
+        raise invalid_workflow("$.id", "must be a UUIDv7, or left out to get one")
+    return found
 
 
 def workflow_id_of(text: str) -> str | None:

@@ -403,3 +403,16 @@ async def test_resetting_leaves_only_the_records_of_services(nats_server: NatsSe
 
 async def kinds(store: Store) -> set[str]:
     return {subject.split(".")[2] for subject in await store.records.subjects(f"$KV.{store.config.bucket}.>")}
+
+
+async def test_very_many_changes_of_one_job_at_once_are_all_made(store: Store, queue: str) -> None:
+    job = await store.jobs.push(draft(queue=queue))
+    wanted = range(-40, 40)
+
+    async def changed(priority: int) -> int:
+        change = await store.jobs.change(job.id, lambda job, moment: transitions.reprioritise(job, priority, moment))
+        return change.after.priority
+
+    found = await asyncio.gather(*map(changed, wanted))
+    assert sorted(found) == list(wanted)
+    assert (await store.jobs.get(job.id)).priority in wanted

@@ -1,0 +1,146 @@
+"""What a request with an Idempotency-Key makes is made once, also when it is sent twice at the same moment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import nats
+import pytest
+from uuid6 import uuid7
+
+from support.system import System
+
+API = "/ojs/v1"
+
+
+@pytest.fixture
+def queue() -> str:
+    return f"q-{uuid7().hex}"
+
+
+@pytest.fixture
+async def http(system: System) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(system.url) as session:
+        yield session
+
+
+async def send(http: aiohttp.ClientSession, path: str, body: object, key: str | None = None) -> tuple[int, Any]:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    async with http.post(API + path, json=body, headers=headers) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+def job(queue: str, number: int = 0, **more: object) -> dict[str, Any]:
+    return {"type": "keyed.job", "args": [number], "options": {"queue": queue}, **more}
+
+
+def flow(queue: str) -> dict[str, Any]:
+    return {"type": "chain", "steps": [job(queue, 0), job(queue, 1)]}
+
+
+def ids_in(answer: Any) -> list[str]:
+    if "workflow" in answer:
+        return [answer["workflow"]["id"]]
+    return [one["id"] for one in answer["jobs"]] if "jobs" in answer else [answer["job"]["id"]]
+
+
+def waiting(system: System, queue: str) -> int:
+    return len(system.fetch(queue, count=50, worker_id="w"))
+
+
+async def test_a_repeated_request_gets_what_the_first_one_made(http: aiohttp.ClientSession, system: System, queue: str) -> None:
+    for place, (path, made) in enumerate([("/jobs", 1), ("/jobs/batch", 2), ("/workflows", 1)]):
+        own = f"{queue}-{place}"
+        body = {"/jobs": job(own), "/jobs/batch": {"jobs": [job(own, 0), job(own, 1)]}, "/workflows": flow(own)}[path]
+        first = await send(http, path, body, f"key-{own}")
+        again = await send(http, path, body, f"key-{own}")
+        assert (first[0], again[0]) == (201, 201), path
+        assert ids_in(first[1]) == ids_in(again[1])
+        other_key = await send(http, path, body, f"other-{own}")
+        without = await send(http, path, body)
+        assert len({*ids_in(first[1]), *ids_in(other_key[1]), *ids_in(without[1])}) == 3 * len(ids_in(first[1]))
+        assert waiting(system, own) == 3 * made
+
+
+async def test_requests_that_are_doubled_at_the_same_moment_get_one_answer(
+    http: aiohttp.ClientSession, system: System, queue: str
+) -> None:
+    for place, path in enumerate(["/jobs", "/workflows"]):
+        own = f"{queue}-{place}"
+        body = job(own) if path == "/jobs" else flow(own)
+        answers = await asyncio.gather(*(send(http, path, body, f"key-{own}") for _ in range(4)))
+        assert {status for status, _ in answers} == {201}
+        assert len({ids_in(answer)[0] for _, answer in answers}) == 1
+        assert waiting(system, own) == 1
+
+
+async def test_a_key_is_of_one_body_and_of_one_operation(http: aiohttp.ClientSession, queue: str) -> None:
+    key = f"key-{queue}"
+    assert (await send(http, "/jobs", job(queue), key))[0] == 201
+    status, answer = await send(http, "/jobs", job(queue, 5), key)
+    assert (status, answer["error"]["code"]) == (409, "conflict")
+    assert "was used with another request" in answer["error"]["message"]
+    assert (await send(http, "/workflows", flow(queue), key))[0] == 201
+
+
+async def test_what_is_refused_is_tried_again(http: aiohttp.ClientSession, queue: str) -> None:
+    key, body = f"key-{queue}", {"type": "No Type", "args": []}
+    for _ in range(2):
+        status, answer = await send(http, "/jobs", body, key)
+        assert (status, answer["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_a_unique_job_that_was_found_is_found_again(http: aiohttp.ClientSession, queue: str) -> None:
+    unique = job(queue, unique={"keys": ["type", "queue"], "on_conflict": "ignore"})
+    _, first = await send(http, "/jobs", unique)
+    for _ in range(2):
+        status, found = await send(http, "/jobs", unique, f"key-{queue}")
+        assert (status, found["job"]["id"], found["deduplicated"]) == (200, first["job"]["id"], True)
+
+
+async def test_a_job_with_an_id_of_its_own_keeps_it(http: aiohttp.ClientSession, queue: str) -> None:
+    own = str(uuid7())
+    body = job(queue, id=own.upper())
+    for _ in range(2):
+        status, answer = await send(http, "/jobs", body, f"key-{queue}")
+        assert (status, answer["job"]["id"]) == (201, own), "in lower case, however it was sent"
+    status, answer = await send(http, "/workflows", {"id": f"wf_{own.upper()}", **flow(queue)})
+    assert (status, answer["workflow"]["id"]) == (201, own)
+
+
+@pytest.mark.parametrize("path", ["/webhooks/subscriptions", "/cron/none/trigger", "/admin/keys"])
+async def test_an_operation_that_keeps_no_keys_refuses_them(http: aiohttp.ClientSession, path: str) -> None:
+    status, answer = await send(http, path, {}, "a-key")
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert "Idempotency-Key isn't kept by this operation" in answer["error"]["message"]
+
+
+async def test_a_workflow_that_is_created_twice_at_once_under_its_id_is_there_once(
+    http: aiohttp.ClientSession, system: System, queue: str
+) -> None:
+    own = str(uuid7())
+    answers = await asyncio.gather(*(send(http, "/workflows", {"id": own, **flow(queue)}) for _ in range(3)))
+    assert sorted(status for status, _ in answers) == [201, 409, 409]
+    refused = [answer["error"] for status, answer in answers if status == 409]
+    assert {error["details"]["existing_workflow_id"] for error in refused} == {own}
+    assert waiting(system, queue) == 1
+
+
+async def test_the_key_counts_over_nats_as_well(system: System, queue: str) -> None:
+    connection = await nats.connect(system.nats_url)
+    try:
+        body = json.dumps(job(queue)).encode()
+        found = []
+        for _ in range(2):
+            answer = await connection.request(
+                f"ojs.api.createJob.{queue}", body, timeout=30, headers={"idempotency-key": f"key-{queue}"}
+            )
+            found.append(json.loads(answer.data)["job"]["id"])
+    finally:
+        await connection.close()
+    assert found[0] == found[1]
+    assert waiting(system, queue) == 1
