@@ -66,6 +66,15 @@ class Screen:
         script = f"innerWidth === {width} && matchMedia('(prefers-color-scheme: {scheme})').matches"
         await self._until(script, f"the page is {width} pixels wide and {scheme}")
 
+    async def hide(self) -> None:
+        """Have the tab be one that isn't seen; `in_front` shows it again."""
+        await self.page.command("Emulation.setFocusEmulationEnabled", {"enabled": False})
+
+    async def in_front(self) -> None:
+        """Show the tab before the others of its window."""
+        await self.page.command("Page.bringToFront", {})
+        await self._until("!document.hidden", "the tab is seen")
+
     async def close(self) -> None:
         """Close the tab, and with it its streams."""
         await self.page.command("Page.close", {})

@@ -6,6 +6,9 @@ import { computed, effect, signal } from './signals-core.js';
 
 /** Whether everything stands still because whoever looks said so. */
 export const paused = signal(false);
+/** Whether the tab may be seen. A hidden one has no stream: a browser has six connections to a server, for all of its tabs. */
+export const seen = signal(!document.hidden);
+document.addEventListener('visibilitychange', () => (seen.value = !document.hidden));
 const [LEAST_MS, AGAIN_MS, SLOW_MS] = [1_000, 5_000, 300];
 
 /**
@@ -110,7 +113,14 @@ export class Visit {
 				soon(due - now);
 			};
 			const open = (/** @type {boolean} */ now) => (this.connected.value = now);
-			const followed = computed(() => live(read.value));
+			const followed = computed(() => seen.value && live(read.value));
+			let hidden = false;
+			this.finally(
+				effect(() => {
+					if (seen.value && hidden && !paused.peek()) load(false); // nothing was heard meanwhile
+					hidden = !seen.value;
+				}),
+			);
 			this.finally(effect(() => (followed.value ? follow(on, heard, open) : void open(true))));
 		}
 		this.finally(() => clearTimeout(timer));

@@ -71,6 +71,38 @@ async def test_the_end_of_a_job_is_no_lost_connection(screen: OpenScreen, site: 
     await tab.hides("Retry")
 
 
+async def test_any_number_of_tabs_work_since_those_that_are_not_seen_have_no_stream(screen: OpenScreen, site: System) -> None:
+    """A browser opens six connections to a server."""
+    site.push("a.b", queue="tabs")
+    tabs = []
+    for number in range(10):
+        tab = await screen(own=True)
+        await tab.hide()
+        await tab.in_front()
+        await tab.go("/events?queue=tabs" if number == 1 else "/jobs?q=queue:tabs")
+        await tab.shows("Nothing has happened" if number == 1 else "1 job")
+        tabs.append(tab)
+
+    async def all_but_the_last_are_hidden() -> bool:
+        return [await tab.page.run("document.hidden") for tab in tabs] == [True] * 9 + [False]
+
+    await eventually(all_but_the_last_are_hidden)
+    site.push("a.b", queue="tabs")
+    await tabs[-1].shows("2 jobs")
+    assert "1 job" in await tabs[0].text(), "what isn't seen asks nothing"
+    await tabs[0].in_front()
+    await tabs[0].shows("2 jobs")
+    site.push("a.b", queue="tabs")
+    await tabs[0].shows("3 jobs")
+    await tabs[1].in_front()
+    await tabs[1].shows("job.enqueued")
+
+    async def both_events_are_there() -> bool:
+        return bool(await tabs[1].page.run("document.querySelectorAll('tbody tr').length") == 2)
+
+    await eventually(both_events_are_there)
+
+
 async def slowly(tab: Screen, ms: int) -> None:
     """Have each answer take so long."""
     await tab.page.command("Network.enable", {})

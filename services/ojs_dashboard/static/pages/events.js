@@ -1,13 +1,13 @@
 /** Events as they happen. */
 
-import { follow } from '../api.js';
+import { follow, request } from '../api.js';
 import { copier } from '../dialogs.js';
 import { moment, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { head, jobLink, queueLink, submitted, table, tree } from '../parts.js';
 import { setQuery } from '../router.js';
-import { signal } from '../signals-core.js';
-import { paused } from '../visit.js';
+import { effect, signal } from '../signals-core.js';
+import { paused, seen } from '../visit.js';
 
 export const title = () => 'Events';
 
@@ -40,7 +40,24 @@ export function open(visit) {
 		}
 	};
 	const after = visit.query('after');
-	visit.finally(follow({ ...asked, last_event_id: after }, heard, (open) => (visit.connected.value = open)));
+	let last = after;
+	const listen = () =>
+		follow(
+			{ ...asked, last_event_id: last },
+			(event, id) => {
+				last = id;
+				heard(event, id);
+			},
+			(open) => (visit.connected.value = open),
+		);
+	/** Follow while the tab is seen, each time from where it was left. */
+	const begin = () => visit.ended.signal.aborted || visit.finally(effect(() => (seen.value ? listen() : undefined)));
+	if (after) begin();
+	else
+		request({ call: 'GET /events', query: { page: 1, per_page: 1 } })
+			.then(({ cursor }) => (last = cursor))
+			.catch(() => '')
+			.finally(begin);
 	const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ value, hint = label) =>
 		html`<input name=${name} type="search" placeholder=${hint} aria-label=${label} .value=${value} data-search />`;
 
