@@ -26,7 +26,7 @@ from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.large_bodies import LargeBodies
-from ojs_gateway.http.request import SESSION_COOKIE, HttpCall
+from ojs_gateway.http.request import HttpCall, Site
 
 _BLOCK: Final = 5_000
 _REQUESTS: Final = 10
@@ -63,7 +63,7 @@ def _kinds() -> dict[str, _Kind]:
     shut, opened = _door(known), _door(none)
     session = known.session(whole.key.principal)
     assert session is not None
-    cookie = {"Cookie": f"{SESSION_COOKIE}={session[0]}", "Sec-Fetch-Site": "same-origin"}
+    cookie = {"Cookie": f"{Site().cookie('127.0.0.1:8080')}={session[0]}", "Sec-Fetch-Site": "same-origin"}
     return {
         _BARE: _Kind(None, _requests({})),
         _OPEN: _Kind(opened, _requests({})),

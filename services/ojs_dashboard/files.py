@@ -76,16 +76,23 @@ class Dashboard(NamedTuple):
 
 
 def load(
-    *, read_only: bool = False, trace_url: str = "", folder: Path = FOLDER, libraries: Path = LIBRARIES
+    *,
+    read_only: bool = False,
+    trace_url: str = "",
+    prefix: str = "",
+    folder: Path = FOLDER,
+    libraries: Path = LIBRARIES,
 ) -> Dashboard | None:
     """The dashboard; None if the libraries that it needs aren't there (`script/setup` brings them).
 
     `trace_url` is where traces are looked at, with `{trace_id}` for the id; empty for nowhere.
+    `prefix` is the beginning of the browser's paths.
     """
     if not all((libraries / name).is_file() for name in NEEDED):
         return None
     digest, files = _files(folder, libraries)
-    document = _document(digest, {"read-only": str(read_only).lower(), "trace-url": trace_url})
+    settings = {"read-only": str(read_only).lower(), "trace-url": trace_url, "base": prefix}
+    document = _document(f"{prefix}{ASSETS}/{digest}", settings)
     return Dashboard(_file("text/html; charset=utf-8", document), files)
 
 
@@ -137,8 +144,7 @@ def _variable(name: str) -> str:
     return "$" + re.sub(r"\W", "_", name.removesuffix(".js"))
 
 
-def _document(digest: str, settings: Mapping[str, str]) -> bytes:
-    base = f"{ASSETS}/{digest}"
+def _document(base: str, settings: Mapping[str, str]) -> bytes:
     told = "".join(f'<meta name="ojs-{name}" content="{html.escape(value)}">\n' for name, value in settings.items())
     modules = "".join(f'<link rel="modulepreload" href="{base}/{name}">\n' for name in FIRST)
     return f"""<!doctype html>

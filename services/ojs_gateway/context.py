@@ -53,6 +53,7 @@ class Context:
         webhook_insecure: bool = False,
         webhook_private: bool = False,
         nats_api: bool = True,
+        path_prefix: str = "",
         strict: Strict | None = None,
         keys: KnownKeys | None = None,
         auditor: Auditor | None = None,
@@ -79,6 +80,8 @@ class Context:
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
         self.nats_api = nats_api
+        self.path_prefix = path_prefix
+        """The beginning of the paths that clients use; empty for none."""
         self.keys = keys or KnownKeys(store.clock.now)
         """Those that this gateway knows by heart."""
         self.unconfirmed_bulk = unconfirmed_bulk

@@ -37,8 +37,8 @@ _MISSING: Final = files.File(
 class Pages:
     """What browsers get of the dashboard."""
 
-    def __init__(self, *, read_only: bool, trace_url: str | None) -> None:
-        self._dashboard = files.load(read_only=read_only, trace_url=trace_url or "")
+    def __init__(self, *, read_only: bool, trace_url: str | None, prefix: str = "") -> None:
+        self._dashboard = files.load(read_only=read_only, trace_url=trace_url or "", prefix=prefix)
 
     def endpoints(self) -> Iterator[tuple[str, Endpoint]]:
         """Paths, all of GET, with who answers them. They are open to everybody: there is nothing of the system in them."""

@@ -15,11 +15,13 @@ from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.preparation import strict_of
+from ojs_core.runtime.proxies import Proxies
 from ojs_gateway.access import Access, own_key
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.request import Site
 from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.pages import Pages
@@ -72,6 +74,7 @@ class Gateway:
             webhook_private=settings.webhook_private,
             strict=strict_of(settings),
             nats_api=settings.nats_api != "off",
+            path_prefix=settings.path_prefix,
             keys=known,
             auditor=self._auditor,
             timings=timings,
@@ -79,13 +82,15 @@ class Gateway:
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
-        found = router(routes)
+        site = Site(settings.namespace, settings.path_prefix)
+        found = router(routes, site.prefix)
         if settings.dashboard:
-            pages = Pages(read_only=settings.dashboard_read_only, trace_url=settings.trace_url)
+            pages = Pages(read_only=settings.dashboard_read_only, trace_url=settings.trace_url, prefix=site.prefix)
             for path, endpoint in pages.endpoints():
                 found.add("GET", path, endpoint)
         log_request = request_log(settings.request_log)
-        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside, log_request)
+        proxies = Proxies(settings.trusted_proxies, settings.forwarded_by)
+        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside, log_request, site, proxies)
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
             inboxes = Inboxes(settings.inbox_prefixes)

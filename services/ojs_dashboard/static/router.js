@@ -26,7 +26,7 @@ const BASE = document.querySelector('meta[name=ojs-base]')?.getAttribute('conten
 
 /** @returns {Place} Where a path of the browser and a query string lead; page '' if nowhere. */
 export function placeOf(/** @type {string} */ pathname, /** @type {string} */ search) {
-	const path = pathname.startsWith(`${BASE}/`) ? pathname.slice(BASE.length) : '';
+	const path = pathname === BASE ? '/' : pathname.startsWith(`${BASE}/`) ? pathname.slice(BASE.length) : '';
 	for (const [template, page] of PAGES) {
 		const found = new RegExp(`^${template.replace(/:\w+/, '([^/]+)')}$`).exec(path);
 		if (found) return { path, page, param: decoded(found[1] ?? ''), query: new URLSearchParams(search) };

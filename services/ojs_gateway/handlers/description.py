@@ -26,6 +26,7 @@ class SelfDescription:
     async def read(self, _call: Call) -> Response:
         """GET /openapi.json: made when somebody asks first."""
         if self._answer is None:
-            made = document(self._parts, self._context.limits, test_mode=self._context.test_mode)
+            context = self._context
+            made = document(self._parts, context.limits, test_mode=context.test_mode, prefix=context.path_prefix)
             self._answer = Response(200, made, _JSON)
         return self._answer

@@ -10,7 +10,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.wire.access import session_answer
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
-from ojs_gateway.http.request import SESSION_COOKIE, HttpCall
+from ojs_gateway.http.request import OLD_COOKIE, HttpCall
 
 
 class SessionHandlers:
@@ -36,7 +36,18 @@ class SessionHandlers:
         by_session = call.header("Authorization") is None and self._keys.any and call.session is not None
         ends_at = call.admission.until if by_session else None
         answer = session_answer(call.principal, signed_in=by_session, is_open=not self._keys.any, ends_at=ends_at)
-        return Response(200, answer)
+        return Response(200, answer, self._without_the_old(call))
+
+    def _without_the_old(self, call: Call) -> tuple[tuple[str, str], ...]:
+        """Return the header that takes back a session of ours whose cookie has the name of earlier versions."""
+        old = call.cookie(OLD_COOKIE) if isinstance(call, HttpCall) else None
+        if old is None or not isinstance(call, HttpCall):
+            return ()
+        try:
+            _ = self._keys.of_cookie(old) or self._keys.check_cookie(old)
+        except OjsError:
+            return ()
+        return (_set_cookie(call, OLD_COOKIE, "", 0, "/"),)
 
     async def end(self, call: Call) -> Response:
         """DELETE /session: the browser forgets it. Whose it was is known behind it, if it was right."""
@@ -47,5 +58,10 @@ class SessionHandlers:
 
 
 def _cookie(call: Call, value: str, lasts_s: int) -> tuple[str, str]:
-    secure = "; Secure" if isinstance(call, HttpCall) and call.secure else ""
-    return ("Set-Cookie", f"{SESSION_COOKIE}={value}; Path=/; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}")
+    assert isinstance(call, HttpCall)  # over NATS there is no such operation
+    return _set_cookie(call, call.cookie_name, value, lasts_s, call.site.prefix or "/")
+
+
+def _set_cookie(call: HttpCall, name: str, value: str, lasts_s: int, path: str) -> tuple[str, str]:
+    secure = "; Secure" if call.secure else ""
+    return ("Set-Cookie", f"{name}={value}; Path={path}; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}")

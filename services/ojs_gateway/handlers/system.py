@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import structlog
@@ -33,15 +34,18 @@ class SystemHandlers:
 
     async def manifest(self, _call: Call) -> Response:
         """GET /ojs/manifest. The first time, nats-server is asked for the size of its batches."""
-        asks = self._context.keys.any
+        context = self._context
+        asks = context.keys.any
         if self._manifest is not None and self._manifest[0] is asks:
             return self._manifest[1]
-        limits, busy = self._context.limits, self._store.config.busy_queues
+        limits, busy = context.limits, self._store.config.busy_queues
+        prefix = context.path_prefix
+        described = partial(manifest, compression=SUPPORTED, nats=context.nats_api, keys=asks, prefix=prefix)
         room = await self._store.atomic.room_for(limits.max_batch_jobs)
         if room is None:
-            return Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api, keys=asks))
+            return Response(200, described(limits, busy))
         limits = replace(limits, max_batch_jobs=room)
-        answer = Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api, keys=asks))
+        answer = Response(200, described(limits, busy))
         self._manifest = asks, answer
         return answer
 

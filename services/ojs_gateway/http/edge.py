@@ -22,6 +22,7 @@ from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import HOST, METHODS, Browsers, check_media_type
 from ojs_core.runtime.connections import MOST_TARGET, Connections, GuardedHandler, certificate_of, has_left
+from ojs_core.runtime.proxies import Proxies, Visit
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
@@ -31,7 +32,7 @@ from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
-from ojs_gateway.http.request import HttpCall, said_by_parser
+from ojs_gateway.http.request import HttpCall, Site, said_by_parser
 from ojs_gateway.http.request_log import RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
@@ -58,8 +59,12 @@ class Edge:
         browsers: Browsers,
         door: Door,
         aside: LargeBodies,
-        log_request: RequestLog | None = None,
+        log_request: RequestLog | None,
+        site: Site,
+        proxies: Proxies,
     ) -> None:
+        self._site = site
+        self._proxies = proxies or None
         self._aside = aside
         self._log_request = log_request
         self._door = door
@@ -81,7 +86,8 @@ class Edge:
         cors: tuple[tuple[str, str], ...] = ()
         call: HttpCall | None = None
         try:
-            host = headers.get(HOST)
+            visit = self._visit(request)
+            host = headers.get(HOST) if visit is None else visit.host
             self._browsers.admit_name(host)
             cors = self._admitted(request, host)
             if hdrs.TRANSFER_ENCODING in headers and request.version < HttpVersion11:  # RFC 9112, §6.1
@@ -95,7 +101,7 @@ class Edge:
             else:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
-                call = HttpCall(request, dialect, parameters, self._limits, self._aside)
+                call = HttpCall(request, dialect, parameters, self._limits, self._aside, self._site, visit)
                 call.request_id = request_id
                 answer = await self._door.through(call, endpoint)
                 if isinstance(answer, StreamedResponse):
@@ -114,6 +120,8 @@ class Edge:
                 by = {} if shown is None else {"client_certificate": shown.subject}
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path, **by)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
+        if self._site.prefix:
+            more = tuple((name, self._below(value) if name == hdrs.LOCATION else value) for name, value in more)
         more = (*more, *cors)
         if len(body) >= LARGE_BYTES and (hdrs.VARY, hdrs.ACCEPT_ENCODING) not in more:  # else it is as the client takes it
             body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
@@ -122,6 +130,14 @@ class Edge:
         if self.closing():
             response.force_close()
         return response
+
+    def _visit(self, request: web.BaseRequest) -> Visit | None:
+        """Return what a trusted proxy says of the client; None where none has sent the request."""
+        proxies = self._proxies
+        if proxies is None or not proxies.trusts(peer := request.remote or ""):
+            return None
+        headers = request.headers
+        return proxies.visit(peer, secure=request.secure, host=headers.get(HOST), headers=headers)
 
     def _admitted(self, request: web.BaseRequest, host: str | None) -> tuple[tuple[str, str], ...]:
         """Return the headers of `Browsers.admit`; public files go to all pages. Raises permission_denied."""
@@ -132,6 +148,10 @@ class Edge:
                 if self._router.find(request.method, _path(request))[0].public:
                     return ()
             raise refused from None
+
+    def _below(self, location: str) -> str:
+        """Return an address of this server as clients reach it."""
+        return self._site.prefix + location if location.startswith("/") else location
 
     def _answered(
         self, request: web.BaseRequest, call: HttpCall | None, route: str, status: int, began: float, request_id: str

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.browsers import HOST, require_own_page
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
+from ojs_core.runtime.browsers import HOST, port_of, require_own_page
 from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.runtime.connections import certificate_of, has_left
+from ojs_core.runtime.proxies import Visit
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.call import Call
 from ojs_gateway.http.compression import beyond
 from ojs_gateway.http.large_bodies import LargeBodies
 
-SESSION_COOKIE: Final = "ojs_session"
+OLD_COOKIE: Final = "ojs_session"
+"""The name of sessions' cookies before it said whose they are."""
 _BODY_TIMEOUT_S: Final = 30.0
 _SAID: Final = re.compile(r"(?:[0-9]+, message:\s*)?([A-Z][A-Za-z0-9 ,/-]*)", re.ASCII)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -31,16 +34,41 @@ def said_by_parser(message: str | None) -> str:
     return "" if found is None else f": {found[1].strip()}"
 
 
+class Site(NamedTuple):
+    """How a gateway is reached: its namespace, and the path that clients put before its own."""
+
+    namespace: str = DEFAULT_NAMESPACE
+    prefix: str = ""
+
+    def cookie(self, host: str | None) -> str:
+        """Return the name of the session's cookie. Browsers send the cookies of a host to all of its ports."""
+        port = port_of(host or "")
+        return f"{OLD_COOKIE}_{self.namespace}{f'_{port}' if port else ''}{self.prefix.replace('/', '.')}"
+
+
+_BY_ITSELF: Final = Site()
+
+
 class HttpCall(Call):
     """The client is gone once it has closed the connection; nobody is told whether an answer arrived."""
 
-    __slots__ = ("_request",)
+    __slots__ = ("_request", "_visit", "site")
 
     def __init__(
-        self, request: web.BaseRequest, dialect: Dialect, parameters: tuple[str, ...], limits: PayloadLimits, aside: LargeBodies
+        self,
+        request: web.BaseRequest,
+        dialect: Dialect,
+        parameters: tuple[str, ...],
+        limits: PayloadLimits,
+        aside: LargeBodies,
+        site: Site = _BY_ITSELF,
+        visit: Visit | None = None,
     ) -> None:
         super().__init__(dialect, parameters, limits, aside)
         self._request = request
+        self._visit = visit
+        """The client as a trusted proxy names it; None where none does."""
+        self.site = site
 
     @property
     def left(self) -> bool:
@@ -52,22 +80,36 @@ class HttpCall(Call):
 
     @property
     def address(self) -> str:
-        return self._request.remote or "unknown"
+        return self._request.remote or "unknown" if self._visit is None else self._visit.address
 
     @property
     def secure(self) -> bool:
-        """Whether the browser has spoken TLS, to this server or to a proxy that says so."""
-        return self._request.secure or self._request.headers.get(hdrs.X_FORWARDED_PROTO) == "https"
+        """Whether the browser has spoken TLS, to this server or to a proxy that is believed."""
+        return self._request.secure if self._visit is None else self._visit.secure
+
+    @property
+    def host(self) -> str | None:
+        """The host that the client has asked for."""
+        return self._request.headers.get(HOST) if self._visit is None else self._visit.host
+
+    @property
+    def cookie_name(self) -> str:
+        """The name of the cookie of a session here."""
+        return self.site.cookie(self.host)
 
     @property
     def session(self) -> str | None:
         headers = self._request.headers
         if hdrs.COOKIE not in headers:
             return None
-        found = self._request.cookies.get(SESSION_COOKIE)
+        found = self._request.cookies.get(self.cookie_name)
         if found is not None:
-            require_own_page(self._request.method, headers, headers.get(HOST))
+            require_own_page(self._request.method, headers, self.host)
         return found
+
+    def cookie(self, name: str) -> str | None:
+        """Return a cookie that the browser has sent."""
+        return self._request.cookies.get(name)
 
     def hang_up(self) -> None:
         if (transport := self._request.transport) is not None:

@@ -45,7 +45,7 @@ def _any(request: web.BaseRequest, call: HttpCall | None, route: str, status: in
         route=route,
         status=status,
         ms=round(seconds * 1_000, 1),
-        address=request.remote,
+        address=request.remote if call is None else call.address,
         key=None if call is None or status == 401 else call.principal.name,
         request_id=request_id,
     )

@@ -33,7 +33,9 @@ class Router:
     send for checkpoints: their durable contexts have the prefix, and their transports put it in front once more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        """`prefix` is a path that others begin with, for clients of proxies that don't take it off; empty for none."""
+        self._prefix = prefix
         self._root = _Node()
         self._literal: dict[str, _Node] = {}
 
@@ -62,6 +64,15 @@ class Router:
 
     def find(self, method: str, path: str) -> tuple[Endpoint, tuple[str, ...], str]:
         """The endpoint, the segments that names stood for, and the template. Raises not_found, method_not_allowed."""
+        if self._prefix and (path == self._prefix or path.startswith(f"{self._prefix}/")):
+            try:
+                return self._found(method, path.removeprefix(self._prefix) or "/")
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+        return self._found(method, path)
+
+    def _found(self, method: str, path: str) -> tuple[Endpoint, tuple[str, ...], str]:
         if path.startswith("/v1/"):
             path = "/ojs" + path
         parameters: tuple[str, ...] = ()

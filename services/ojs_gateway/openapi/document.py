@@ -53,6 +53,10 @@ _ALWAYS: Final = (
 """What any request may meet."""
 _WITH_BODY: Final = ("invalid_payload", "invalid_request", "request_timeout", "envelope_too_large", "unsupported_compression")
 _ASK_AGAIN: Final = {408, 429, 503}
+_OF_COOKIE: Final = (
+    "A browser that has signed in has it. Its name is `ojs_session_`, the namespace, `_` and the port where that is no "
+    "default, and `.` and the segments of the path prefix."
+)
 _HEADERS: Final = {
     "RequestId": {"description": "Names the request in the server's log; a client may choose it.", "schema": TEXT},
     "RetryAfter": {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 0}},
@@ -60,7 +64,7 @@ _HEADERS: Final = {
 
 _SCHEMES: Final = {
     "key": {"type": "http", "scheme": "bearer", "description": "A key, once there are any (docs/security.md)."},
-    "session": {"type": "apiKey", "in": "cookie", "name": "ojs_session", "description": "Of a browser that has signed in."},
+    "session": {"type": "apiKey", "in": "cookie", "name": "ojs_session_ojs", "description": _OF_COOKIE},
 }
 _SECURITY: Final[list[dict[str, list[str]]]] = [{"key": []}, {"session": []}]
 
@@ -94,7 +98,7 @@ def parameters_of(path: str) -> tuple[str, ...]:
     return tuple(_PARAMETER.findall(path))
 
 
-def document(parts: Sequence[Part], limits: PayloadLimits, *, test_mode: bool) -> bytes:
+def document(parts: Sequence[Part], limits: PayloadLimits, *, test_mode: bool, prefix: str = "") -> bytes:
     """The document as JSON. It has each path of each route, those of test mode only where that is on."""
     paths: dict[str, dict[str, Any]] = {}
     components = _Components()
@@ -116,7 +120,7 @@ def document(parts: Sequence[Part], limits: PayloadLimits, *, test_mode: bool) -
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
             "externalDocs": {"description": "The specification", "url": "https://openjobspec.org"},
-            "servers": [{"url": "/", "description": "The server that this document comes from"}],
+            "servers": [{"url": prefix or "/", "description": "The server that this document comes from"}],
             "tags": [{"name": part.name, "description": part.about} for part in parts],
             "paths": paths,
             "components": components.view,

@@ -113,9 +113,9 @@ def _without_a_body(handler: Handler) -> Handler:
     return answered
 
 
-def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:
-    """Where they are over HTTP."""
-    found = Router()
+def router(routes: Iterable[tuple[Route, Endpoint]], prefix: str = "") -> Router:
+    """Return where they are over HTTP, at the root and below a prefix."""
+    found = Router(prefix)
     for route, endpoint in routes:
         for place in places(route):
             found.add(place.method, place.path, endpoint)

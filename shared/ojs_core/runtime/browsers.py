@@ -172,6 +172,13 @@ def host_name(authority: str) -> str:
 
 
 @lru_cache(maxsize=64)
+def port_of(authority: str) -> str:
+    """Return the port in a `Host`; empty if it has none, as that of a default port."""
+    _, colon, port = authority.strip().rpartition(":")
+    return port if colon and port.isascii() and port.isdigit() else ""
+
+
+@lru_cache(maxsize=64)
 def _same(origin: str, host: str) -> bool:
     """Whether an origin is the server that was asked. The scheme may differ: a proxy may speak TLS for it."""
     scheme, _, authority = origin.lower().partition("://")

@@ -6,6 +6,7 @@ setting's value, or raises `ValueError` with the words that follow the setting's
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable
@@ -26,6 +27,8 @@ _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.
 _TYPE_PATTERN: Final = re.compile(r"\*|[a-z][a-zA-Z0-9_.-]{0,254}\*?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
+_PATH_PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}", re.ASCII)
+_OWN_PATHS: Final = frozenset({"ojs", "v1", "ui"})
 _HTTP_SCHEMES: Final = ("http", "https")
 _PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
 _INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
@@ -189,6 +192,32 @@ def host_names(value: object) -> tuple[str, ...]:
         if not _HOST_NAME.fullmatch(name):
             raise ValueError(f"{_quoted(name)} is not a host name or an address, without a port, and not * either")
     return names
+
+
+def networks(value: object) -> tuple[str, ...]:
+    """Addresses and networks (`10.0.0.0/8`), as a comma list or a TOML list; there is none for everybody."""
+    found = _words(value)
+    for item in found:
+        try:
+            everybody = ipaddress.ip_network(item, strict=False).prefixlen == 0
+        except ValueError:
+            raise ValueError(f"{_quoted(item)} is not an address or a network like 10.0.0.0/8") from None
+        if everybody:
+            raise ValueError(f"{_quoted(item)} would trust everybody: name the addresses or networks of the proxies")
+    return found
+
+
+def path_prefix(value: object) -> str:
+    """A path that others begin with (`/jobs`), without a slash at its end; empty for `off`."""
+    if value is False or (isinstance(value, str) and value.strip().lower() in {"", "/", "off"}):
+        return ""
+    found = value.strip().removesuffix("/") if isinstance(value, str) else ""
+    segments = found.split("/")[1:]
+    if not _PATH_PREFIX.fullmatch(found) or {".", ".."} & set(segments):
+        raise ValueError(f"{_quoted(value)} is not a path like /jobs: letters, digits and ._~- between slashes, or off")
+    if segments[0] in _OWN_PATHS:
+        raise ValueError(f"{_quoted(value)} begins with /{segments[0]}, which is a path of the server itself")
+    return found
 
 
 def origins(value: object) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.runtime import setting_readers
+from ojs_core.runtime.proxies import ForwardedBy
 from ojs_link.address import Address, read_address
 
 CONFIG_ENV: Final = "OJS_CONFIG"
@@ -78,6 +79,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False
     processes: int = 1
     allowed_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    forwarded_by: ForwardedBy = "x-forwarded"
+    path_prefix: str = ""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     client_ca: Path | None = None
@@ -282,6 +286,29 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "URL,…",
         "origins whose web pages may use the API (CORS, WebSocket), for example https://jobs.example.com; without it, none but "
         "the server's own",
+        _HTTP,
+    ),
+    Option(
+        "trusted_proxies",
+        setting_readers.networks,
+        "NETWORK,…",
+        "addresses or networks of the proxies in front, such as 127.0.0.1 or 10.1.0.0/16: what they say of a client's "
+        "address, scheme and host counts. Without it, such headers mean nothing",
+        _HTTP,
+    ),
+    Option(
+        "forwarded_by",
+        setting_readers.choice(*get_args(ForwardedBy)),
+        "x-forwarded|forwarded",
+        "the headers that trusted_proxies write: X-Forwarded-For, -Proto and -Host, or Forwarded (RFC 7239)",
+        _HTTP,
+    ),
+    Option(
+        "path_prefix",
+        setting_readers.path_prefix,
+        "PATH|off",
+        "the path below which clients reach dashboard and API through a proxy, such as /jobs; the proxy may take it off "
+        "or leave it",
         _HTTP,
     ),
     Option(

@@ -114,8 +114,12 @@ class Manifest(Struct, kw_only=True):
     limits: dict[str, float]
 
 
-def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool, keys: bool) -> Manifest:
+def manifest(
+    limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool, keys: bool, prefix: str = ""
+) -> Manifest:
     """The manifest; `nats` says whether the API is offered over NATS, too, `keys` whether it asks for keys.
+
+    `prefix` is what clients put before the server's paths.
 
     Extensions are names and capabilities booleans: the Go SDK reads nothing else.
     """
@@ -135,7 +139,7 @@ def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]
         extensions=[extension.name for extension in EXTENSIONS],
         extension_details=DeclaredExtensions(_declared("official"), _declared("experimental")),
         authentication=Authentication(keys, _SCHEMES),
-        endpoints=_ENDPOINTS,
+        endpoints={name: prefix + path for name, path in _ENDPOINTS.items()},
         payload_limits=PayloadLimitsAnswer(
             max_envelope_bytes=limits.max_envelope_bytes,
             max_meta_bytes=limits.max_meta_bytes,
