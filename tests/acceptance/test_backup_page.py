@@ -44,7 +44,9 @@ def test_the_page_brings_a_system_back(tmp_path: Path) -> None:
         assert "restored 3 jobs (3 wait to be fetched" in run(restore, tmp_path, server.url)
         with System.started(tmp_path / "second", TOGETHER, "--nats", server.url) as system:
             assert [job["id"] for job in system.fetch("default", count=10, worker_id="w")] == ids
-        assert "'ojs-nats release --namespace rehearsal'" in run(rehearse.splitlines()[0], tmp_path, server.url)
+        rehearsed = run(rehearse, tmp_path, server.url, "http://127.0.0.1:1")
+        assert "'ojs-nats release --namespace rehearsal'" in rehearsed
+        assert "no gateway of namespace rehearsal was asked" in rehearsed
         assert "1 queue with 3 jobs that wait" in run(f"{release.strip()} --yes", tmp_path, server.url)
 
 

@@ -50,6 +50,7 @@ def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
     said = until(lambda: asked("--nats", system.nats_url_by_role, "--json"))
     assert said is not None
     assert (said.code, said.json["status"], said.err) == (0, "warning", "")
+    assert {finding["of"] for finding in said.json["findings"]} == {system.url, "namespace ojs in NATS"}
     assert set(found(said)) == {"durability", "test mode"}
     checked = {finding["check"] for finding in said.json["findings"]}
     assert checked >= {"nats", "storage", "services", "projector", "versions", "clock", "queues", "records", "streams", "room"}
@@ -67,6 +68,26 @@ def test_nobody_at_home(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "ojs-nats dev" in found(said)["server"]["remedy"]
     assert Cli(tmp_path)("doctor", "--server", "http://127.0.0.1:1", "--nats", "http://x").code == 2
+
+
+def test_a_gateway_of_another_system_tells_nothing_of_this_one(
+    system: System, shared_nats_server: NatsServer, tmp_path: Path
+) -> None:
+    cli, elsewhere = Cli(tmp_path, system.url), ("--nats", shared_nats_server.url)
+    shop = (*elsewhere, "--namespace", "shop")
+    for where in (elsewhere, shop):
+        assert cli("setup", *where).code == 0
+    nowhere = ("--server", "http://127.0.0.1:1")
+    other_nats, other_namespace = (elsewhere, "is of another NATS"), (shop, "is of namespace ojs")
+    for words, why in (other_nats, other_namespace, ((*shop, *nowhere), "none answers")):
+        said = cli("doctor", *words, "--json")
+        assert (said.code, list(found(said))) == (0, ["server"]), said
+        assert "was asked: " in found(said)["server"]["found"]
+        assert why in found(said)["server"]["found"]
+        of = {finding["check"]: finding["of"] for finding in said.json["findings"]}
+        assert "projector" not in of
+        assert of["streams"] == f"namespace {'shop' if 'shop' in words else 'ojs'} in NATS"
+    assert "\nnamespace shop in NATS:\n" in cli("doctor", *shop).out
 
 
 @pytest.mark.slow

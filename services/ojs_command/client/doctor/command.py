@@ -6,11 +6,13 @@ import argparse
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ojs_command.client.doctor import server
 from ojs_command.client.doctor.findings import Finding, problem, report, warning
@@ -19,6 +21,7 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, encode_token
 from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_nats import Client, Refused, Unavailable
 
@@ -58,21 +61,59 @@ def define(parser: CommandParser) -> None:
 
 
 async def _doctor(session: Session, given: argparse.Namespace) -> None:
-    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers, tls=session.target.tls) as client:
-        findings, unreachable = await _server(client, session)
-    if unreachable is None:
-        findings += await check_tls(session.target, datetime.now(UTC))
-    if given.nats:
-        findings += await _nats(given.nats, given.namespace or os.environ.get(NAMESPACE_ENV))
-    elif given.namespace:
+    if given.namespace and not given.nats:
         raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
+    namespace = given.namespace or os.environ.get(NAMESPACE_ENV) or DEFAULT_NAMESPACE
+    system = f"namespace {namespace} in NATS"
+    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers, tls=session.target.tls) as client:
+        if given.nats and (other := await _other(client, session, given, namespace)) is not None:
+            findings, unreachable = [other], None
+        else:
+            findings, unreachable = await _server(client, session)
+            if unreachable is None:
+                findings += await check_tls(session.target, datetime.now(UTC))
+    found = _of(session.target.shown, findings)
+    if given.nats:
+        found += _of(system, await _nats(given.nats, namespace))
     if given.nats_monitor:
-        findings += await _monitors(given.nats_monitor)
-    well = report(session.out, session.target.shown, findings)
+        found += _of("nats-server's monitoring", await _monitors(given.nats_monitor))
+    well = report(session.out, session.target.shown, found)
     if unreachable is not None:
         raise unreachable
     if not well:
         raise CommandFailed
+
+
+def _of(asked: str, findings: Iterable[Finding]) -> list[Finding]:
+    """Note what the findings are of."""
+    return [replace(finding, of=asked) for finding in findings]
+
+
+async def _other(client: Client, session: Session, given: argparse.Namespace, namespace: str) -> Finding | None:
+    """Return what to say if the server isn't a gateway of the system in NATS, whose health it can't know."""
+    shown = session.target.shown
+    try:
+        its_own = (await client.system.config()).backend.namespace
+        gateways = {encode_token(one.instance) for one in await client.system.services() if one.role == "gateway"}
+    except Unavailable as error:
+        return _not_asked(namespace, f"none answers at {shown}: {error}") if given.namespace else None
+    except (Refused, msgspec.MsgspecError) as error:
+        return _not_asked(namespace, f"{shown} doesn't say which system it is of: {error}")
+    if its_own != namespace:
+        return _not_asked(namespace, f"{shown} is of namespace {its_own}")
+    there = await _gateways(given.nats, namespace)
+    if there is not None and not gateways & there:
+        return _not_asked(namespace, f"{shown} is of another NATS")
+    return None
+
+
+def _not_asked(namespace: str, why: str) -> Finding:
+    return warning(
+        "server",
+        f"no gateway of namespace {namespace} was asked: {why}",
+        "its services, projector, queues, workers and webhooks aren't checked",
+        "name a gateway of this system by --server, once one runs",
+    )
 
 
 async def _server(client: Client, session: Session) -> tuple[list[Finding], Unavailable | None]:
@@ -120,13 +161,27 @@ async def _monitors(urls: str) -> list[Finding]:
         raise UsageProblem(f"{error}.") from None
 
 
-async def _nats(urls: str, namespace: str | None) -> list[Finding]:
-    try:
+async def _nats(urls: str, namespace: str) -> list[Finding]:
+    with _of_servers():
         from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # needs the server's packages
+
+        return await check_nats(urls, namespace)
+
+
+async def _gateways(urls: str, namespace: str) -> frozenset[str] | None:
+    with _of_servers():
+        from ojs_command.client.doctor.streams import gateways_of  # noqa: PLC0415  # as above
+
+        return await gateways_of(urls, namespace)
+
+
+@contextmanager
+def _of_servers() -> Iterator[None]:
+    """Raise UsageProblem where the server's packages are missing, and for what is no address or namespace."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         missing = f"--nats needs the server's packages ({error.name} is missing): pip install 'ojs-nats[server]'."
         raise UsageProblem(missing) from None
-    try:
-        return await check_nats(urls, namespace)
     except ValueError as error:
         raise UsageProblem(f"{error}.") from None

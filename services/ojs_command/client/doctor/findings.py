@@ -22,6 +22,8 @@ class Finding(msgspec.Struct, frozen=True):
     found: str
     meaning: str = ""
     remedy: str = ""
+    of: str = ""
+    """The part that was asked: a server, a system in NATS, or monitoring ports."""
 
 
 def ok(check: str, found: str) -> Finding:
@@ -61,7 +63,14 @@ def report(out: Output, server: str, findings: Sequence[Finding]) -> bool:
 
 def _tell(out: Output, findings: Sequence[Finding]) -> None:
     width = max(len(finding.check) for finding in findings)
+    several = len({finding.of for finding in findings}) > 1
+    before = None
     for finding in findings:
+        if several and finding.of != before:
+            if before is not None:
+                out.text()
+            out.text(f"{finding.of}:")
+            before = finding.of
         out.text(Text.assemble((f"{finding.check:<{width}}  "), _padded(finding.status), "  ", clean(finding.found)))
         if finding.meaning:
             out.text(f"{'':<{width}}           so:   {finding.meaning}")

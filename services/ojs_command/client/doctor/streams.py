@@ -17,7 +17,7 @@ from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
-from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, config_of, is_namespace
+from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, config_of, is_namespace
 from ojs_core.store.queues.queues import queue_reader
 
 T = TypeVar("T")
@@ -66,6 +66,21 @@ async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
         ]
     finally:
         await nats.close()
+
+
+async def gateways_of(urls: str, namespace: str | None) -> frozenset[str] | None:
+    """Return the encoded instances of the gateways of a system; None where NATS doesn't say. Raises as `check_nats`."""
+    servers = _read("--nats", operators_address, urls)
+    config = _read("--namespace", config_of, namespace)
+    nats = Connection("doctor")
+    try:
+        await nats.connect(servers)
+        beats = await subjects_of(nats, config.records_stream, config.record("service", Wildcard("gateway.*")))
+    except (CannotConnect, OjsError):
+        return None
+    finally:
+        await nats.close()
+    return frozenset(subject.rpartition(".")[2] for subject in beats)
 
 
 def _read(flag: str, reader: Callable[[T], R], value: T) -> R:
