@@ -71,7 +71,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> No
 
 
 def pytest_configure_node(node: Any) -> None:
-    """Tell a process of pytest-xdist where those of the product are forked."""
+    """Tell a process of pytest-xdist the order of the tests, and where those of the product are forked."""
+    node.workerinput["order"] = node.config.option.order
     forks = node.config.stash.get(_FORKS, None)
     if forks is not None:
         node.workerinput["forks"] = forks.product
@@ -89,9 +90,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--nats-users"):
         os.environ[users.VARIABLE] = "1"  # the processes of pytest-xdist inherit it
-    if config.option.order is None:
-        config.option.order = str(random.SystemRandom().getrandbits(32))  # pytest-xdist passes options on
-    if (forks := getattr(config, "workerinput", {}).get("forks")) is not None:
+    given = getattr(config, "workerinput", {})
+    config.option.order = given.get("order") or config.option.order or str(random.SystemRandom().getrandbits(32))
+    if (forks := given.get("forks")) is not None:
         forked.share(forks)
 
 

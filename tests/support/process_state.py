@@ -148,11 +148,11 @@ def _restore_folder(before: Read) -> None:
 
 
 def _read_path() -> Read:
-    return {folder: number for number, folder in enumerate(sys.path)}
+    return {"folders": tuple(sys.path)}
 
 
 def _restore_path(before: Read) -> None:
-    sys.path[:] = sorted(before, key=before.__getitem__)
+    sys.path[:] = before["folders"]
 
 
 def _read_modules() -> Read:

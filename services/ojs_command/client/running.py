@@ -21,6 +21,7 @@ from ojs_command.client.output import Output, say
 from ojs_command.client.parser import files_of
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
+from ojs_command.entry import INTERRUPTED
 from ojs_core.telemetry.logs import configure
 from ojs_nats import (
     Client,
@@ -39,7 +40,6 @@ OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
-INTERRUPTED: Final = 130
 
 _PATIENCE: Final = "10s"
 _HINTS: Final[dict[type[Refused], str]] = {
@@ -53,7 +53,6 @@ _HEADERS_WANTED: Final = frozenset({401, 403, 407})
 
 def run_command(given: argparse.Namespace) -> int:
     """The exit code (docs/cli.md)."""
-    signal.signal(signal.SIGINT, _interrupted)
     configure(service="ojs-nats", instance="", log_format="console", level="error", stream=sys.stderr)
     try:
         return _run(given)

@@ -32,6 +32,7 @@ class _Supervision:
         self._command = command
         self._stop = asyncio.Event()
         self._worker: asyncio.subprocess.Process | None = None
+        self._told: signal.Signals | None = None
 
     async def run(self, folder: Path) -> int:
         loop = asyncio.get_running_loop()
@@ -54,9 +55,13 @@ class _Supervision:
         return await self._worker.wait()
 
     async def _started(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(*self._command, start_new_session=True)
+        worker = await asyncio.create_subprocess_exec(*self._command, start_new_session=True)
+        if self._told is not None:  # since it began to start
+            worker.send_signal(self._told)
+        return worker
 
     def _told_to_stop(self, number: signal.Signals) -> None:
+        self._told = number
         self._stop.set()
         self._signal(number)
 
