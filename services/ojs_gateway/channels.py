@@ -38,6 +38,8 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     name: str
     wanted: EventFilter
+    changed: int = 0
+    """The event whose change of state the client has got, and not the event itself: it goes on between both."""
 
     @property
     def job_id(self) -> str | None:
@@ -65,7 +67,7 @@ class Channel(Struct, frozen=True, kw_only=True):
     def told(self, event: StoredEvent, cursor: int) -> list[Told]:
         """What the client is told of an event; `cursor` is that of the last stored one.
 
-        The change of state comes ahead of the event that it is made of: its id leads to both again.
+        The change of state comes ahead of the event that it is made of: its id leads to that event.
         """
         if self.job_id is not None and not replace(self.wanted, types=()).admits(event):
             return []  # of others, what doesn't fit isn't brought
@@ -73,7 +75,7 @@ class Channel(Struct, frozen=True, kw_only=True):
             return [Told(event.type, str(cursor), _lifted(event.body))] if self._is_told(event.type) else []
         itself = [Told(event.type, str(event.sequence), event.body)] if self.wanted.admits_type(event.type) else []
         change = _change(event) if event.type in ENTERED and self._is_told(STATE_CHANGED) else None
-        if change is None:
+        if change is None or event.sequence == self.changed:
             return itself
         number = f"{event.sequence - 1}.5" if itself else str(event.sequence)
         return [Told(STATE_CHANGED, number, change), *itself]
@@ -142,6 +144,12 @@ def cursor_of(text: str, name: str) -> int:
     if found is None:
         raise invalid(name, f"{name} must be the cursor or id of an event, a whole number, not {shown(text)}")
     return int(found[1])
+
+
+def resumed(channel: Channel, last_event_id: str) -> Channel:
+    """Return the channel for a client that has got the event of this id."""
+    found = _CURSOR.fullmatch(last_event_id)
+    return replace(channel, changed=int(found[1]) + 1 if found is not None and found[2] else 0)
 
 
 def _queue_of(name: str) -> str:

@@ -153,7 +153,7 @@ def jobs(client: Client) -> None:
     client("GET", f"/debug/jobs/{dead}/traces/x", status=400)
     client("GET", f"/debug/jobs/{dead}/traces/2", status=404)
     client("GET", "/debug/failures?limit=1&queue=de.a")
-    client("GET", "/debug/failures?cursor=1", status=400)
+    client("GET", "/debug/failures?cursor=x", status=400)
     client("GET", "/debug/status")
     client("GET", "/unique-jobs")
     client("POST", "/jobs/results", {"ids": [dead, "nothing"]})

@@ -67,8 +67,10 @@ def test_recent_failures_come_latest_first_and_by_queue(system: System) -> None:
     page = system.call("GET", "/debug/failures?limit=1")
     assert [one["job_id"] for one in page["failures"]] == [second]
     assert (page["pagination"]["total"], page["pagination"]["has_more"]) == (2, True)
-    rest = system.call("GET", "/debug/failures?limit=1&offset=1")
-    assert [one["job_id"] for one in rest["failures"]] == [first]
+    for place in ("offset=1", f"cursor={page['pagination']['next_cursor']}"):
+        rest = system.call("GET", f"/debug/failures?limit=1&{place}")
+        assert [one["job_id"] for one in rest["failures"]] == [first]
+        assert "next_cursor" not in rest["pagination"]
     [only] = system.call("GET", "/debug/failures?queue=hi.c")["failures"]
     assert (only["job_id"], only["error"]["message"], only["attempt"], only["worker_id"]) == (first, "no hi.c", 1, "w")
 
@@ -93,7 +95,7 @@ def test_what_cannot_be_answered_is_refused_by_its_name(system: System) -> None:
         ("/jobs/{}/history?offset=9999", "offset", "the limit is 5,000"),
         ("/jobs/{}/history?cursor=4.5.6", "cursor", "must be the next_cursor of a page of this job's history"),
         ("/debug/jobs/{}/traces/zero", "attempt", "must be a whole number from 1"),
-        ("/debug/failures?cursor=1", "cursor", "use page or offset"),
+        ("/debug/failures?cursor=x", "cursor", "must be the next_cursor of a page of failures"),
         ("/debug/failures?offset=9999", "offset", "the limit is 5,000"),
         ("/debug/failures?queue=No", "queue", "queue"),
     ):

@@ -24,7 +24,7 @@ from ojs_core.wire.dialects.events import told_body
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import Told, time_of
 from ojs_core.wire.members import encode
-from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of
+from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
 from ojs_gateway.http.call import Call
@@ -154,6 +154,8 @@ class _Socket:
         if name is None and len(self._senders) >= _MAX_SUBSCRIPTIONS:
             raise invalid("action", f"a connection has at most {_MAX_SUBSCRIPTIONS} subscriptions; unsubscribe from one first")
         after = self._after if request.last_event_id is None else await self._known(request.last_event_id)
+        if request.last_event_id is not None:
+            channel = resumed(channel, str(request.last_event_id))
         if name is None:
             self._count += 1
             name = f"sub_{self._count}"
@@ -194,7 +196,7 @@ class _Socket:
             self._after = after
         for name, sender in list(self._senders.items()):
             try:
-                await self._follow(name, sender.followed.channel, after)
+                await self._follow(name, resumed(sender.followed.channel, str(request.last_event_id)), after)
             except OjsError as error:
                 if error.code != "not_found":
                     raise

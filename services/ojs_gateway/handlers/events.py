@@ -18,7 +18,7 @@ from ojs_core.wire.dialects.events import told_body
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
 from ojs_core.wire.pages import pagination, parse_page
-from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filter_of
+from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filter_of, resumed
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.event_socket import serve_socket
 from ojs_gateway.handlers.following import Followed, Following, final
@@ -103,6 +103,8 @@ class EventHandlers:
         channel = channel_of(name, call.queries, _sees(call))
         last = call.header("Last-Event-ID") or call.query("last_event_id")
         after = _after(last) if last else None
+        if last:
+            channel = resumed(channel, last)
         followed = await self._following.open(channel, after)
         writer = _Writer(self._context, self._following, followed, call, replays=after is not None)
         return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import queue_name
+from ojs_core.base.fields import queue_name, shown
 from ojs_core.base.ids import job_id_of
+from ojs_core.base.numbers import whole_number
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.event_reader import EventFilter, EventReader
+from ojs_core.read.messages import MAX_OFFSET
 from ojs_core.wire.jobs.history import FailurePage, attempt_trace, failure_answer, history_page, job_lineage, job_traces
 from ojs_core.wire.pages import pagination, parse_page
 from ojs_core.wire.system.debugging import DebugStatus, projector_answer
 from ojs_core.wire.system.health import ServicesHealth
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+
+
+def _place(cursor: str) -> int:
+    """Return how many failures come before the page of a cursor. Raises invalid_request for one of another making."""
+    place = whole_number(cursor, 9)
+    if place is None or place > MAX_OFFSET:
+        raise invalid("cursor", f"cursor must be the next_cursor of a page of failures, not {shown(cursor)}")
+    return place
 
 
 class HistoryHandlers:
@@ -44,16 +56,16 @@ class HistoryHandlers:
 
     async def failures(self, call: Call) -> Response:
         """GET /debug/failures?queue&limit&offset: the latest first, from the stream of events."""
-        if call.query("cursor"):
-            raise invalid("cursor", "failures are counted from the latest and have no cursor; use page or offset")
         asked = parse_page(call.queries)
+        if asked.cursor:
+            asked = replace(asked, offset=_place(asked.cursor))
         queue = call.require_one_queue(call.query("queue") or None)
         queues = () if queue is None else (queue_name(queue, "queue", self._limits),)
         await self._queries.until_relayed()
         wanted = EventFilter(types=("job.failed",), queues=queues)
         page = await self._reader.newest(wanted, asked.offset, asked.limit)
-        told = pagination(asked, page.total, None)
-        told.has_more = asked.offset + len(page.events) < page.total
+        after = asked.offset + len(page.events)
+        told = pagination(asked, page.total, str(after) if after < page.total else None)
         return Response(200, FailurePage(failures=[failure_answer(event.body) for event in page.events], pagination=told))
 
     async def status(self, _call: Call) -> Response:

@@ -321,6 +321,13 @@ def duplicate(job_id: str, state: str, unique_key: str | None = None) -> OjsErro
     return OjsError("duplicate", f"job {job_id} ({state}) matches the uniqueness key", details=details)
 
 
+def duplicate_in_batch(index: int, unique_key: str | None = None) -> OjsError:
+    """409 for a job that equals an earlier one of its batch, by its id or by `unique_key`: neither is stored."""
+    same = "has the same id as" if unique_key is None else "matches the uniqueness key of"
+    details: dict[str, Any] = {"existing_index": index} | ({} if unique_key is None else {"unique_key": unique_key})
+    return OjsError("duplicate", f"the job {same} job {index} of this batch, which isn't stored", details=details)
+
+
 def queue_full(queue: str, depth: int, bound: int, strategy: str, *, wanted: int = 1) -> OjsError:
     """429 for a push to a queue whose bound is reached (ojs-backpressure §7.1), or that is `wanted` jobs and never fits."""
     reached = wanted <= bound

@@ -26,6 +26,8 @@ _TYPES: Final = re.compile(r"(Expected|got) `([^`]*)`")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
 _CUT_OFF: Final = "Input data was truncated"
+_EXTENSIONS: Final = ("ext_", "x_")
+_MOST_EXTENSIONS: Final = 101
 _PRIORITIES: Final = {"high": 10, "normal": 0, "low": -10}
 _KINDS: Final = {
     str: "a text",
@@ -79,20 +81,60 @@ def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
     checked(body)
     if kind.__struct_config__.forbid_unknown_fields:
         check_once(body)
-    try:
-        return msgspec.json.decode(body, type=kind, strict=strict)
-    except msgspec.ValidationError as error:
-        raise _mistyped(error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _malformed(error) from None
+    for _ in range(_MOST_EXTENSIONS):
+        try:
+            return msgspec.json.decode(body, type=kind, strict=strict)
+        except msgspec.ValidationError as error:
+            if (unknown := _extension(error)) is None:
+                raise _mistyped(error) from None
+            body = _taken_out(body, unknown)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _malformed(error) from None
+    raise _too_many_extensions()
+
+
+def _too_many_extensions() -> OjsError:
+    return OjsError("invalid_payload", f"the request has more than {_MOST_EXTENSIONS - 1} members of extensions")
+
+
+def _extension(error: msgspec.ValidationError) -> list[str] | None:
+    """Return the path of the member that a request doesn't have; None unless it is one of an extension."""
+    unknown = _UNKNOWN.search(str(error))
+    if unknown is None or not is_extension(unknown[1]):
+        return None
+    found = _WHERE.search(str(error))
+    return [*(found[2].split(".") if found is not None and found[2] else []), unknown[1]]
+
+
+def _pruned(value: Any, path: Sequence[str]) -> Any:
+    """Return a decoded object without the member at a path."""
+    name, *rest = path
+    if rest:
+        return {**value, name: _pruned(value[name], rest)}
+    return {other: member for other, member in value.items() if other != name}
+
+
+def _taken_out(body: bytes, path: Sequence[str]) -> bytes:
+    """Return an object without the member at a path; all others stay as they were sent."""
+    members = _members(body)
+    name, *rest = path
+    if rest:
+        members[name] = Raw(_taken_out(bytes(members[name]), rest))
+    else:
+        del members[name]
+    return msgspec.json.encode(members)
 
 
 def converted(value: Any, path: str, kind: type[_Body]) -> _Body:
     """A decoded member of a request as `kind`. Raises invalid_request naming the member of it that is wrong."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise _mistyped(error, path) from None
+    for _ in range(_MOST_EXTENSIONS):
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            if (unknown := _extension(error)) is None:
+                raise _mistyped(error, path) from None
+            value = _pruned(value, unknown)
+    raise _too_many_extensions()
 
 
 def checked(body: bytes) -> None:
@@ -210,10 +252,18 @@ def _first_items(data: bytes, number: int) -> bytes:
 # Members
 
 
+def is_extension(name: str) -> bool:
+    """Return whether a member belongs to an extension of the protocol, and is no misspelt one (OJS JSON §14.3)."""
+    return name.startswith(_EXTENSIONS)
+
+
 def check_known(members: Iterable[str], known: Collection[str]) -> None:
-    """Refuse what a request doesn't have: left unread, a misspelt member would do more than was meant."""
+    """Refuse what a request doesn't have: left unread, a misspelt member would do more than was meant.
+
+    Members of extensions pass.
+    """
     for name in members:
-        if name not in known:
+        if name not in known and not is_extension(name.rpartition(".")[2]):
             raise _no_member(name)
 
 

@@ -76,7 +76,7 @@ def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> Uniq
     """
     given = {_ALIASES.get(name, name): value for name, value in sent.items() if value is not None and value != []}
     for name in given:
-        if name not in _MEMBERS:
+        if name not in _MEMBERS and not name.startswith(("ext_", "x_")):
             known = ", ".join(sorted(_MEMBERS))
             message = f"{path} has a member {shown(name)} that no uniqueness policy has; known: {known}"
             raise invalid(below(path, name), message)

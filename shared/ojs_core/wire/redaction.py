@@ -53,7 +53,7 @@ def hidden(names: AbstractSet[str]) -> set[str]:
     found = set(names & _CARRIED)
     if names >= {"code", "type", "message"} and "hint" not in names:  # a failed attempt; refusals have a hint
         found |= names & _OF_ERRORS
-    if names & _PROGRESS:
+    if names & _PROGRESS or "progress_message" in names:
         found |= names & {"message"}
     if names >= {"code", "type", "error"}:  # a failed attempt in other words
         found.add("error")

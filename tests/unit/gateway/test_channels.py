@@ -12,7 +12,7 @@ from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.vocabulary import ENTERED
 from ojs_core.jetstream.event_reader import EventFilter, StoredEvent
 from ojs_core.wire.members import encode
-from ojs_gateway.channels import channel_of, cursor_of, ends
+from ojs_gateway.channels import channel_of, cursor_of, ends, resumed
 from support.tables import each
 
 JOB = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -45,6 +45,16 @@ def test_a_change_of_state_comes_ahead_of_its_event_with_an_id_that_leads_to_bot
     assert told(channel, STARTED, types="job.state_changed") == [("job.state_changed", "41")]
     assert told(channel, STARTED, event_types="job.started") == [("job.started", "41")]
     assert told(channel, STARTED, type="job.failed") == []
+
+
+@pytest.mark.parametrize("channel", [f"job:{JOB}", "queue:q", "all"])
+def test_a_client_that_has_got_a_change_of_state_goes_on_with_its_event(channel: str) -> None:
+    def after(last_event_id: str) -> list[str]:
+        return [one.id for one in resumed(channel_of(channel, {}), last_event_id).told(STARTED, 40)]
+
+    assert after("40.5") == ["41"], "the change of state isn't told again"
+    assert after("40") == ["40.5", "41"]
+    assert after("39.5") == ["40.5", "41"]
 
 
 def test_a_change_of_state_says_what_the_specification_asks_for() -> None:

@@ -24,6 +24,7 @@ def seen(answer: object) -> Any:
         {"retries": [{"attempt": 1, "code": "e", "type": "E", "error": SECRET}]},
         {"job_id": "1", "progress": 0.5, "message": SECRET, "data": {"a": SECRET}},
         {"source": "s", "job_id": "1", "data": {"job_id": "1", "progress_message": SECRET, "data": {"a": SECRET}}},
+        {"source": "s", "job_id": "1", "data": {"job_id": "1", "progress_message": SECRET, "message": SECRET}},
         {"items": [[{"metadata": {"a": SECRET}, "checkpoint": {"state": SECRET}, "parent_results": [SECRET]}]]},
     ],
 )

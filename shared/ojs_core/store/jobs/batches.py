@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ojs_core.base.errors import OjsError, duplicate, indexed
+from ojs_core.base.errors import OjsError, duplicate, duplicate_in_batch, indexed
 from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
@@ -134,6 +134,7 @@ class _Plan:
         self._unique = unique
         self._expected = expected
         self._owners: dict[str, Job] = {}
+        self._places: dict[str, int] = {}
         self.commits: list[AtomicCommit] = []
         self.locks: list[Write] = []
         self.jobs: list[Job] = []
@@ -143,7 +144,7 @@ class _Plan:
             key = draft.unique_key
             try:
                 self.jobs.append(
-                    self._plain(draft) if key is None else self._singular(draft, key, standings[key, policy_of(draft)])
+                    self._plain(draft) if key is None else self._singular(index, draft, key, standings[key, policy_of(draft)])
                 )
             except OjsError as error:
                 raise indexed(error, index) from None
@@ -156,14 +157,16 @@ class _Plan:
         self.commits.append(commit)
         return commit.transition.job
 
-    def _singular(self, draft: Job, key: str, standing: LockStanding) -> Job:
+    def _singular(self, index: int, draft: Job, key: str, standing: LockStanding) -> Job:
         """A unique member. Two of one batch exclude each other, since neither is there to be replaced."""
         on_conflict = policy_of(draft).on_conflict
         existing = [self._owners[key]] if key in self._owners else standing.jobs()
         if existing:
             if on_conflict == "ignore":
                 return existing[0]
-            if on_conflict == "reject" or key in self._owners or any(job.id == draft.id for job in existing):
+            if key in self._owners:
+                raise duplicate_in_batch(self._places[key], key)
+            if on_conflict == "reject" or any(job.id == draft.id for job in existing):
                 raise duplicate(existing[0].id, existing[0].state, key)
         moment = self._clock.moment()
         expected = self._expected.get(draft.id, 0)
@@ -171,6 +174,7 @@ class _Plan:
         self.commits += commits
         self.locks.append(self._unique.claim(key, standing, draft.id, moment))
         self._owners[key] = commits[-1].transition.job
+        self._places[key] = index
         return commits[-1].transition.job
 
 
@@ -178,4 +182,4 @@ def _check_ids(drafts: Sequence[Job]) -> None:
     first: dict[str, int] = {}
     for index, draft in enumerate(drafts):
         if first.setdefault(draft.id, index) != index:
-            raise indexed(duplicate(draft.id, draft.state), index)
+            raise indexed(duplicate_in_batch(first[draft.id]), index)

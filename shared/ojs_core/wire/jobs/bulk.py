@@ -244,7 +244,7 @@ def bulk_enqueued(outcomes: Sequence[ItemOutcome], slips: Mapping[int, Sequence[
 
 def _enqueued(index: int, outcome: ItemOutcome, slips: Sequence[AnswerWarning]) -> EnqueuedItem:
     error = outcome.error
-    if error is not None and error.code == "duplicate":
+    if error is not None and error.code == "duplicate" and "existing_job_id" in error.details:
         existing = JobSummary(id=error.details["existing_job_id"], state=error.details["existing_job_state"])
         return EnqueuedItem(index=index, status="duplicate", job=existing, error=error_view(error))
     if outcome.job is not None:

@@ -144,7 +144,7 @@ def progress_event(job: Job, progress: Progress) -> dict[str, Any]:
     if progress.fraction is not None:
         told |= {"progress": progress.fraction, "progress_percent": round(progress.fraction * _WHOLE, 4)}
     if progress.message is not None:
-        told["progress_message"] = progress.message
+        told |= dict.fromkeys(("progress_message", "message"), progress.message)  # ojs-events, ojs-realtime §4.2
     if progress.data:
         told["data"] = progress.data
     return told

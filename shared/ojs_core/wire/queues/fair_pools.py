@@ -15,6 +15,7 @@ from ojs_core.base.fields import (
     choice,
     flag,
     integer,
+    is_extension,
     mapping,
     object_of,
     queue_name,
@@ -96,7 +97,7 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
     """
     members = {member: value_of(raw, member, limits) for member, raw in object_of(check_once(body)).items()}
     for member, value in members.items():
-        if member not in _KNOWN and value not in (None, False):
+        if member not in _KNOWN and value not in (None, False) and not is_extension(member):
             field = below("", member)
             message = f"{field} is not supported for pools by this server"
             raise OjsError("unsupported", message, details={"field": field})

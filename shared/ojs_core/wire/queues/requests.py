@@ -17,6 +17,7 @@ from ojs_core.base.fields import (
     duration_ms,
     flag,
     integer,
+    is_extension,
     mapping,
     object_of,
     queue_name,
@@ -77,6 +78,8 @@ def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict
     for name, value in members.items():
         path = prefix + name[:64]
         reader = _READERS.get(name)
+        if is_extension(name):
+            continue
         if reader is None:
             raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
         patch |= reader(value, path, limits)
@@ -134,6 +137,8 @@ def _members(value: Any, path: str, limits: PayloadLimits, readers: Mapping[str,
     patch: dict[str, Any] = {}
     for name, item in mapping(value, path).items():
         reader = readers.get(name)
+        if is_extension(name):
+            continue
         if reader is None:
             field = below(path, name)
             raise invalid(field, f"{field} is not a setting; settings are {', '.join(readers)}")

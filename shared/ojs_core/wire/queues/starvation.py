@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import below, duration_ms, flag, mapping, shown
+from ojs_core.base.fields import below, duration_ms, flag, is_extension, mapping, shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration
 from ojs_core.domain.fair_pools import Prevention
@@ -66,7 +66,7 @@ def prevention_view(interval_ms: int | None, ratio: float | None = None) -> Star
 def _members(value: Any, path: str) -> dict[str, Any]:
     members = mapping(value, path)
     for name in members:
-        if name not in _MEMBERS:
+        if name not in _MEMBERS and not is_extension(name):
             field = below(path, name)
             raise invalid(field, f"{field} is not a setting; settings are {', '.join(_MEMBERS)}")
     return members

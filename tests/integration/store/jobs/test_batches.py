@@ -134,7 +134,18 @@ async def test_one_id_twice_is_refused_with_the_second_place(store: Store, queue
     one = new_id()
     with pytest.raises(OjsError) as caught:
         await store.batches.push([draft(id=one, queue=queue), draft(queue=queue), draft(id=one, queue=queue)])
-    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 2)
+    assert (caught.value.code, caught.value.details) == ("duplicate", {"index": 2, "existing_index": 0})
+
+
+@pytest.mark.parametrize("on_conflict", ["reject", "replace"])
+async def test_two_of_one_fingerprint_name_the_first_by_its_place_since_it_is_no_job(
+    store: Store, queue: str, on_conflict: str
+) -> None:
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push([draft(queue=queue), *(unique([queue], on_conflict, queue=queue) for _ in range(2))])
+    details = caught.value.details
+    assert (caught.value.code, details["index"], details["existing_index"]) == ("duplicate", 2, 1)
+    assert "existing_job_id" not in details
 
 
 async def test_an_id_whose_job_is_gone_may_be_used_again(store: Store, queue: str) -> None:

@@ -109,7 +109,7 @@ def test_answers_say_null_where_nothing_was_told() -> None:
 
 
 def test_the_event_names_job_worker_and_both_scales() -> None:
-    told = {"progress": 0.5, "progress_percent": 50.0, "progress_message": "m", "data": Raw(b'{"a":1}')}
+    told = {"progress": 0.5, "progress_percent": 50.0, "progress_message": "m", "message": "m", "data": Raw(b'{"a":1}')}
     of_job = {"job_id": ID, "job_type": "t", "queue": "q", "attempt": 1, "worker_id": "w"}
     assert progress_event(JOB, HALF) == of_job | told
 
