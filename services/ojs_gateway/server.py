@@ -89,8 +89,9 @@ class Gateway:
             for path, endpoint in pages.endpoints():
                 found.add("GET", path, endpoint)
         log_request = request_log(settings.request_log)
-        proxies = Proxies(settings.trusted_proxies, settings.forwarded_by)
-        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside, log_request, site, proxies)
+        self._proxies = Proxies(settings.trusted_proxies, settings.forwarded_by)
+        door, aside = self._access.http, self._context.aside
+        self._edge = Edge(found, limits, browsers, door, aside, log_request, site, self._proxies)
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
             inboxes = Inboxes(settings.inbox_prefixes)
@@ -122,7 +123,11 @@ class Gateway:
         await self._access.start()
         self._auditor.start()
         connections = Connections(
-            settings.max_connections, settings.max_connections_per_address, settings.header_timeout, settings.idle_timeout
+            settings.max_connections,
+            settings.max_connections_per_address,
+            settings.header_timeout,
+            settings.idle_timeout,
+            self._proxies.trusts,
         )
         bare = server(self._edge, self._context.limits, connections)
         self._listener = Listener(

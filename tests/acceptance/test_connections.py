@@ -16,7 +16,7 @@ from support.nats import NatsServer
 from support.system import Command, Processes, environment
 from support.waiting import until
 
-REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+REQUEST = b"GET /ojs/manifest HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 FEW_FILES = ("sh", "-c", 'ulimit -S -n 512; exec "$@"', "sh")

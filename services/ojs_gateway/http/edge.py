@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final
 
 import structlog
@@ -21,7 +21,15 @@ from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import HOST, METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import MOST_TARGET, Connections, GuardedHandler, certificate_of, has_left
+from ojs_core.runtime.connections import (
+    MOST_TARGET,
+    Connections,
+    GuardedHandler,
+    certificate_of,
+    has_left,
+    refusal_of,
+    visiting,
+)
 from ojs_core.runtime.proxies import Proxies, Visit
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
@@ -31,6 +39,7 @@ from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
+from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.request import HttpCall, Site, said_by_parser
 from ojs_gateway.http.request_log import RequestLog
@@ -45,6 +54,9 @@ _REQUIRES: Final = istr("OJS-Requires-Extension")
 _NOSNIFF: Final = istr("X-Content-Type-Options")
 _NO_STORE: Final = "no-store"
 """Answers are about now, and of who asks. What may be kept says so itself, as the dashboard's files do."""
+_HEALTH: Final = frozenset({"getHealth", "getLiveness"})
+"""Operations that no limit of connections refuses: a balancer would take the gateway for dead."""
+_NO_PLACE: Final[AbstractContextManager[None]] = nullcontext()
 _NO_ROUTE: Final = "none"
 SPOKEN: Final = "1.0"
 
@@ -100,15 +112,19 @@ class Edge:
                 status, body, more = 204, b"", preflight
             else:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
+                refused = refusal_of(request)
+                if refused is not None and endpoint.name not in _HEALTH:
+                    raise refused.error
                 check_media_type(request.method, headers, body=request.body_exists)
                 call = HttpCall(request, dialect, parameters, self._limits, self._aside, self._site, visit)
                 call.request_id = request_id
-                answer = await self._door.through(call, endpoint)
-                if isinstance(answer, StreamedResponse):
-                    with self._door.streaming(call):
-                        streamed = await answer.serve(request, _headers(request_id, dialect, cors))
-                    self._answered(request, call, route, streamed.status, began, request_id)
-                    return streamed
+                with self._place(request, visit, endpoint):
+                    answer = await self._door.through(call, endpoint)
+                    if isinstance(answer, StreamedResponse):
+                        with self._door.streaming(call):
+                            streamed = await answer.serve(request, _headers(request_id, dialect, cors))
+                        self._answered(request, call, route, streamed.status, began, request_id)
+                        return streamed
                 status, body, more = answer.status, shown_body(call, answer), answer.headers
         except OjsError as error:
             status, body, more = refusal(error, request_id)
@@ -127,7 +143,7 @@ class Edge:
             body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
         self._answered(request, call, route, status, began, request_id)
         response = Answer(status, body, _headers(request_id, dialect, more).items())
-        if self.closing():
+        if refusal_of(request) is not None or self.closing():
             response.force_close()
         return response
 
@@ -138,6 +154,10 @@ class Edge:
             return None
         headers = request.headers
         return proxies.visit(peer, secure=request.secure, host=headers.get(HOST), headers=headers)
+
+    def _place(self, request: web.BaseRequest, visit: Visit | None, endpoint: Endpoint) -> AbstractContextManager[None]:
+        """Return a place among the connections of a proxy's client. Health checks need none."""
+        return _NO_PLACE if visit is None or endpoint.name in _HEALTH else visiting(request, visit.address)
 
     def _admitted(self, request: web.BaseRequest, host: str | None) -> tuple[tuple[str, str], ...]:
         """Return the headers of `Browsers.admit`; public files go to all pages. Raises permission_denied."""

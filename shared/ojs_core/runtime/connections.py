@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import structlog
 from aiohttp import web
 
+from ojs_core.base.errors import OjsError
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.client_certificates import ClientCertificate, client_certificate
 from ojs_core.telemetry import metrics
@@ -39,15 +40,42 @@ def raise_file_limit() -> int:
     return soft
 
 
-class Connections:
-    """Those of one server: at most `most` in all and `most_of_one` of one address, 0 for any number.
+class Refusal(NamedTuple):
+    """A limit that a client is beyond: as an error, and as a whole answer to those that have asked nothing yet."""
 
-    Addresses of loopback have no limit of their own, as proxies and tests are there.
+    code: str
+    message: str
+    answer: bytes
+
+    @property
+    def error(self) -> OjsError:
+        """The same as it is raised."""
+        return OjsError(self.code, self.message, retry_after=_RETRY_S)
+
+
+def _nobody(_address: str) -> bool:
+    return False
+
+
+class Connections:
+    """The connections of one server: at most `most` in all and `most_of_one` of one address, 0 for any number.
+
+    Addresses of loopback have no limit of their own, as proxies and tests are there, nor do those that it `trusts`: the
+    requests of a proxy count by its client. A few that are beyond a limit are kept for one request, in case it asks for
+    health.
 
     A connection whose request has not come whole `header_s` after it began is closed, and one without a request after `idle_s`.
     """
 
-    def __init__(self, most: int, most_of_one: int, header_s: float, idle_s: float) -> None:
+    def __init__(
+        self,
+        most: int,
+        most_of_one: int,
+        header_s: float,
+        idle_s: float,
+        trusts: Callable[[str], bool] = _nobody,
+    ) -> None:
+        self._trusts = trusts
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = most if files == resource.RLIM_INFINITY else max(1, min(most, files - _RESERVED_FILES))
         self._most_of_one = most_of_one
@@ -58,12 +86,12 @@ class Connections:
         self._refusals = 0
         self._told = SeldomLog(_LOG_S)
 
-    def enter(self, address: str) -> bytes | None:
-        """Count one in, which has to `leave`; or what to answer to one that is refused."""
+    def enter(self, address: str) -> Refusal | None:
+        """Count one in, which has to `leave`; or return why it is refused."""
         if self._open >= self._most:
             self._refused("all", self._most, address)
             return _TOO_MANY
-        if self._most_of_one and self._by_address[address] >= self._most_of_one and not is_loopback(address):
+        if self._full(address):
             self._refused("address", self._most_of_one, address)
             return _TOO_MANY_OF_ONE
         self._open += 1
@@ -71,26 +99,56 @@ class Connections:
         metrics.CONNECTIONS.set(self._open)
         return None
 
-    def leave(self, address: str) -> None:
-        """One that was counted in is closed."""
-        self._open -= 1
+    @contextmanager
+    def visiting(self, address: str) -> Iterator[None]:
+        """Count a request that came through a trusted proxy as a connection of its client. Raises rate_limited."""
+        if self._full(address):
+            self._refused("address", self._most_of_one, address)
+            raise _TOO_MANY_OF_ONE.error
+        self._by_address[address] += 1
+        try:
+            yield
+        finally:
+            self._gone(address)
+
+    def _full(self, address: str) -> bool:
+        if not self._most_of_one or self._by_address[address] < self._most_of_one:
+            return False
+        return not is_loopback(address) and not self._trusts(address)
+
+    def _gone(self, address: str) -> None:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
+
+    def hold_refused(self) -> bool:
+        """Take one of the places for those that are refused, which has to be given back; False if none is left."""
+        if self._refusals >= _MOST_REFUSALS:
+            return False
+        self._refusals += 1
+        return True
+
+    def let_refused_go(self) -> None:
+        """Give such a place back."""
+        self._refusals -= 1
+
+    def leave(self, address: str) -> None:
+        """One that was counted in is closed."""
+        self._open -= 1
+        self._gone(address)
         metrics.CONNECTIONS.set(self._open)
 
     def refuse(self, transport: asyncio.Transport, answer: bytes) -> None:
         """Send why. Closed while its request is unread, the connection would be reset, and the answer with it."""
         transport.write(answer)
-        if self._refusals >= _MOST_REFUSALS:
+        if not self.hold_refused():
             transport.close()
             return
-        self._refusals += 1
         if transport.can_write_eof():  # TLS can't
             transport.write_eof()
 
         def end() -> None:
-            self._refusals -= 1
+            self.let_refused_go()
             transport.close()
 
         asyncio.get_running_loop().call_later(_REFUSAL_S, end)
@@ -104,7 +162,7 @@ class Connections:
 class GuardedHandler(web.RequestHandler):
     """aiohttp's connection, kept to the limits of `Connections`."""
 
-    __slots__ = ("_address", "_connections", "_deadline", "_stream", "client_certificate")
+    __slots__ = ("_address", "_connections", "_counted", "_deadline", "_stream", "client_certificate", "refusal")
 
     def __init__(self, manager: web.Server, connections: Connections, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -119,6 +177,9 @@ class GuardedHandler(web.RequestHandler):
         )
         self._connections = connections
         self._address: str | None = None
+        self._counted = False
+        self.refusal: Refusal | None = None
+        """The limit that the client is beyond. Its connection is for one request, which may ask for health alone."""
         self._deadline: asyncio.TimerHandle | None = None
         self._stream: asyncio.Task[object] | None = None
         self.client_certificate: ClientCertificate | None = None
@@ -127,23 +188,41 @@ class GuardedHandler(web.RequestHandler):
     def admitted(self, address: str) -> None:
         """Take over the place of a client that was counted in before its connection is made."""
         self._address = address
+        self._counted = True
+
+    def refused(self, address: str, refusal: Refusal) -> None:
+        """Take over one of the places for clients that are refused (`Connections.hold_refused`)."""
+        self._address = address
+        self.refusal = refusal
 
     def leave(self) -> None:
         """Give the place back, if there is one."""
-        if self._address is not None:
+        if self._address is None:
+            return
+        if self._counted:
             self._connections.leave(self._address)
-            self._address = None
+        else:
+            self._connections.let_refused_go()
+        self._address = None
+
+    def visiting(self, address: str) -> AbstractContextManager[None]:
+        """Return `Connections.visiting`."""
+        return self._connections.visiting(address)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if self._address is None:
             peer = transport.get_extra_info("peername")
             address = str(peer[0]) if peer else ""
             refusal = self._connections.enter(address)
-            if refusal is not None:
-                self._force_close = True  # whatever it sends is passed over
-                self._connections.refuse(cast("asyncio.Transport", transport), refusal)
+            if refusal is None:
+                self.admitted(address)
+            elif self._connections.hold_refused():
+                self.refused(address, refusal)
+            else:
+                self._force_close = True  # all that it sends is passed over
+                cast("asyncio.Transport", transport).write(refusal.answer)
+                cast("asyncio.Transport", transport).close()
                 return
-            self._address = address
         self.client_certificate = client_certificate(transport.get_extra_info("peercert"))
         super().connection_made(transport)
         self._begin_deadline()
@@ -185,7 +264,8 @@ class GuardedHandler(web.RequestHandler):
         return self._waiter is not None and not self._waiter.done()
 
     def _begin_deadline(self) -> None:
-        self._deadline = self._loop.call_later(self._connections.header_s, self._give_up)
+        patience = self._connections.header_s if self.refusal is None else _REFUSAL_S
+        self._deadline = self._loop.call_later(patience, self._give_up)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
@@ -195,7 +275,7 @@ class GuardedHandler(web.RequestHandler):
     def _give_up(self) -> None:
         self._deadline = None
         if self._waits_for_a_request() and self.transport is not None:
-            self.transport.write(_TOO_SLOW)
+            self.transport.write(_TOO_SLOW if self.refusal is None else self.refusal.answer)
             self.force_close()
 
 
@@ -215,17 +295,21 @@ def _answer(status: str, code: str, message: str, more: str = "") -> bytes:
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
 
 
-_TOO_MANY: Final = _answer(
+def _refusal(status: str, code: str, message: str) -> Refusal:
+    return Refusal(code, message, _answer(status, code, message, f"Retry-After: {_RETRY_S}\r\n"))
+
+
+_RETRY_S: Final = 5
+_TOO_MANY: Final = _refusal(
     "503 Service Unavailable",
     "backend_unavailable",
     "this server has as many connections as it takes; try again, or use another one",
-    "Retry-After: 5\r\n",
 )
-_TOO_MANY_OF_ONE: Final = _answer(
+_TOO_MANY_OF_ONE: Final = _refusal(
     "429 Too Many Requests",
     "rate_limited",
-    "there are too many connections from this address; use fewer, or raise --max-connections-per-address",
-    "Retry-After: 5\r\n",
+    "there are too many connections from this address; use fewer, or raise --max-connections-per-address. If it is a "
+    "proxy's, name it in --trusted-proxies, so that its clients are counted each",
 )
 PLAIN_HTTP: Final = _answer("400 Bad Request", "invalid_request", "this port speaks TLS alone: use https:// instead of http://")
 _TOO_SLOW: Final = _answer("408 Request Timeout", "request_timeout", "the request did not arrive in time")
@@ -236,6 +320,16 @@ def streaming(request: web.BaseRequest) -> AbstractContextManager[None]:
     protocol = request.protocol
     assert isinstance(protocol, GuardedHandler)
     return protocol.streaming()
+
+
+def refusal_of(request: web.BaseRequest) -> Refusal | None:
+    """Return the limit that a request's connection is beyond; None for one that was counted in."""
+    return cast("GuardedHandler", request.protocol).refusal
+
+
+def visiting(request: web.BaseRequest, address: str) -> AbstractContextManager[None]:
+    """Return `Connections.visiting` of a request's server."""
+    return cast("GuardedHandler", request.protocol).visiting(address)
 
 
 def certificate_of(request: web.BaseRequest) -> ClientCertificate | None:

@@ -385,7 +385,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "max_connections_per_address",
         setting_readers.integer(0, 1_000_000),
         "N",
-        "the same from one address, other than loopback; 0 for any number: raise it if all clients come through one proxy",
+        "the same from one address, other than loopback and trusted_proxies, whose clients are counted each; 0 for any number",
         _HTTP,
     ),
     Option(

@@ -36,8 +36,6 @@ _LOG_S: Final = 60.0
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_S: Final = 1.0
 """Before connections are accepted again when there was no file for one, as asyncio itself waits."""
-_MOST_REFUSED: Final = 50
-"""Handshakes at a time with clients that will be refused; others are cut off."""
 _VERSIONS: Final = frozenset({"UNSUPPORTED_PROTOCOL", "UNKNOWN_PROTOCOL", "VERSION_TOO_LOW"})
 _NO_CERTIFICATE: Final = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})
 _DISTRUST: Final = ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN", "CERTIFICATE_EXPIRED", "UNSUPPORTED_CERTIFICATE")
@@ -76,31 +74,25 @@ class TlsDoor:
         self.certificates = certificates
         self._connections = connections
         self._on_failure = on_failure
-        self._refused = 0
 
     async def admit(self, server: Callable[[], GuardedHandler], connection: socket.socket, address: str) -> None:
         """Make one connection of `server`, which may fail."""
         refusal = self._connections.enter(address)
+        handler = server()
         if refusal is None:
-            handler = server()
             handler.admitted(address)
-            try:
-                connected = await self._connected(handler, connection, address)
-            except BaseException:
-                handler.leave()
-                raise
-            if connected is None:
-                handler.leave()
-        elif self._refused < _MOST_REFUSED:
-            self._refused += 1
-            try:
-                connected = await self._connected(_Deaf(), connection, address)
-            finally:
-                self._refused -= 1
-            if connected is not None:
-                self._connections.refuse(connected, refusal)
+        elif self._connections.hold_refused():
+            handler.refused(address, refusal)
         else:
             connection.close()
+            return
+        try:
+            connected = await self._connected(handler, connection, address)
+        except BaseException:
+            handler.leave()
+            raise
+        if connected is None:
+            handler.leave()
 
     async def _connected(self, protocol: asyncio.Protocol, connection: socket.socket, address: str) -> asyncio.Transport | None:
         """A connection by TLS; None if there is none, which is told of and ended."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
 import structlog
 
+from ojs_core.base.errors import OjsError
 from ojs_core.runtime.connections import Connections, raise_file_limit
 from ojs_core.telemetry.metrics import REGISTRY
 from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+OTHER = b"GET /ojs/manifest HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF = b"GET /healthz HTTP/1.1\r\nHost: local"
 
 
@@ -96,10 +99,12 @@ async def test_connections_beyond_the_limit_are_told_so_and_taken_again_when_oth
             assert open_now() == 2
             for _ in range(3):
                 async with connected(http) as (reader, writer):
-                    writer.write(WHOLE)
+                    writer.write(OTHER)
                     answer = await rest(reader)
                     assert answer.startswith(b"HTTP/1.1 503 ")
-                    assert b"Retry-After: " in answer
+                    assert b"Retry-After: 5" in answer
+            async with connected(http) as (reader, _):  # one that asks nothing is told as well
+                assert (await rest(reader)).startswith(b"HTTP/1.1 503 ")
             to_first.write(WHOLE)
             assert (await one_answer(first)).startswith(b"HTTP/1.1 200 ")
             to_second.close()
@@ -116,12 +121,62 @@ def test_one_address_has_a_limit_of_its_own_unless_it_is_this_machine() -> None:
     assert [limits.enter("10.0.0.1") is None for _ in range(3)] == [True, True, False]
     refused = limits.enter("10.0.0.1")
     assert refused is not None
-    assert refused.startswith(b"HTTP/1.1 429 ")
+    assert refused.answer.startswith(b"HTTP/1.1 429 ")
+    assert refused.error.code == "rate_limited"
     assert limits.enter("10.0.0.2") is None
     assert all(limits.enter(address) is None for address in ("127.0.0.1", "::1") for _ in range(5))
     limits.leave("10.0.0.1")
     assert limits.enter("10.0.0.1") is None
     assert all(Connections(100, 0, 1, 1).enter("10.0.0.1") is None for _ in range(5))
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/ojs/v1/health"])
+async def test_no_limit_of_connections_refuses_a_health_check(start: Start, path: str) -> None:
+    http = await start(max_connections=1)
+    asks = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    async with connected(http) as (first, to_first):
+        to_first.write(WHOLE)
+        await one_answer(first)
+        for _ in range(60):  # more than there are places for those that are refused
+            async with connected(http) as (reader, writer):
+                writer.write(asks)
+                answer = await rest(reader)
+                assert answer.startswith(b"HTTP/1.1 200 "), answer
+                assert b"Connection: close" in answer
+
+
+def test_a_trusted_proxy_has_no_limit_and_each_of_its_clients_has() -> None:
+    limits = Connections(100, 2, 1, 1, {"10.0.0.9"}.__contains__)
+    assert all(limits.enter("10.0.0.9") is None for _ in range(5))
+    with ExitStack() as held:
+        for _ in range(2):
+            held.enter_context(limits.visiting("203.0.113.7"))
+        with pytest.raises(OjsError, match="max-connections-per-address"):
+            held.enter_context(limits.visiting("203.0.113.7"))
+        held.enter_context(limits.visiting("203.0.113.8"))
+    with limits.visiting("203.0.113.7"):
+        assert limits.enter("203.0.113.7") is None
+
+
+async def test_streams_of_one_client_behind_a_proxy_leave_room_for_the_others(start: Start) -> None:
+    http = await start(trusted_proxies=("127.0.0.1",), max_connections_per_address=2)
+
+    def of(client: str, path: str = "/ojs/manifest") -> Any:
+        return http.get(path, headers={"X-Forwarded-For": client})
+
+    async with AsyncExitStack() as open_streams:
+        for _ in range(2):
+            stream = await open_streams.enter_async_context(of("203.0.113.7", "/ojs/v1/admin/stats/stream"))
+            assert stream.status == 200
+        async with of("203.0.113.7") as refused, of("203.0.113.8") as other, of("203.0.113.7", "/healthz") as health:
+            assert [refused.status, other.status, health.status] == [429, 200, 200]
+            assert refused.headers["Retry-After"] == "5"
+
+    async def let_in() -> bool:
+        async with of("203.0.113.7") as again:
+            return bool(again.status == 200)
+
+    await eventually(let_in, 20)
 
 
 def test_connections_leave_files_for_the_process_itself(monkeypatch: pytest.MonkeyPatch) -> None:
