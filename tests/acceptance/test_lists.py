@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from support.system import System
 
@@ -168,3 +169,26 @@ def test_small_and_large_jobs_are_listed_as_they_are(system: System) -> None:
     for job_id in fetch(system, "ls.sizes", count=2):
         system.call("POST", "/workers/ack", {"job_id": job_id, "result": {"of": job_id}})
     assert same() == ["completed", "completed"]
+
+
+def test_queues_workers_and_limits_are_found_by_a_part_of_their_names(system: System) -> None:
+    for name in ("mail.a", "mail.b", "order"):
+        system.call("POST", "/queues", {"name": name}, 201)
+        system.push("a.b", queue=name, rate_limit={"key": f"Key-{name}", "concurrency": 1})
+        beat = {"worker_id": f"W-{name}", "active_jobs": [], "queues": [name], "hostname": f"box-{name[:4]}"}
+        system.call("POST", "/workers/heartbeat", beat)
+        system.fetch(name, worker_id=f"W-{name}")
+
+    def found(path: str) -> list[str]:
+        answer = system.call("GET", path)
+        return [one.get("name") or one.get("id") or one["key"] for one in answer.get("items") or answer.get("queues", [])]
+
+    for text, names in (("AIL.", ["mail.a", "mail.b"]), ("order", ["order"]), ("%", []), ("*", []), ("_", [])):
+        assert found(f"/admin/queues?search={quote(text)}") == names, text
+        assert found(f"/queues?search={quote(text)}") == names, text
+        assert found(f"/rate-limits?search={quote(text)}") == [f"Key-{name}" for name in names], text
+        assert found(f"/admin/workers?search={quote(text)}") == [f"W-{name}" for name in names], text
+    assert found("/admin/workers?search=box-MAIL") == ["W-mail.a", "W-mail.b"]
+    page = system.call("GET", "/admin/queues?search=mail&per_page=1")
+    assert (page["pagination"]["total"], [one["name"] for one in page["items"]]) == (2, ["mail.a"])
+    assert system.call("GET", f"/admin/queues?search={'x' * 2_000}", status=400)["error"]["details"]["field"] == "search"

@@ -50,7 +50,12 @@ export function when(source, shown, { empty = () => false, none = 'There is noth
 		: nothing;
 	if (value === undefined) return problem ? trouble : busy ? html`<div class="skeleton" role="status">Loading…</div>` : nothing;
 	const signs = [slow ? html`<div class="loading" role="status">Loading…</div>` : nothing, trouble, partial(value)];
-	return [signs, empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
+	return [
+		signs,
+		empty(value)
+			? html`<div class="empty">${/** @type {any} */ (value).partial ? 'None is known yet.' : none}</div>`
+			: shown(value),
+	];
 }
 
 /** Says that an answer was made while the index was being built, so that there may be more than it has. */

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import queue_name, shown, timestamp
+from ojs_core.base.fields import queue_name, short_text, shown, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
@@ -25,6 +25,7 @@ from ojs_gateway.http.call import Call, Response
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ojs_core.base.payload_limits import PayloadLimits
     from ojs_core.store.store import Store
 
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
@@ -67,6 +68,12 @@ async def with_results(store: Store, jobs: Iterable[Job]) -> list[Job]:
     """Jobs as they are shown together, in order: with their results as far as one answer has room for them."""
     now = store.clock.now()
     return await store.blobs.wholes((without_expired_result(job, now) for job in jobs), _MAX_PAGE_BYTES)
+
+
+def searched(call: Call, limits: PayloadLimits) -> str | None:
+    """A part of the names of what is listed, if there is one. Raises invalid_request."""
+    text = call.query("search")
+    return short_text(text, "search", limits) if text else None
 
 
 class ListHandlers:
@@ -142,6 +149,7 @@ class ListHandlers:
         ask = QueuesAsk(
             also=tuple(records),
             patterns=call.queue_patterns(),
+            search=searched(call, self._limits),
             limit=asked.limit,
             cursor=asked.cursor,
             offset=asked.offset,

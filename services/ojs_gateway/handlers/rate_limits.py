@@ -12,6 +12,7 @@ from ojs_core.store.rate_limits.permits import key_of_scope, key_scope
 from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
 from ojs_core.wire.queues.rate_limits import LimitAnswer, limit_answer, limit_page, parse_override
 from ojs_gateway.context import Context
+from ojs_gateway.handlers.lists import searched
 from ojs_gateway.http.call import Call, Response
 
 
@@ -23,9 +24,11 @@ class RateLimitHandlers:
         self._limits = context.limits
 
     async def list(self, call: Call) -> Response:
-        """GET /rate-limits: every key that was used within a month, in order; only those of the page are read."""
+        """GET /rate-limits?search: every key that was used within a month, in order; only those of the page are read."""
         asked = parse_page(call.queries, numbered=True, default=DEFAULT_PAGE)
         scopes = await self._store.permits.known()
+        if (part := searched(call, self._limits)) is not None:
+            scopes = [scope for scope in scopes if part.lower() in key_of_scope(scope).lower()]
         first = asked.offset if asked.cursor is None else bisect_right(scopes, asked.cursor)
         page = scopes[first : first + asked.limit]
         found = await asyncio.gather(*(self._readable(scope) for scope in page))

@@ -27,6 +27,7 @@ from ojs_core.wire.workers.fleet import (
     worker_list,
 )
 from ojs_gateway.context import Context
+from ojs_gateway.handlers.lists import searched
 from ojs_gateway.http.call import Call, Response
 
 _AT_ONCE: Final = 200
@@ -59,7 +60,8 @@ class WorkerAdminHandlers:
         state = call.query("state") or None
         if state is not None and state not in WORKER_STATES:
             raise invalid("state", f"state must be one of {', '.join(WORKER_STATES)}, not {shown(state)}")
-        ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        search = searched(call, self._limits)
+        ask = WorkersAsk(state=state, search=search, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.workers(ask)
         directives = [await self._notes.of(row.record) for row in page.workers]
         return fleet_page(page, directives, asked)

@@ -51,6 +51,7 @@ def _paged(standard: int, most: int) -> tuple[Parameter, ...]:
     )
 
 
+SEARCH: Final = Parameter("search", SHORT, "A part of the name, in capital or small letters.")
 PAGED: Final = _paged(DEFAULT_PAGE, MAX_PAGE)
 """What `parse_page` reads."""
 NUMBERED: Final = _paged(ADMIN_PAGE, MAX_NUMBERED)

@@ -11,7 +11,7 @@ from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage
 from ojs_core.wire.queues.scheduling import SchedulingStats
 from ojs_gateway.handlers.fair_pools import PoolHandlers
 from ojs_gateway.handlers.rate_limits import RateLimitHandlers
-from ojs_gateway.openapi.common import NUMBERED_50, QUEUE_NAME
+from ojs_gateway.openapi.common import NUMBERED_50, QUEUE_NAME, SEARCH
 from ojs_gateway.openapi.envelope import CONCURRENCY, PREVENTION_REQUEST, RATE
 from ojs_gateway.openapi.route import Part, Route
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, either, list_of, map_of, one_of, record, whole
@@ -41,7 +41,7 @@ LIMITS: Final = Part(
             "List limits",
             {200: LimitPage},
             "Every key that was used within a month, by name.",
-            query=NUMBERED_50,
+            query=(SEARCH, *NUMBERED_50),
         ),
         Route(
             RateLimitHandlers,

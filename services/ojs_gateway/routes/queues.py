@@ -26,6 +26,7 @@ from ojs_gateway.openapi.common import (
     NUMBERED,
     PAGED,
     QUEUE_NAME,
+    SEARCH,
     STATE,
 )
 from ojs_gateway.openapi.envelope import (
@@ -100,7 +101,7 @@ QUEUES: Final = Part(
             "List queues",
             {200: QueuePageAnswer},
             "By name.",
-            query=PAGED,
+            query=(SEARCH, *PAGED),
             narrowing="entry",
         ),
         Route(
@@ -111,7 +112,7 @@ QUEUES: Final = Part(
             "List queues in numbered pages",
             {200: AdminQueuePage},
             "By name.",
-            query=NUMBERED,
+            query=(SEARCH, *NUMBERED),
             narrowing="entry",
         ),
         Route(

@@ -258,7 +258,8 @@ WORKERS: Final = Part(
     ),
 )
 
-_LISTED: Final = (Parameter("state", one_of(*WORKER_STATES)), *NUMBERED)
+_SEARCH: Final = Parameter("search", SHORT, "A part of the id, the host or the name of a queue, in capital or small letters.")
+_LISTED: Final = (Parameter("state", one_of(*WORKER_STATES)), _SEARCH, *NUMBERED)
 _DIRECTIVE: Final = body_of(DirectiveBody, "directive", directive=one_of(*get_args(Wish), "resume"))
 
 FLEET: Final = Part(

@@ -96,6 +96,9 @@ def _conditions(ask: WorkersAsk, heard_since: int) -> tuple[str, list[Any]]:
     if ask.queue is not None:
         conditions.append("EXISTS (SELECT 1 FROM json_each(CAST(record AS TEXT), '$.queues') WHERE value = ?)")
         values.append(ask.queue)
+    if ask.search is not None:
+        conditions.append(_FOUND)
+        values += [ask.search] * 3
     if ask.state == _STALE:
         conditions.append("seen_at < ?")
         values.append(heard_since)
@@ -105,6 +108,11 @@ def _conditions(ask: WorkersAsk, heard_since: int) -> tuple[str, list[Any]]:
     return " AND ".join(conditions), values
 
 
+_FOUND: Final = (
+    "(instr(lower(id), lower(?)) OR instr(lower(coalesce(json_extract(CAST(record AS TEXT), '$.hostname'), '')), lower(?)) "
+    "OR EXISTS (SELECT 1 FROM json_each(CAST(record AS TEXT), '$.queues') WHERE instr(lower(value), lower(?))))"
+)
+"""What `WorkersAsk.search` asks for."""
 _JOBS_OF_WORKERS: Final = """
 SELECT seen_at < ?, sum(coalesce(
     nullif((SELECT count(*) FROM jobs INDEXED BY of_worker WHERE worker = workers.id AND state = 'active'), 0),

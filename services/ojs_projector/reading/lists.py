@@ -98,6 +98,8 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
     also = msgspec.json.encode(ask.also).decode()
     fits = " OR ".join("name GLOB ?" for _ in ask.patterns) or "true"
     globs = tuple(_glob(pattern) for pattern in ask.patterns)
+    if ask.search is not None:
+        fits, globs = f"({fits}) AND instr(lower(name), lower(?))", (*globs, ask.search)
     total = model.db.execute(f"SELECT count(*) FROM {named} WHERE {fits}", (also, *globs)).fetchone()[0]
     limit = limit_of(ask.limit)
     found = model.db.execute(

@@ -78,11 +78,13 @@ class QueueAsk(Ask, frozen=True, kw_only=True):
 class QueuesAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Queues by name. `also` names queues that are listed whether they ever had a job or not.
 
-    `patterns` are of the names that are listed, with `*` for any characters; none: all. `backlog` asks for that, too.
+    `patterns` are of the names that are listed, with `*` for any characters; none: all. `search` is a part of each name,
+    in any case. `backlog` asks for that, too.
     """
 
     also: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    search: str | None = None
     backlog: bool = False
 
 
@@ -138,12 +140,13 @@ class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
 class WorkersAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones.
 
-    `queue` is one that it names.
+    `queue` is one that it names. `search` is a part of its id, its host or the name of one of its queues, in any case.
     """
 
     id: str | None = None
     state: str | None = None
     queue: str | None = None
+    search: str | None = None
 
 
 class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):

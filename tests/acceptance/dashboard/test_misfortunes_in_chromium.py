@@ -103,6 +103,37 @@ async def test_an_operation_on_all_that_match_outlives_its_page_and_can_be_stopp
         assert proxy.troubled["cancel"] < 1_000, "it is asked again without a pause"
 
 
+async def test_what_is_beyond_the_first_page_is_found(screen: OpenScreen, site: System) -> None:
+    site.reset()
+    for number in range(101):
+        site.call("POST", "/queues", {"name": f"a{number:03}"}, 201)
+        if number < 51:
+            beat = {"worker_id": f"a{number:03}", "active_jobs": [], "queues": ["q"]}
+            site.call("POST", "/workers/heartbeat", beat)
+    held = site.push("a.b", queue="zz.last", rate_limit={"key": "zz.key", "concurrency": 1})["id"]
+    site.fetch("zz.last", worker_id="zz.worker")
+    beat = {"worker_id": "zz.worker", "active_jobs": [held], "queues": ["zz.last"]}
+    site.call("POST", "/workers/heartbeat", beat)
+    site.call("POST", "/queues/zz.last/pause")
+    tab = await screen()
+    await tab.follow("/queues")
+    await tab.shows("These are 100 of 102 queues by name")
+    await tab.page.run("document.querySelector('[data-search]').value = 'LAST'")
+    await tab.click("Filter")
+    await tab.shows("zz.last", "paused")
+    await tab.hides("These are 100")
+    await tab.follow("/queues?q=nowhere")
+    await tab.shows("No queue has nowhere in its name.")
+    assert "There is no queue yet" not in await tab.text()
+    await tab.follow(f"/jobs/{held}")
+    await tab.click("zz.worker")
+    await tab.shows("zz.worker holds", "running", held[:8])
+    await tab.follow(f"/jobs/{held}")
+    await tab.click("zz.key")
+    await tab.titled("Limits")
+    await tab.shows("1 of 1")
+
+
 async def test_a_server_that_is_busy_until_a_date_is_asked_again(screen: OpenScreen, site: System) -> None:
     job = site.push("a.b", queue="dated")["id"]
     with Proxy.before(site.url, keeps_host=True) as proxy:

@@ -117,7 +117,10 @@ function summary(/** @type {Job} */ job, /** @type {import('../openapi.js').JobL
 		['Made by', optional(lineage?.parent_id, jobLink)],
 		['First of its line', optional(lineage?.root_id === job.id ? null : lineage?.root_id, jobLink)],
 		['Trace', optional(trace, traced)],
-		['Limit', optional(job.rate_limit?.['key'], (key) => html`<a href=${address('/limits')}>${text(key, 80)}</a>`)],
+		[
+			'Limit',
+			optional(job.rate_limit?.['key'], (key) => html`<a href=${address('/limits', { q: String(key) })}>${text(key, 80)}</a>`),
+		],
 		['Schema', optional(job.schema, (uri) => text(uri, 80))],
 		['Tags', job.tags.length ? text(job.tags.join(', ')) : nothing],
 		['Leaves the server', optional(job.leaves_at, moment)],

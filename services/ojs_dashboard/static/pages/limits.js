@@ -3,7 +3,8 @@
 import { button } from '../actions.js';
 import { moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { head, list, meter, optional } from '../parts.js';
+import { head, list, meter, optional, search } from '../parts.js';
+import { address } from '../router.js';
 
 /** @typedef {import('../openapi.js').Limit} Limit */
 
@@ -11,13 +12,17 @@ export const title = () => 'Limits';
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
-	const limits = visit.source(() => ({ call: 'GET /rate-limits', query: { per_page: 50, cursor: visit.query('cursor') } }), {
-		every: 3_000,
-	});
+	const limits = visit.source(
+		() => ({ call: 'GET /rate-limits', query: { per_page: 50, search: visit.query('q'), cursor: visit.query('cursor') } }),
+		{
+			every: 3_000,
+		},
+	);
 	const after = limits.reload;
 	const ended = (/** @type {string} */ of) =>
 		button({ label: 'End override', needs: 'configure', call: 'DELETE /rate-limits/{key}/override', of, quick: true, after });
 	return () => html`${head('Limits', limits, { actions: override(null, after) })}
+		${search('q', 'Part of a key')}
 		<section>
 			${list(
 				'Limits',
@@ -40,7 +45,9 @@ export function open(visit) {
 					],
 				],
 				{
-					none: 'No job has named a limit within the last month.',
+					none: visit.query('q')
+						? html`No limit that was used within the last month has ${text(visit.query('q'), 60)} in its key. <a href=${address('/limits')}>Show all</a>`
+						: 'No job has named a limit within the last month.',
 					mark: (limit) => (limit.waiting_count ? 'warn' : ''),
 				},
 			)}

@@ -2,7 +2,7 @@
 
 import { button, json } from '../actions.js';
 import { written } from '../api.js';
-import { count, duration, number, percent, rate } from '../format.js';
+import { count, duration, number, percent, rate, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import {
 	badge,
@@ -19,6 +19,7 @@ import {
 	spark,
 	when,
 } from '../parts.js';
+import { address } from '../router.js';
 import { fields, rates } from './limits.js';
 import { charts } from './overview.js';
 
@@ -27,24 +28,33 @@ export const title = (/** @type {import('../visit.js').Visit} */ { param }) => p
 /** @type {import('../app.js').PageModule['open']} */
 export const open = (visit) => (visit.param ? queue(visit) : queues(visit));
 
+/** Queues of a page. */
+const MOST = 100;
+
 /** @typedef {import('../openapi.js').AdminListedQueue | import('../openapi.js').QueueDetail} Queue */
 
 /** @type {import('../app.js').PageModule['open']} */
 function queues(visit) {
-	const queues = visit.source(() => ({ call: 'GET /admin/queues', query: { per_page: 100, cursor: visit.query('cursor') } }), {
-		every: 3_000,
-	});
+	const queues = visit.source(
+		() => ({
+			call: 'GET /admin/queues',
+			query: { per_page: MOST, search: visit.query('q'), cursor: visit.query('cursor') },
+		}),
+		{ every: 3_000 },
+	);
+	const most = () => queues.read.value.value?.pagination.total ?? 0;
 	const of =
 		(/** @type {'available' | 'active' | 'discarded'} */ state) =>
 		(/** @type {Queue} */ { name, counts }) =>
 			jobsLink(`state:${state} queue:${name}`, number(counts[state]));
 	return () => html`${head('Queues', queues, { cli: ['queues', 'list'], actions: create(queues.reload) })}
 		${search('q', 'Part of a name')}
+		${most() > MOST ? html`<p class="notice" role="status">These are ${number(MOST)} of ${number(most())} queues by name, those first that need somebody. Those of other pages aren't among them: type a part of a name to find one.</p>` : nothing}
 		<section>
 			${list(
 				'Queues',
 				queues,
-				({ items }) => items.filter(({ name }) => name.includes(visit.query('q'))).toSorted((a, b) => need(b) - need(a)),
+				({ items }) => items.toSorted((a, b) => need(b) - need(a)),
 				[
 					['Queue', (queue) => queueLink(queue.name)],
 					['State', (queue) => badge(queue.status)],
@@ -61,7 +71,11 @@ function queues(visit) {
 					['', (queue) => pause(queue, queues.reload)],
 				],
 				{
-					none: `There is no queue yet${visit.query('q') && ' of such a name'}: one is there as soon as a job is pushed to it.`,
+					none: visit.query('q')
+						? html`No queue has ${text(visit.query('q'), 60)} in its name. <a href=${address('/queues')}>Show all</a>`
+						: visit.query('cursor')
+							? 'There is no queue after these.'
+							: 'There is no queue yet: one is there as soon as a job is pushed to it.',
 					mark: (queue) => (queue.paused && queue.counts.available ? 'warn' : failing(queue) > 0.2 ? 'bad' : ''),
 				},
 			)}

@@ -4,7 +4,7 @@ import { button } from '../actions.js';
 import { duration, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, jobLink, list, search, section, tabs, when } from '../parts.js';
-import { setQuery } from '../router.js';
+import { address, setQuery } from '../router.js';
 
 /** @typedef {import('../openapi.js').Worker} Worker */
 
@@ -15,7 +15,7 @@ export function open(visit) {
 	const workers = visit.source(
 		() => ({
 			call: 'GET /admin/workers',
-			query: { per_page: 50, state: visit.query('state'), cursor: visit.query('cursor') },
+			query: { per_page: 50, state: visit.query('state'), search: visit.query('q'), cursor: visit.query('cursor') },
 		}),
 		{ every: 3_000 },
 	);
@@ -23,8 +23,6 @@ export function open(visit) {
 	const one = visit.source(() => (chosen() ? { call: 'GET /admin/workers/{worker_id}', of: chosen() } : null), {
 		every: 3_000,
 	});
-	const fits = (/** @type {Worker} */ worker) =>
-		[worker.id, worker.hostname, ...worker.queues].some((name) => name?.includes(visit.query('q')));
 	const choose = (/** @type {string} */ id) => setQuery({ worker: chosen() === id ? null : id });
 
 	return () => html`${head('Workers', workers, { cli: ['workers', 'list'], actions: all(workers.reload) })}
@@ -42,7 +40,7 @@ export function open(visit) {
 			${list(
 				'Workers',
 				workers,
-				(found) => found.items.filter(fits),
+				(found) => found.items,
 				[
 					[
 						'Worker',
@@ -63,7 +61,10 @@ export function open(visit) {
 					['', (worker) => actions(worker, workers.reload)],
 				],
 				{
-					none: html`No worker ${visit.query('state') || visit.query('q') ? 'is like this' : 'has been heard of'}. Start one: <code>ojs-nats worker app.jobs</code>`,
+					none:
+						visit.query('state') || visit.query('q') || visit.query('cursor')
+							? html`No worker that is heard of is like this. <a href=${address('/workers')}>Show all</a>`
+							: html`No worker is heard of. Start one: <code>ojs-nats worker app.jobs</code>`,
 					mark: (worker) => (worker.state === 'stale' ? 'bad' : ''),
 				},
 			)}
