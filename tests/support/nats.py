@@ -34,6 +34,8 @@ jetstream {{
 {more}
 """
 
+_RELOADED = "Reloaded server configuration"
+
 
 class NatsServer:
     """A nats-server with files in `folder`. It takes a free port and keeps it, so it can be killed and started again.
@@ -82,17 +84,7 @@ class NatsServer:
 
     def start(self) -> Self:
         """Start, on the same port and files as before if it ran before; returns when it takes connections."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / "nats-server.conf"
-        text = _CONFIGURATION.format(
-            name=self.name,
-            host=self._host,
-            folder=self.folder,
-            more=self._more,
-            max_batch=self._max_batch,
-            max_file_store=self.max_file_store,
-        )
-        file.write_text(text, encoding="utf-8")
+        file = self._configure()
         process = subprocess.Popen(
             [*self._within, program(), "-c", str(file), "-p", str(self.port)],
             stdout=subprocess.DEVNULL,
@@ -118,6 +110,28 @@ class NatsServer:
             users.make_streams(self.url)
             self._has_streams = True
         return self
+
+    def _configure(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "nats-server.conf"
+        text = _CONFIGURATION.format(
+            name=self.name,
+            host=self._host,
+            folder=self.folder,
+            more=self._more,
+            max_batch=self._max_batch,
+            max_file_store=self.max_file_store,
+        )
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def reload(self, more: str) -> None:
+        """Have it read its configuration anew, with `more` in the place of what was added; returns when it has."""
+        self._more = more
+        self._configure()
+        before = self.log.count(_RELOADED)
+        os.kill(self.pid, signal.SIGHUP)
+        until(lambda: self.log.count(_RELOADED) > before)
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""

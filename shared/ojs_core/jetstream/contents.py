@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import ApiError, heard, raw_answer
+from ojs_core.jetstream.api import ApiError, Denied, heard, raw_answer
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, Reply, ReplyOrFailure, header, status
 
 _NOT_FOUND: Final = 10037
@@ -86,6 +86,8 @@ async def messages(
     Raises OjsError backend_unavailable, which names `what`.
     """
     outcome = await nats.collect(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(which), 0, timeout_s)
+    if isinstance(outcome, Failed) and outcome.denied:
+        raise Denied(outcome.reason)
     if isinstance(outcome, Failed) or outcome.closing is None:
         raise unavailable(f"NATS did not answer a read of {what}")
     code = status(outcome.closing)

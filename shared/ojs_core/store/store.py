@@ -266,10 +266,10 @@ class Store:
 
     async def ready(self) -> float:
         """As `ping`, if what is written is stored, too: by this process's beats. Raises OjsError backend_unavailable."""
-        latency_ms = await self.ping()
-        for nats in self._needed:
+        for nats in self._needed:  # ahead of a question whose answer may not arrive for that reason
             if nats.deaf_to is not None:
                 raise unavailable(f"the NATS user of this process may not subscribe to {nats.deaf_to} now")
+        latency_ms = await self.ping()
         if self.room.trouble is not None:
             raise unavailable(self.room.trouble)
         return latency_ms

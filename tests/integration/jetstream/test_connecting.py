@@ -198,6 +198,12 @@ async def test_each_connection_of_a_client_has_an_inbox_of_its_own(place: Place)
     await side.close()
 
 
+def kept() -> int:
+    """Return how many exceptions are in memory."""
+    gc.collect()
+    return sum(isinstance(one, BaseException) for one in gc.get_objects())
+
+
 async def test_failures_to_connect_are_not_kept(nats_server: NatsServer) -> None:
     """An exception that is kept holds its frames: a process would grow for as long as NATS is away."""
     connection = Connection("test")
@@ -209,10 +215,6 @@ async def test_failures_to_connect_are_not_kept(nats_server: NatsServer) -> None
         nonlocal attempts
         attempts += 1
         writer.close()
-
-    def kept() -> int:
-        gc.collect()
-        return sum(isinstance(one, BaseException) for one in gc.get_objects())
 
     async def tried(number: int) -> None:
         async def often_enough() -> bool:
@@ -226,3 +228,16 @@ async def test_failures_to_connect_are_not_kept(nats_server: NatsServer) -> None
         await tried(15)
         assert kept() - before < 6
     await connection.close()
+
+
+async def test_a_client_keeps_no_failures_to_connect_either(place: Place) -> None:
+    side = ClientSide(place.url)
+    place.says = GREETING
+    await side.connect()
+    place.says = PLACES["a page"]
+    place.reset()
+    await eventually(lambda: place.came > 3)
+    before = kept()
+    await eventually(lambda: place.came > 15)
+    assert kept() - before < 6
+    await side.close()

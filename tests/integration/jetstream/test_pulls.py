@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+
+import pytest
 
 from integration.samples import draft
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, status
+from ojs_core.jetstream.contents import messages
 from ojs_core.jetstream.feed import Feed
 from ojs_core.store.store import Store
 from support.nats import NatsServer
@@ -126,3 +130,15 @@ async def test_every_record_is_read_when_all_pulls_are_full(store: Store, shared
     finally:
         feed.close()
         await nats.close()
+
+
+async def test_a_read_that_nats_refuses_names_its_subject(tmp_path: Path) -> None:
+    one = 'user: one, password: secret, permissions: { publish: { deny: "$JS.API.DIRECT.GET.KV_ojs" } }'
+    with NatsServer(tmp_path / "nats", more=f"authorization {{ users: [ {{ {one} }} ] }}") as server:
+        link = Connection("one")
+        await link.connect(f"nats://one:secret@127.0.0.1:{server.port}")
+        try:
+            with pytest.raises(OjsError, match=r"may not publish on \$JS.API.DIRECT.GET.KV_ojs$"):
+                await messages(link, "KV_ojs", {"multi_last": ["$KV.ojs.job.*"]}, "records")
+        finally:
+            await link.close()
