@@ -45,7 +45,7 @@ async def once(context: Context, call: Call, operation: str, body: bytes, make: 
         answer, made = await make(run)
         return KeptAnswer(answer.status, msgspec.json.encode(made))
 
-    scope = f"{operation} {call.principal.id}"
+    scope = f"{operation} {call.caller}"
     status, kept = await context.store.idempotency.run(scope, key, body, work)
     if answer is not None:
         return answer

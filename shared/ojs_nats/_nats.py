@@ -32,6 +32,8 @@ log = get_logger(__name__)
 
 _NAMESPACE: Final = "ojs"
 """Of a system that names none."""
+_OF_A_WORKER: Final = frozenset({"registerWorker", "workerHeartbeat", "deregisterWorker"})
+"""Operations that earlier users of NATS may ask for in the name of no queue alone."""
 _ANY_QUEUE: Final = "_"
 _CONNECT_S: Final = 5
 _NOBODY_S: Final = 3.0
@@ -91,10 +93,10 @@ class NatsTransport(Transport):
         queue = _ANY_QUEUE if name in self._of_no_queue else _queue(request)
         try:
             answer = await link.ask(self._subject(name, queue), body or b"", headers, seconds)
-        except NobodyListens:
-            if queue == _ANY_QUEUE:
+        except (NobodyListens, Refused) as error:
+            # An earlier gateway, or the users of one, may not have the operation in the name of a queue.
+            if queue == _ANY_QUEUE or not (isinstance(error, NobodyListens) or name in _OF_A_WORKER):
                 raise
-            # It may be about one queue, and yet not be asked for in the name of one.
             answer = await link.ask(self._subject(name, _ANY_QUEUE), body or b"", headers, seconds)
             self._of_no_queue.add(name)
         answer = await self._elsewhere(link, request, queue, body, headers, seconds, answer)
@@ -111,11 +113,13 @@ class NatsTransport(Transport):
         seconds: float,
         answer: Msg,
     ) -> Msg:
-        """The answer of a job that isn't in the queue that it was pushed to, if this user may ask for any: it may have been
-        moved, or be another one that its push was content with.
+        """Ask again in the name of no queue, if this user may, where the answer may be due to the queue in the subject.
+
+        A job may have been moved to another queue, or be the one that its push was content with. A unique push may be
+        refused since it could meet jobs of other queues.
         """
-        missing = (answer.headers or {}).get("OJS-Status") == "404"
-        if not missing or queue == _ANY_QUEUE or "job_id" not in request.parameters:
+        status = (answer.headers or {}).get("OJS-Status")
+        if queue == _ANY_QUEUE or not (status == "403" or (status == "404" and "job_id" in request.parameters)):
             return answer
         try:
             return await link.ask(self._subject(request.operation.name, _ANY_QUEUE), body or b"", headers, seconds)

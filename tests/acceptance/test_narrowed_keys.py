@@ -321,6 +321,16 @@ async def test_a_narrowed_key_is_answered_where_there_is_nothing_to_be_asked_abo
     refused = await guarded.ask("POST", "/jobs/bulk", {"jobs": [{"type": "No Type", "args": []}]}, token=token)
     assert refused[0] == 422
     assert [(await guarded.ask("GET", path, token=token))[0] for path in ("/crons", "/queues")] == [200, 200]
+    gone = "01900000-0000-7000-8000-000000000000"
+    acks = {"jobs": [{"job_id": gone, "worker_id": "w"}]}
+    for path, body, status in (
+        ("/workers/acks", acks, 207),
+        ("/jobs/results", {"ids": [gone]}, 200),
+        ("/jobs/results", {"ids": ["x"]}, 200),
+    ):
+        answered = await guarded.ask("POST", path, body, token=token)
+        assert answered[0] == status, answered
+        assert "not_found" in str(answered[1])
 
 
 async def test_nobody_meets_the_idempotency_keys_of_another(guarded: Guarded) -> None:

@@ -179,9 +179,7 @@ class BulkHandlers:
         if key is None:
             status, answer, _ = await work(None)
         else:
-            scope = f"bulk.{operation}"
-            if call.principal.narrowed:  # nobody gets the answer to another's request
-                scope = f"{scope} {call.principal.id}"
+            scope = call.own_scope(f"bulk.{operation}")
             status, answer = await self._store.idempotency.run(scope, key, body, work)
         headers = (("X-OJS-Batch-Size", str(items)),) if items else ()
         return Response(status, answer, headers)

@@ -163,6 +163,7 @@ class JobHandlers:
     async def results(self, call: Call) -> Response:
         """POST /jobs/results: one entry for each id, `not_found` where there is no such job."""
         ids = await call.read(parse_result_ids, self._limits)
+        call.held = True  # about each job; there may be none
         views = await asyncio.gather(*(self._result_or_nothing(job_id, call) for job_id in ids))
         return Response(200, JobResults(dict(zip(ids, views, strict=True))))
 

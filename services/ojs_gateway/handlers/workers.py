@@ -276,6 +276,7 @@ class WorkerHandlers:
     async def _refused_acks(self, asked: Sequence[Ack | OjsError], call: Call) -> dict[int, OjsError]:
         """Carry out the acks, each by itself, and return why some were refused, by their places."""
         refused: dict[int, OjsError] = {}
+        call.held = True  # about each job; there may be none
 
         async def ack(index: int, ask: Ack | OjsError) -> None:
             try:
@@ -413,18 +414,19 @@ class WorkerHandlers:
         return Response(200, DeregisteredWorker(True, worker_id))
 
     async def _own_worker(self, call: Call, record: WorkerRecord) -> WorkerRecord:
-        """The record as a worker of the caller's. Raises permission_denied if another key has a worker of this id.
+        """Return the record as a worker of the caller's. Raises permission_denied for queues that the caller doesn't reach.
 
-        A key of the same reach goes on with its worker, as one does that another was rotated to.
+        The same if a caller of another reach has a worker of this id. A key of the same reach goes on with its worker, as
+        one does that another was rotated to.
         """
         if not call.principal.narrowed:
             return record
-        call.held = True
+        call.require_entry(*record.queues)
         known = await self._store.workers.get(record.id)
         if known is not None and known.state != STOPPED and known.reach != call.principal.reach:
             raise OjsError(
                 "permission_denied",
-                f"key {call.principal.name!r} is narrowed, and can't speak for worker {shown(record.id)}",
+                f"worker {shown(record.id)} belongs to a caller that reaches other jobs, so this request can't speak for it",
                 hint="Give the worker an id of its own.",
                 details={"field": "worker_id"},
             )

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
+import msgspec
 from aiohttp import web
 from msgspec import Struct
 
@@ -67,6 +68,7 @@ class Call(ABC):
         "hides_others",
         "if_lost",
         "parameters",
+        "principal",
         "queue",
         "request_id",
         "room",
@@ -88,6 +90,8 @@ class Call(ABC):
         self.dialect = dialect
         self.admission = _UNASKED
         """Who asks, as long as that holds. The door says so before the handler gets the call."""
+        self.principal = _UNASKED.principal
+        """The caller, narrowed to the queue of the request's subject."""
         self.parameters = parameters
         self.request_id = ""
         """What the answer and the logs call the request. Its binding says so."""
@@ -193,14 +197,27 @@ class Call(ABC):
     # A request may be about some queues and job types alone: its subject says so (docs/adr/054), or its key (docs/adr/072)
 
     def enter(self, admission: Admission) -> None:
-        """Go on in the name of whoever was let in."""
+        """Go on in the name of a caller that was let in. A queue in the subject narrows it as a key is narrowed."""
         self.admission = admission
-        self.bounded = self.queue is not None or admission.principal.narrowed
+        principal = admission.principal
+        if self.queue is not None and principal.enters(self.queue):
+            principal = msgspec.structs.replace(principal, queues=(self.queue,))
+        self.principal = principal
+        self.bounded = self.queue is not None or principal.narrowed
+
+    def own_scope(self, name: str) -> str:
+        """Return a name for what callers of another reach must not meet, such as the requests under an idempotency key."""
+        return f"{name} {self.caller}" if self.principal.narrowed else name
 
     @property
-    def principal(self) -> Principal:
-        """Who asks."""
-        return self.admission.principal
+    def caller(self) -> str:
+        """Name who asks: the principal, and the queue of the subject, as teams without keys are told from each other by it."""
+        return self.principal.id if self.queue is None else f"{self.principal.id} {self.queue}"
+
+    def _narrowing(self) -> str:
+        if self.queue is not None:
+            return f"the request is in the name of queue {self.queue!r}"
+        return f"key {self.principal.name!r} is narrowed"
 
     def require_queue(self, *queues: str, job_type: str | None = None) -> None:
         """Raises permission_denied if the request may not be about jobs of a type in one of them; without a type, about all."""
@@ -227,7 +244,7 @@ class Call(ABC):
             if policy.literal is not None or (principal.queues and "queue" not in policy.dimensions):
                 raise OjsError(
                     "permission_denied",
-                    f"key {principal.name!r} is narrowed, and unique.keys lacks the queue: the job could meet those of others",
+                    f"{self._narrowing()}, and unique.keys lacks the queue: the job could meet those of others",
                     hint='Make it unique by `keys`, with "queue" among them.',
                     details={"field": "unique.keys", "queues": list(principal.queues), "types": list(principal.types)},
                 )

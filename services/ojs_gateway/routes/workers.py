@@ -217,6 +217,7 @@ WORKERS: Final = Part(
             {200: HeartbeatAnswer},
             body=_WORKER_BODY,
             narrowing="worker",
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -227,6 +228,7 @@ WORKERS: Final = Part(
             {200: RegisteredWorker},
             body=_WORKER_BODY,
             narrowing="worker",
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -254,6 +256,7 @@ WORKERS: Final = Part(
             ),
             errors=("not_found",),
             narrowing="worker",
+            by_queue=True,
         ),
     ),
 )

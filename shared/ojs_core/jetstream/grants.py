@@ -94,12 +94,9 @@ WORKER: Final = (
     "workerHeartbeat",
     "deregisterWorker",
 )
-"""The operations of a worker. The last three are about no queue."""
-_OF_ITSELF: Final = frozenset(WORKER[-3:])
-"""What a worker says of itself."""
-_OF_NO_QUEUE: Final = _OF_ITSELF | {"createWorkflow", "getWorkflow", "cancelWorkflow"}
-"""Whoever may create a workflow puts jobs into any queue: who is held to some may not."""
-_ANY_QUEUE: Final = "_"
+"""The operations of a worker."""
+_OF_NO_QUEUE: Final = frozenset({"createWorkflow", "getWorkflow", "cancelWorkflow"})
+"""A workflow may have jobs in any queue, so a user that is held to some may not ask for these."""
 
 
 class Grants(Struct, frozen=True):
@@ -359,5 +356,4 @@ def _restore(config: StoreConfig) -> list[str]:
 def _asks(config: StoreConfig, operations: Sequence[str], queues: Sequence[str]) -> list[str]:
     if not queues:
         return [config.api(operation, REST) for operation in operations]
-    named = [config.api(operation, queue) for operation in operations if operation not in _OF_NO_QUEUE for queue in queues]
-    return [*named, *(config.api(operation, _ANY_QUEUE) for operation in operations if operation in _OF_ITSELF)]
+    return [config.api(operation, queue) for operation in operations if operation not in _OF_NO_QUEUE for queue in queues]

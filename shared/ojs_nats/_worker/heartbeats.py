@@ -53,6 +53,8 @@ class Signs(msgspec.Struct, Generic[T], frozen=True):
     attempts: Mapping[str, T]
     complete: Complete | None
     again_s: float
+    queue: str | None = None
+    """The one queue that the worker works on; None for several."""
 
 
 class _Answer(msgspec.Struct):
@@ -184,7 +186,7 @@ class Heartbeats(Generic[T]):
         body = {**signs.members, "state": signs.state, "active_jobs": len(signs.attempts), "active_job_ids": ids}
         if signs.complete is not None and len(named) == len(signs.attempts):
             body["complete"] = signs.complete
-        answer = await link.send(Request(HEARTBEAT, body=body, answer_s=max(signs.again_s, 1.0)))
+        answer = await link.send(Request(HEARTBEAT, body=body, queue=signs.queue, answer_s=max(signs.again_s, 1.0)))
         said = msgspec.json.decode(answer, type=_Answer)
         self._answered = time.monotonic()
         if said.mark is not None:

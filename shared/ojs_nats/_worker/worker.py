@@ -141,14 +141,15 @@ class Worker:
             jobs_log=JobsLog(messages=log_payloads, verbose=verbose),
             timings=timings,
         )
-        queue = self.queues[0] if len(self.queues) == 1 else None
-        self._reports = Reports(self._transport, self.id, queue, timings, self._carried)
+        self._queue = self.queues[0] if len(self.queues) == 1 else None
+        """The queue that all requests are about; None if it works on several."""
+        self._reports = Reports(self._transport, self.id, self._queue, timings, self._carried)
         self._health = self._told_at(*health) if health is not None else None
         self._fetching = Fetching(
             self._transport,
             self.id,
             self.queues,
-            queue,
+            self._queue,
             milliseconds(wait),
             reports=self._reports,
             register=self._register,
@@ -288,7 +289,7 @@ class Worker:
         complete = self._marks.complete()
         named = {attempt.job.id: attempt for attempt in list(self._held) if not attempt.over}
         again_s = min(self._every_s, *(_heartbeat_s(attempt.job) for attempt in named.values()), _LONGEST_S)
-        return Signs(str(self.state), self._identity(), named, complete, again_s)
+        return Signs(str(self.state), self._identity(), named, complete, again_s, self._queue)
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -314,13 +315,15 @@ class Worker:
     async def _register(self) -> None:
         # Jobs of other types stay for workers that know them, as those of a newer release (ojs-job-versioning §8.1).
         handlers = [{"type": job_type} for job_type in self._app.definitions]
-        answer = await self._transport.send(Request(REGISTER, body={**self._identity(), "handlers": handlers}))
+        body = {**self._identity(), "handlers": handlers}
+        answer = await self._transport.send(Request(REGISTER, body=body, queue=self._queue))
         self._marks.registered(msgspec.json.decode(answer, type=_Registered).mark)
 
     async def _deregister(self) -> None:
         body = {"worker_id": self.id, "reason": "shutdown", "pid": os.getpid(), "started_at": self._started_at}
         try:
-            await self._transport.send(Request(DEREGISTER, body=body, answer_s=self._timings.sign_off), patience_s=0.0)
+            request = Request(DEREGISTER, body=body, queue=self._queue, answer_s=self._timings.sign_off)
+            await self._transport.send(request, patience_s=0.0)
         except OjsError as error:
             log.warning("the worker could not say goodbye", reason=str(error))
 

@@ -33,7 +33,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     async def forgetful(_call: Call) -> Response:
         return Response(200, b'{"secret": 1}')
 
-    operation = Operation(Endpoint("forgetful", (), "read", forgetful, by_queue=True), "GET", "/forgetful")
+    operation = Operation(Endpoint("forgetful", (), "read", forgetful, "job", by_queue=True), "GET", "/forgetful")
     api = NatsApi(
         [operation],
         StoreConfig(),

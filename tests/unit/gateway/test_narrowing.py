@@ -16,7 +16,7 @@ def test_a_route_is_narrowed_by_the_queue_of_its_path_if_it_has_one() -> None:
 
 
 def test_what_is_granted_by_queue_is_narrowed_as_well() -> None:
-    assert not [route.paths for route in ROUTES if route.by_queue and route.narrowing in {"refused", "worker"}]
+    assert not [route.paths for route in ROUTES if route.by_queue and route.narrowing == "refused"]
 
 
 def test_routes_that_stream_say_so_and_no_others_do() -> None:
