@@ -38,7 +38,7 @@ export type AdminChangedJob = { job: Job };
 
 export type AdminJobPage = { items: Array<Job>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
-export type AdminListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; state: "active" | "draining" | "paused"; backlog: Array<number>; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
+export type AdminListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; state: "active" | "draining" | "paused"; backlog: Array<number>; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
 
 export type AdminPurgeQueueBody = { states: Array<State>; confirm: boolean; older_than?: string | number };
 
@@ -290,7 +290,7 @@ export type LimitPage = { items: Array<Limit>; pagination: Pagination };
 
 export type ListedPool = { name: string; strategy: "round-robin" | "strict" | "weighted"; queues: Array<string>; weights: Record<string, number>; starvation_prevention: StarvationPrevention; isolated: boolean; created_at: string; updated_at: string; active_workers: number; active_jobs: number; concurrency: number };
 
-export type ListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
+export type ListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
 
 export type ListedWorkflow = { id: string; type: "batch" | "chain" | "dag" | "group"; name: string; state: "cancelled" | "completed" | "failed" | "running"; created_at: string; steps_total?: number; steps_completed?: number; jobs_total?: number; jobs_completed?: number; started_at?: string; completed_at?: string; cancelled_at?: string };
 
@@ -378,9 +378,9 @@ export type PutJobCheckpointBody = { state: unknown; step_index?: number; metada
 
 export type PutPoolBody = { queues: Array<string> | Record<string, { weight?: number }>; strategy?: "weighted" | "round-robin" | "strict"; weights?: Record<string, number>; name?: string; starvation_prevention?: StarvationPreventionRequest; isolated?: boolean };
 
-export type QueueDetail = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; queue: QueueStatus; depth: number; config: QueueSettings; own_config: QueueSettings; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string; updated_at?: string; paused_at?: string; partial?: boolean; index_progress?: number };
+export type QueueDetail = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; queue: QueueStatus; depth: number; config: QueueSettings; own_config: QueueSettings; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string; updated_at?: string; paused_at?: string; partial?: boolean; index_progress?: number };
 
-export type QueueNumbers = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; queue: string; depth: number; dead: number; completed_last_hour: number; failed_last_hour: number; avg_duration_ms: number; avg_wait_ms: number; throughput_per_second: number; windows: Record<string, Window>; oldest_available_at?: string; oldest_available_age_ms?: number; max_depth?: number; pressure?: number };
+export type QueueNumbers = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; queue: string; depth: number; load: number; dead: number; completed_last_hour: number; failed_last_hour: number; avg_duration_ms: number; avg_wait_ms: number; throughput_per_second: number; windows: Record<string, Window>; oldest_available_at?: string; oldest_available_age_ms?: number; max_depth?: number; pressure?: number };
 
 export type QueuePage = { queues: Array<ListedQueue>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
@@ -598,7 +598,7 @@ export interface Operations {
 	'GET /jobs/{job_id}/lineage': { permission: "read"; query: { }; body: undefined; answer: JobLineage };
 	'GET /debug/jobs/{job_id}/traces': { permission: "read"; query: { }; body: undefined; answer: JobTraces };
 	'GET /debug/jobs/{job_id}/traces/{attempt}': { permission: "read"; query: { }; body: undefined; answer: OneAttemptTrace };
-	'GET /debug/failures': { permission: "read"; query: { limit?: Value; offset?: Value; page?: Value; per_page?: Value; queue?: Value; }; body: undefined; answer: FailurePage };
+	'GET /debug/failures': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; queue?: Value; }; body: undefined; answer: FailurePage };
 	'GET /debug/status': { permission: "read"; query: { }; body: undefined; answer: DebugStatus };
 	'POST /jobs/batch': { permission: "enqueue"; query: { }; body: CreateJobBatchBody; answer: PushedBatch };
 	'POST /jobs/bulk': { permission: "enqueue"; query: { }; body: BulkCreateJobsBody; answer: BulkEnqueued };

@@ -27,6 +27,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     paused: bool
     counts: Counts
+    pending: int | None = None
+    active: int | None = None
     oldest_available_at: datetime | None = None
     oldest_available_age_ms: int | None = None
     created_at: datetime | None = None
@@ -138,6 +140,7 @@ class QueueNumbers(msgspec.Struct, frozen=True, kw_only=True):
     windows: dict[str, Window]
     oldest_available_at: datetime | None = None
     oldest_available_age_ms: int | None = None
+    load: int | None = None
     max_depth: int | None = None
     pressure: float | None = None
 

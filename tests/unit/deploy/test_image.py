@@ -109,10 +109,15 @@ def test_the_build_takes_packages_by_their_hash_alone() -> None:
 
 
 def test_the_container_runs_as_the_user_of_the_chart() -> None:
-    [chart] = re.findall(
-        r"runAsUser: (\d+)", (ROOT / "deploy/chart/ojs-nats/templates/_helpers.tpl").read_text(encoding="utf-8")
-    )
+    [chart] = re.findall(r"runAsUser: (\d+)", (ROOT / "deploy/chart/ojs-nats/values.yaml").read_text(encoding="utf-8"))
     assert re.findall(r"^USER (.*)$", CONTAINERFILE, re.MULTILINE) == [f"{chart}:{chart}"]
+
+
+def test_any_user_of_group_0_can_run_the_image() -> None:
+    """Clusters that choose the user of a container give it that group."""
+    [folder] = re.findall(r"install --directory (.*) /var/lib/ojs-nats", CONTAINERFILE)
+    assert folder == "--mode 770 --owner 65532 --group 0"
+    assert re.findall(r"^WORKDIR (.*)$", CONTAINERFILE, re.MULTILINE)[-1] == "/"
 
 
 def test_all_name_the_version_of_the_project() -> None:

@@ -1,3 +1,32 @@
+{{- define "ojs.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* A number as it is written: Helm reads numbers of files as floats, which print 8388608 as 8.388608e+06. */}}
+{{- define "ojs.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
+{{/* Bytes: a number, or a quantity like 100Gi. */}}
+{{- define "ojs.bytes" -}}
+{{- $said := include "ojs.text" . }}
+{{- $unit := regexFind "(k|[MGT]|[KMGT]i)$" $said }}
+{{- $sizes := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- if not (regexMatch "^[0-9]+(k|[MGT]|[KMGT]i)?$" $said) }}
+{{- fail (printf "nats.storageLimit: %s is no number of bytes, and no quantity like 100Gi" $said) }}
+{{- end }}
+{{- mul (trimSuffix $unit $said | int64) (get $sizes $unit | int64) }}
+{{- end }}
+
+{{/* Where NATS is. Users may listen for answers below an inbox of their own alone. */}}
+{{- define "ojs.nats" -}}
+{{- $url := .Values.nats.url }}
+{{- $users := or .Values.nats.credsSecret .Values.nats.operatorSecret }}
+{{- if and $users (not (contains "inbox_prefix=" $url)) }}
+{{- printf "%s%sinbox_prefix=_INBOX_%s_{role}" $url (ternary "&" "?" (contains "?" $url)) .Values.nats.namespace }}
+{{- else }}{{ $url }}{{ end }}
+{{- end }}
+
 {{- define "ojs.labels" -}}
 app.kubernetes.io/name: ojs-nats
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -18,11 +47,7 @@ serviceAccountName: {{ .root.Release.Name }}-ojs-nats
 automountServiceAccountToken: false
 terminationGracePeriodSeconds: 60
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
-  seccompProfile: {type: RuntimeDefault}
+  {{- toYaml .root.Values.podSecurityContext | nindent 2 }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -38,12 +63,10 @@ topologySpreadConstraints:
 
 {{- define "ojs.container" -}}
 name: {{ .component }}
-image: "{{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}"
+image: {{ include "ojs.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
+  {{- toYaml .root.Values.securityContext | nindent 2 }}
 startupProbe:
   httpGet: {path: /healthz, port: health}
   periodSeconds: 2
@@ -60,31 +83,39 @@ readinessProbe:
 {{- end }}
 
 {{- define "ojs.env" -}}
-- {name: OJS_NATS, value: {{ .root.Values.nats.url | quote }}}
-- {name: OJS_NAMESPACE, value: {{ .root.Values.nats.namespace | quote }}}
-- {name: OJS_REPLICAS, value: {{ .root.Values.nats.replicas | quote }}}
-{{- if .root.Values.nats.storageLimit }}
-- {name: OJS_STORAGE_LIMIT, value: {{ .root.Values.nats.storageLimit | int64 | quote }}}
+{{- $fixed := list "OJS_NATS" "OJS_NAMESPACE" "OJS_REPLICAS" "OJS_STORAGE_LIMIT" "OJS_NATS_CREDS" "OJS_NATS_CA" "OJS_HEALTH_HOST" "OJS_HEALTH_PORT" "OJS_INSTANCE" "OJS_HOST" "OJS_PORT" "OJS_REQUEST_LOG" "OJS_NATS_API_URL" "OJS_ALLOWED_HOSTS" "OJS_INSECURE" "OJS_API_KEY_FILE" "OJS_TLS_CERT" "OJS_TLS_KEY" "OJS_PROJECTOR_DATA" }}
+{{- range $name, $_ := .root.Values.settings }}
+{{- if has $name $fixed }}
+{{- fail (printf "settings.%s: the chart sets this one; it has a value of its own in values.yaml, or is fixed" $name) }}
 {{- end }}
-{{- if .root.Values.nats.credsSecret }}
-- {name: OJS_NATS_CREDS, value: "/etc/ojs-nats/creds/{role}.creds"}
+{{- end }}
+- {name: OJS_NATS, value: {{ include "ojs.nats" .root | quote }}}
+- {name: OJS_NAMESPACE, value: {{ .root.Values.nats.namespace | quote }}}
+- {name: OJS_REPLICAS, value: {{ int .root.Values.nats.replicas | quote }}}
+{{- if .root.Values.nats.storageLimit }}
+- {name: OJS_STORAGE_LIMIT, value: {{ include "ojs.bytes" .root.Values.nats.storageLimit | quote }}}
+{{- end }}
+{{- if .creds | default .root.Values.nats.credsSecret }}
+- {name: OJS_NATS_CREDS, value: {{ printf "/etc/ojs-nats/creds/%s" .root.Values.nats.credsFile | quote }}}
 {{- end }}
 {{- if .root.Values.nats.caSecret }}
 - {name: OJS_NATS_CA, value: /etc/ojs-nats/nats-ca/ca.crt}
 {{- end }}
 - {name: OJS_HEALTH_HOST, value: 0.0.0.0}
 - {name: OJS_HEALTH_PORT, value: "9100"}
+{{- if not (hasKey .root.Values.settings "OJS_LOG_FORMAT") }}
 - {name: OJS_LOG_FORMAT, value: json}
+{{- end }}
 - name: OJS_INSTANCE
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 {{- range $name, $value := .root.Values.settings }}
-- {name: {{ $name }}, value: {{ $value | quote }}}
+- {name: {{ $name }}, value: {{ include "ojs.text" $value | quote }}}
 {{- end }}
 {{- end }}
 
 {{- define "ojs.mounts" -}}
 - {name: tmp, mountPath: /tmp}
-{{- if .root.Values.nats.credsSecret }}
+{{- if .creds | default .root.Values.nats.credsSecret }}
 - {name: creds, mountPath: /etc/ojs-nats/creds, readOnly: true}
 {{- end }}
 {{- if .root.Values.nats.caSecret }}
@@ -95,7 +126,7 @@ readinessProbe:
 {{- define "ojs.volumes" -}}
 - name: tmp
   emptyDir: {sizeLimit: 64Mi}
-{{- with .root.Values.nats.credsSecret }}
+{{- with .creds | default .root.Values.nats.credsSecret }}
 - name: creds
   secret: {secretName: {{ . | quote }}, defaultMode: 0440}
 {{- end }}

@@ -73,6 +73,8 @@ class ListedQueue(Lately, kw_only=True, omit_defaults=True):
     status: Status
     paused: bool
     counts: Counts
+    pending: Annotated[int, Meta(ge=0, description="Jobs that are available, for OJS' Kubernetes operator.")]
+    active: Annotated[int, Meta(ge=0, description="Jobs that are active, likewise.")]
     created_at: Timestamp | UnsetType = UNSET
 
 
@@ -111,6 +113,7 @@ class QueueNumbers(Lately, kw_only=True, omit_defaults=True):
 
     queue: str
     depth: Annotated[int, Meta(ge=0, description="Jobs that are available.")]
+    load: Annotated[int, Meta(ge=0, description="Jobs that are available or active: what workers are needed for.")]
     dead: Annotated[int, Meta(ge=0, description="Dead letters.")]
     completed_last_hour: Count
     failed_last_hour: Count
@@ -163,6 +166,8 @@ def listed_queue(queue: Queue, record: QueueRecord | None, now: int) -> ListedQu
         **members(status_of(queue.name, record)),
         **members(lately(queue, now)),
         counts=queue.counts,
+        pending=queue.counts.available,
+        active=queue.counts.active,
         created_at=_created_at(queue.created_at, record),
     )
 
@@ -174,6 +179,7 @@ def queue_stats(queue: Queue, record: QueueRecord | None, bound: int, now: int) 
         **members(lately(queue, now)),
         queue=queue.name,
         depth=depth,
+        load=depth + queue.counts.active,
         dead=queue.dead_letter,
         completed_last_hour=queue.completed_last_hour,
         failed_last_hour=queue.failed_last_hour,
