@@ -77,6 +77,15 @@ def test_a_body_that_is_no_json_object_is_refused(system: System) -> None:
         assert_refused(ask(system, "POST", f"/ojs/v1/{path}", b'{"args": ["\xff"]}'), 400, "invalid_payload")
 
 
+def test_a_cloud_event_is_refused_as_one(system: System) -> None:
+    event = {"specversion": "1.0", "id": "1", "source": "/a", "type": "a.b", "data": {}}
+    for content_type in ("application/cloudevents+json", "application/cloudevents-batch+json; charset=utf-8"):
+        got = ask(system, "POST", "/ojs/v1/jobs", json.dumps(event).encode(), Content_Type=content_type)
+        assert (got.status, got.body["error"]["code"]) == (422, "unsupported")
+        assert "a CloudEvent" in got.body["error"]["message"]
+        assert "send the job that it asks for, as application/json" in got.body["error"]["message"]
+
+
 def test_an_empty_body_is_no_job_and_to_worker_calls_one_without_members(system: System) -> None:
     assert_refused(ask(system, "POST", "/ojs/v1/jobs", b""), 400, "invalid_payload")
     for path, member in (("fetch", "queues"), ("ack", "job_id"), ("nack", "error"), ("heartbeat", "worker_id")):

@@ -75,3 +75,25 @@ def test_policies_take_extensions_and_keep_them(system: System) -> None:
     unique = {"keys": ["type"], "x_scope": "tenant"}
     job = system.push("ext.unique", queue="ext.c", unique=unique, retry={"max_attempts": 2, "x_policy": "gentle"})
     assert system.job(str(job["id"]))["unique"]["x_scope"] == "tenant"
+
+
+def test_members_of_an_error_that_the_specification_lacks_are_kept_in_its_details(system: System) -> None:
+    cases: list[tuple[dict[str, Any], Any]] = [
+        ({"context": {"user": 5}, "http_status": 502}, {"context": {"user": 5}, "http_status": 502}),
+        ({"ext_vendor": 1, "details": {"a": 2, "ext_vendor": 3}}, {"ext_vendor": 3, "a": 2}),
+        ({"details": [1]}, [1]),
+    ]
+    for more, kept in cases:
+        job_id = system.push("ext.fails", queue="ext.d", retry={"max_attempts": 1})["id"]
+        system.fetch("ext.d", worker_id="w")
+        error = {"code": "no", "message": "it failed", **more}
+        system.call("POST", "/workers/nack", {"job_id": job_id, "worker_id": "w", "error": error})
+        [found] = system.job(str(job_id))["errors"]
+        assert (found["code"], found["message"], found["details"]) == ("no", "it failed", kept)
+    job_id = system.push("ext.fails", queue="ext.d", retry={"max_attempts": 1})["id"]
+    system.fetch("ext.d", worker_id="w")
+    huge = {"message": "it failed", "context": "x" * 50_000, "http_status": 502}
+    system.call("POST", "/workers/nack", {"job_id": job_id, "worker_id": "w", "error": huge})
+    [found] = system.job(str(job_id))["errors"]
+    assert found["details"]["http_status"] == 502
+    assert "cut here" in found["details"]["context"]

@@ -47,6 +47,7 @@ _CONTENT_TYPE: Final = istr("Content-Type")
 _AUTHORIZATION: Final = istr("Authorization")
 _USER_AGENT: Final = istr("User-Agent")
 _OJS_VERSION: Final = istr("OJS-Version")
+_CLOUDEVENTS: Final = "application/cloudevents"
 _REQUESTED_METHOD: Final = istr("Access-Control-Request-Method")
 _REQUESTED_HEADERS: Final = istr("Access-Control-Request-Headers")
 
@@ -143,12 +144,17 @@ def require_own_page(method: str, headers: Mapping[str, str], host: str | None) 
 
 
 def check_media_type(method: str, headers: Mapping[str, str], *, body: bool) -> None:
-    """Refuse a body that isn't JSON, and a change that a form could have asked for; call `admit` first. Raises invalid_request.
+    """Refuse a body that isn't JSON, and a change that a form could have asked for; call `admit` first.
 
-    A request without a body needs no media type where something else proves that no form from elsewhere sent it.
+    Raises invalid_request, and `unsupported` for a CloudEvent. A request without a body needs no media type where
+    something else proves that no form from elsewhere sent it.
     """
     content_type = headers.get(_CONTENT_TYPE)
     if content_type is not None:
+        if _essence(content_type).startswith(_CLOUDEVENTS):
+            said = "send the job that it asks for, as application/json, with the event's data among its args"
+            message = f"a CloudEvent ({shown(content_type)}) is not read as a job: {said}"
+            raise OjsError("unsupported", message, details={"field": "Content-Type"})
         if accepts_media_type(content_type):
             return
         if body:

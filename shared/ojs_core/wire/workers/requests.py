@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_core.base.fields import (
     absent,
+    below,
     duration_ms,
     integer,
     items_of,
+    members_of,
     queue_name,
     queue_names,
     short_text,
@@ -35,7 +38,7 @@ from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverrid
 from ojs_core.domain.worker import CompleteList, Worker
 from ojs_core.wire.jobs.enqueue import job_type_of
 from ojs_core.wire.jobs.retry import merge_retry, parse_retry
-from ojs_core.wire.members import AnswerWarning
+from ojs_core.wire.members import AnswerWarning, encode
 from ojs_core.wire.workers.marks import mark_of
 from ojs_core.wire.workers.tolerance import read_report, side
 
@@ -175,6 +178,16 @@ class ErrorBody(Struct):
     rate_limit_until: str | None = None
 
 
+_ERROR_MEMBERS: Final = frozenset(ErrorBody.__struct_fields__)
+
+
+class _ErrorMembers(Struct):
+    error: dict[str, Raw] = {}
+
+
+_error_members: Final = msgspec.json.Decoder(_ErrorMembers).decode
+
+
 class NackBody(Struct):
     job_id: str | None = None
     error: ErrorBody | str | None = None
@@ -247,7 +260,7 @@ def parse_nack(body: bytes, limits: PayloadLimits, job_id: str | None = None) ->
         type=_cut(error.type, limits),
         retryable=error.retryable is not False,
         action=side(lambda: _action(error.action), None, told),
-        details=side(lambda: _kept(error.details, "error.details", limits), NOTHING, told),
+        details=side(lambda: _details(body, error.details, limits), NOTHING, told),
         backtrace=side(lambda: _kept(error.backtrace, "error.backtrace", limits), NOTHING, told),
         requeue=requeue,
         delay_ms=side(lambda: _retry_after(sent.retry_after_ms, limits), None, told),
@@ -276,6 +289,26 @@ def _closed_until(text: str | None) -> int | None:
         return None if text is None else parse_timestamp(text)
     except ValueError as error:
         raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone: {error}") from None
+
+
+def _details(body: bytes, details: Raw, limits: PayloadLimits) -> Raw:
+    """Return the details of an error with its members that OJS doesn't define, such as `context` and `ext_vendor`."""
+    kept = _kept(details, "error.details", limits)
+    try:
+        members = _error_members(body).error
+    except msgspec.ValidationError:  # the error is a text, or was mended
+        return kept
+    others = {name: raw for name, raw in members.items() if name not in _ERROR_MEMBERS and not absent(raw)}
+    if not others or (kept and not _is_object(kept)):
+        return kept
+    for name, raw in others.items():
+        _kept(raw, below("error", name), limits)
+    return Raw(encode(others | (members_of(kept, "error.details") if kept else {})))
+
+
+def _is_object(raw: Raw) -> bool:
+    """Return whether an undecoded value is an object."""
+    return bytes(raw).lstrip().startswith(b"{")
 
 
 def _cut(text: str | None, limits: PayloadLimits) -> str | None:
