@@ -52,6 +52,20 @@ FIRST: Final = ("app.js", *NEEDED)
 _COMMENTS: Final = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/[ \t]*\n|/\*\*(?:(?!\*/).)*\*/ ?", re.MULTILINE | re.DOTALL)
 _IMPORT: Final = re.compile(r"^import (?:(\{[^}]*\})|\* as (\w+)) from '([^']+)';\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export ((?:async )?(?:const|function|class) (\w+))", re.MULTILINE)
+_UNLOADED: Final = """<div id="unloaded">
+<h2>The dashboard could not be loaded</h2>
+<p>Its files come from {base}/. The browser's console (F12) names the one that did not come, and why:</p>
+<ul>
+<li>403: a proxy passes another host on than the browser asks for. Have it pass Host on, or start the gateway with
+<code>--allowed-origins</code>.</li>
+<li>404: a proxy passes only some paths on. It has to pass /ui and /ojs/v1 on as well. Below a path of its own the
+gateway has to know that path: <code>--path-prefix</code>.</li>
+<li>No answer, or 5xx: the network, the proxy or the gateway. <code>ojs-nats doctor</code> asks the same server.</li>
+<li>A syntax or type error: the browser is older than the dashboard needs.</li>
+</ul>
+</div>
+"""
+"""What is seen after a moment if `app.js` didn't take its place: no other script may run in the page."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html"
@@ -157,8 +171,8 @@ def _document(base: str, settings: Mapping[str, str]) -> bytes:
 <link rel="stylesheet" href="{base}/app.css">
 {modules}<script type="module" src="{base}/app.js"></script>
 <body>
-<noscript>The dashboard needs JavaScript. The same is told by the command line: ojs-nats --help.</noscript>
-""".encode()
+<noscript>The dashboard needs JavaScript. The command line shows the same: ojs-nats --help.</noscript>
+{_UNLOADED.format(base=base)}""".encode()
 
 
 def _file(media_type: str, body: bytes) -> File:

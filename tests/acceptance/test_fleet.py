@@ -24,7 +24,7 @@ def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     assert (first["id"], first["state"], first["directive"], first["active_jobs"]) == ("w1", "running", "none", 1)
     assert first["last_heartbeat_at"] >= "2026"
     assert (second["id"], second["state"], second["active_jobs"]) == ("w2", "quiet", 0)
-    assert view["summary"] == {"total": 2, "running": 1, "quiet": 1, "terminate": 0, "stale": 0, "active": 2}
+    assert view["summary"] == {"total": 2, "running": 1, "quiet": 1, "terminate": 0, "stale": 0, "active": 2, "active_jobs": 1}
     assert (view["pagination"]["total"], view["pagination"]["page"]) == (2, 1)
     assert [item["id"] for item in system.call("GET", "/admin/workers?state=quiet")["items"]] == ["w2"]
     assert [item["id"] for item in system.call("GET", "/admin/workers?page=2&per_page=1")["items"]] == ["w2"]

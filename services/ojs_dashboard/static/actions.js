@@ -92,7 +92,7 @@ async function perform() {
 	} catch (error) {
 		const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
 		if (open.peek()?.action === now.action) open.value = { ...now, busy: false, problem };
-		else say(`${now.action.label}: ${problem.message}`, { bad: true });
+		else say(`${now.action.label}: ${problem.whole}`, { bad: true });
 	}
 }
 

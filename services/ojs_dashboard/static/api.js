@@ -33,6 +33,11 @@ export class Problem extends Error {
 		this.retryAfter = Math.min(retryAfter || 0, 60);
 	}
 
+	/** What went wrong, and what can be done. */
+	get whole() {
+		return [this.message, this.hint].filter(Boolean).join(' ');
+	}
+
 	/** Whether a later try may do better. */
 	get passing() {
 		return this.status === 0 || this.status === 429 || this.status >= 500;
@@ -91,14 +96,19 @@ export async function request(what, { token, signal } = {}) {
 		if (signal?.aborted) throw error;
 		reachable.value = !!response;
 		const message = response ? "The server's answer can't be read." : 'The server does not answer.';
-		throw new Problem(response?.ok === false ? response.status : 0, { message, hint: 'This page tries again by itself.' });
+		throw new Problem(response?.ok === false ? response.status : 0, {
+			message,
+			hint: methodOf(what) === 'GET' ? 'This page tries again by itself.' : 'It may have been done: look before you try it again.',
+		});
 	}
 	reachable.value = true;
 	const ahead = Date.now() - Date.parse(response.headers.get('Date') ?? '');
 	clock.ahead = Math.abs(ahead) > 30_000 ? ahead : 0;
 	if (response.ok) return answer;
 	if (response.status === 401) who.value = false;
-	throw new Problem(response.status, answer?.error ?? {}, Number(response.headers.get('Retry-After') ?? 0));
+	/** Of a selection, of which all were refused, the first one says why. */
+	const refused = answer?.items?.find((/** @type {any} */ item) => item.error)?.error;
+	throw new Problem(response.status, answer?.error ?? refused ?? {}, Number(response.headers.get('Retry-After') ?? 0));
 }
 
 const methodOf = (/** @type {Call} */ { call }) => call.split(' ')[0] ?? '';

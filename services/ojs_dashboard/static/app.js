@@ -137,7 +137,9 @@ function signIn() {
 			trouble.value =
 				error instanceof Problem && error.status === 401
 					? 'This key is not known, or its time is over.'
-					: String(error instanceof Error ? error.message : error);
+					: error instanceof Problem
+						? error.whole
+						: String(error);
 		}
 	};
 	return html`<main class="sign-in">
@@ -156,7 +158,7 @@ function signIn() {
 const tabs = new BroadcastChannel('signed-out');
 tabs.onmessage = () => (who.value = false);
 async function signOut() {
-	await request({ call: 'DELETE /session' }).catch((error) => say(error.message, { bad: true }));
+	await request({ call: 'DELETE /session' }).catch((error) => say(error.whole ?? error.message, { bad: true }));
 	who.value = false;
 	tabs.postMessage('');
 }
@@ -206,6 +208,7 @@ document.documentElement.dataset['theme'] = chosen;
 listen();
 effect(() => {
 	try {
+		document.getElementById('unloaded')?.remove();
 		render(frame(), document.body);
 	} catch (error) {
 		untracked(() => failed(error));

@@ -97,7 +97,7 @@ export async function ofAll(/** @type {Operation} */ operation, /** @type {strin
 			done: () => `Working on ${count(most, 'job')}…`,
 		});
 	} catch (error) {
-		say(error instanceof Error ? error.message : String(error), { bad: true });
+		say(error instanceof Problem ? error.whole : String(error), { bad: true });
 	}
 }
 
@@ -133,7 +133,7 @@ async function carryOut(/** @type {Operation} */ operation, /** @type {Body} */ 
 		} catch (error) {
 			const problem = error instanceof Problem ? error : new Problem(400, { message: String(error) });
 			shows({
-				problem: problem.message,
+				problem: problem.whole,
 				uncertain: now.uncertain || problem.status === 0 || (problem.status >= 500 && problem.status !== 503),
 			});
 			if (!problem.passing) break;

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from acceptance.dashboard.conftest import REFUSED, OpenScreen, busy
-from support.proxy import Proxy
+from support.proxy import Proxy, Trouble
 from support.screen import Screen
 from support.system import System
 
@@ -101,6 +101,21 @@ async def test_an_operation_on_all_that_match_outlives_its_page_and_can_be_stopp
         await tab.click("Stop")
         await tab.shows("Stopped: 0 of 1")
         assert proxy.troubled["cancel"] < 1_000, "it is asked again without a pause"
+
+
+@pytest.mark.parametrize("file", ["app.js", "lit-html.js"])
+@pytest.mark.parametrize("trouble", [Trouble(status=403), Trouble(status=404), Trouble()], ids=["403", "404", "closed"])
+async def test_a_page_whose_files_do_not_come_says_why(screen: OpenScreen, site: System, file: str, trouble: Trouble) -> None:
+    with Proxy.before(site.url, keeps_host=True) as proxy:
+        tab = await screen(proxy.url, known=REFUSED)
+        proxy.trouble(file, *[trouble] * 20)
+        await tab.page.go(proxy.url + "/queues")
+        await tab.shows("The dashboard could not be loaded", "--allowed-origins", "It has to pass /ui and /ojs/v1 on")
+        proxy.clear()
+        await tab.go("/jobs")
+        await tab.titled("Jobs")
+        assert "could not be loaded" not in await tab.text()
+        await tab.leave()
 
 
 async def test_what_is_beyond_the_first_page_is_found(screen: OpenScreen, site: System) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from urllib.parse import quote
 
 import pytest
@@ -13,7 +14,7 @@ from acceptance.dashboard.scenery import HOSTILE, MARKUP
 from acceptance.dashboard.stage import BEAT, Stage
 from ojs_core.access.permissions import ROLES, Permission, Role
 from support.guarded import Guarded
-from support.proxy import Proxy
+from support.proxy import Proxy, Trouble
 from support.screen import Screen
 from support.system import TOGETHER, System
 
@@ -284,6 +285,18 @@ async def test_a_key_that_is_shown_once_stays_until_its_dialog_is_closed_by_its_
     await tab.click("Close")
     await tab.closes()
     assert (await guarded.ask("GET", "/queues", token=token))[0] == 200
+
+
+async def test_the_hint_of_a_refusal_is_shown_with_it(screen: OpenScreen, guarded: Guarded) -> None:
+    error = {"code": "permission_denied", "message": "not from this origin", "hint": "Set --allowed-origins."}
+    with Proxy.before(guarded.url, keeps_host=True) as proxy:
+        tab = await screen(proxy.url, known=REFUSED)
+        proxy.trouble("session", None, Trouble(status=403, text=json.dumps({"error": error})))
+        await tab.go("/")
+        await tab.fill("Key", guarded.tokens["admin"])
+        await tab.click("Sign in")
+        await tab.shows("not from this origin Set --allowed-origins.")
+        await tab.leave()
 
 
 async def test_a_secret_is_gone_with_who_it_was_shown_to(screen: OpenScreen, guarded: Guarded) -> None:
