@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from ojs_core.access.keys import PREFIX, key_id_of
 from ojs_core.access.permissions import Need
-from ojs_core.access.principal import EVERYBODY, NOBODY
+from ojs_core.access.principal import EVERYBODY, NOBODY, Principal
 from ojs_core.audit.entry import UNKNOWN, Detail, Entry, Outcome
+from ojs_core.audit.repeats import Owner
 from ojs_core.audit.trail import Trail
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_request_id
@@ -39,6 +40,7 @@ _NO_TLS: Final = "auth.tls_failure"
 _DENIED: Final = "auth.permission_denied"
 _UNAUTHENTICATED: Final = 401
 _REFUSALS: Final = frozenset({_UNAUTHENTICATED, 403})
+_WITHOUT_KEY: Final = (EVERYBODY, NOBODY)
 _MOST_ID: Final = 32
 _MOST_CHARS: Final = 200
 """Of what clients choose themselves."""
@@ -66,17 +68,24 @@ class Auditor:
         event_type = _NAMED.get(endpoint.name) or f"admin.{_snake(endpoint.name)}"
 
         async def watched(call: Call) -> Response | StreamedResponse:
+            placed = not reads and _is_known(call.principal)
+            if placed:
+                await self._take_place(event_type, call, endpoint)
+            act = _Act(event_type, call, endpoint, placed=placed)
             try:
                 answer = await endpoint.handler(call)
             except asyncio.CancelledError:
-                self._trail.note(self._entry(event_type, call, endpoint, "failure", 0, "cancelled"))
+                self._cut_off(act, self._entry(event_type, call, endpoint, "failure", 0, "cancelled"))
                 raise
             except OjsError as error:
-                if error.info.status not in _REFUSALS:  # the door tells of those
-                    await self._tell(call, self._entry(event_type, call, endpoint, "failure", error.info.status, error.code))
+                status = error.info.status
+                if status in _REFUSALS:  # the door tells of those
+                    self._leave(act)
+                else:
+                    await self._tell(act, self._entry(event_type, call, endpoint, "failure", status, error.code))
                 raise
             except Exception:
-                await self._tell(call, self._entry(event_type, call, endpoint, "failure", 500, "backend_error"))
+                await self._tell(act, self._entry(event_type, call, endpoint, "failure", 500, "backend_error"))
                 raise
             if call.principal is NOBODY:  # who isn't signed in signs nobody out
                 return answer
@@ -84,12 +93,46 @@ class Auditor:
             outcome: Outcome = "success" if status < 400 else "failure"
             entry = self._entry(event_type, call, endpoint, outcome, status, "", _made(answer))
             if reads:
-                self._trail.note_repeated((endpoint.name, call.principal.id, call.address), entry)
+                self._trail.note_repeated(_owner(call), endpoint.name, entry)
             else:
-                await self._tell(call, entry)
+                await self._tell(act, entry)
             return answer
 
         return endpoint._replace(handler=watched)
+
+    async def _take_place(self, event_type: str, call: Call, endpoint: Endpoint) -> None:
+        """Have a place for the entry of an act. Raises OjsError backend_unavailable: it is not to be done."""
+        try:
+            await self._trail.take_place()
+        except OjsError as error:
+            entry = self._entry(event_type, call, endpoint, "failure", error.info.status, error.code)
+            self._trail.note_repeated(_owner(call), (event_type, "no place"), entry)
+            raise
+
+    def _leave(self, act: _Act) -> None:
+        if act.placed:
+            self._trail.leave_place()
+
+    def _cut_off(self, act: _Act, entry: Entry) -> None:
+        if act.placed:
+            self._trail.put(entry)
+        else:
+            self._trail.note(entry)
+
+    async def _tell(self, act: _Act, entry: Entry) -> None:
+        """Write the entry of an act. One that changed nothing is counted with others of its operation.
+
+        Where clients need no key, no answer waits for the audit either.
+        """
+        if 400 <= (entry.detail.status or 0) < 500:
+            self._leave(act)
+            self._trail.note_repeated(_owner(act.call), act.refusal, entry)
+        elif entry.detail.target and self._trail.counts(act.deed(entry), entry):
+            self._leave(act)
+        elif act.placed:
+            await self._trail.keep(entry)
+        else:
+            self._trail.note(entry)
 
     def refused(self, call: Call, endpoint: Endpoint, error: OjsError) -> None:
         """Tell of a request that the door, or a handler, has refused; other errors are none of the audit's."""
@@ -98,7 +141,7 @@ class Auditor:
             return
         event_type = _LOGIN_FAILURE if status == _UNAUTHENTICATED else _DENIED
         entry = self._entry(event_type, call, endpoint, "failure", status, error.canonical.lower())
-        self._trail.note_repeated((event_type, call.principal.id, call.address, endpoint.name), entry)
+        self._trail.note_repeated(_owner(call), (event_type, call.address, endpoint.name), entry)
 
     def no_connection(self, failed: FailedHandshake) -> None:
         """Tell of a client that spoke no TLS, or none that is taken here. One that only looks and leaves isn't told of."""
@@ -113,14 +156,7 @@ class Auditor:
             outcome="failure",
             detail=Detail(operation="handshake", reason=failed.reason),
         )
-        self._trail.note_repeated((_NO_TLS, failed.address, failed.reason), entry)
-
-    async def _tell(self, call: Call, entry: Entry) -> None:
-        """Where nobody needs a key, nobody waits for the audit either."""
-        if call.principal is EVERYBODY:
-            self._trail.note(entry)
-        else:
-            await self._trail.keep(entry)
+        self._trail.note_repeated(Owner(failed.address, stranger=True), (_NO_TLS, failed.reason), entry)
 
     def _entry(
         self,
@@ -155,6 +191,36 @@ class Auditor:
                 user_agent=(call.header("User-Agent") or "")[:_MOST_CHARS] or UNSET,
             ),
         )
+
+
+class _Act(NamedTuple):
+    """A call of an operation whose entry is to come; `placed` is whether there is a place for it."""
+
+    event_type: str
+    call: Call
+    endpoint: Endpoint
+    placed: bool
+
+    @property
+    def refusal(self) -> tuple[Hashable, ...]:
+        """Return the key that it is counted by if it changed nothing."""
+        return self.event_type, self.call.address, self.endpoint.name
+
+    def deed(self, entry: Entry) -> Hashable:
+        """Return the key that it is counted by if it may have changed its target."""
+        detail = entry.detail
+        return detail.principal_id, *self.refusal, entry.outcome, detail.status, *sorted(detail.target.items())
+
+
+def _owner(call: Call) -> Owner:
+    """Return whom the entries of a call are counted for."""
+    principal = call.principal
+    return Owner(principal.id) if _is_known(principal) else Owner(call.address, stranger=True)
+
+
+def _is_known(principal: Principal) -> bool:
+    """Whether somebody asks by a key."""
+    return not any(principal is one for one in _WITHOUT_KEY)
 
 
 def _mechanism(call: Call) -> Literal["api_key", "session"] | UnsetType:

@@ -17,6 +17,7 @@ from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.preparation import strict_of
 from ojs_core.runtime.proxies import Proxies
 from ojs_gateway.access import Access, own_key
+from ojs_gateway.audit_room import AuditRoom
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
@@ -61,6 +62,7 @@ class Gateway:
             default_wait_ms=settings.default_wait_ms,
         )
         known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
+        self._audit_room = AuditRoom(store)
         self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
         self._access = Access(store.keys, known, settings, self._auditor.refused)
         self._context = Context(
@@ -144,6 +146,7 @@ class Gateway:
             self._context.store.needs(self._nats_api.nats)
         self._context.roles.start()
         self._context.damage.start()
+        self._audit_room.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
@@ -162,6 +165,7 @@ class Gateway:
         await self._auditor.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
+        await self._audit_room.stop()
         await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()

@@ -259,6 +259,73 @@ def test_without_keys_it_tells_of_everybody(system: System) -> None:
     assert "mechanism" not in entry["detail"]
 
 
+@pytest.mark.parametrize(
+    ("cancels", "resumes"), [(150, 50), pytest.param(10_000, 2_000, marks=pytest.mark.slow)], ids=["many", "very many"]
+)
+async def test_a_crowd_of_calls_hides_no_act(audited: Audited, cancels: int, resumes: int) -> None:
+    """Failures and successes of one key at once, and a purge among them: all are there, and nothing is lost."""
+    key = await audited.made(f"crowd-{cancels}", "admin")
+    headers = {"Authorization": f"Bearer {key['token']}"}
+    purged = f"payments-{cancels}"
+    calls = [("DELETE", f"/jobs/019461a8-1a2b-7c3d-8e4f-{number:012x}") for number in range(cancels)]
+    calls += [("POST", f"/queues/crowd-{cancels}-{number}/resume") for number in range(resumes)]
+    calls.insert(len(calls) // 2, ("POST", f"/queues/{purged}/purge"))
+    statuses: dict[str, set[int]] = {}
+    limit = asyncio.Semaphore(1_000)
+    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=200)) as session:
+
+        async def ask(method: str, path: str) -> None:
+            async with limit, session.request(method, f"{audited.url}{API}{path}", json={}) as answer:
+                await answer.read()
+                statuses.setdefault(path.rpartition("/")[2] if method == "POST" else "cancel", set()).add(answer.status)
+
+        await asyncio.gather(*(ask(*call) for call in calls))
+        metrics = await (await session.get(f"{audited.url}/metrics")).text()
+    assert statuses == {"cancel": {404}, "purge": {200}, "resume": {200}}
+    [entry] = await audited.entries(f"target={purged}&outcome=success")
+    assert (entry["principal"], entry["event_type"]) == (f"crowd-{cancels}", "admin.purge_queue")
+    assert 'ojs_audit_entries_total{outcome="lost"}' not in metrics
+    seen: set[str] = set()
+    cursor = ""
+    while True:
+        query = f"principal={key['key']['id']}&operation=resumeQueue&limit=200{cursor}"
+        _, page = await audited.as_role("GET", f"/admin/audit?{query}")
+        seen |= {entry["detail"]["target"]["queue"] for entry in page["entries"]}
+        if not page["pagination"]["has_more"]:
+            break
+        cursor = f"&cursor={page['pagination']['next_cursor']}"
+    assert len(seen) == resumes
+
+
+async def test_a_stranger_who_is_refused_everywhere_hides_nothing_of_a_key(audited: Audited) -> None:
+    """As a scanner does that asks for all there is."""
+    paths = [f"/{name}" for name in ("jobs", "queues", "workflows", "cron", "events", "dead-letter", "schemas")]
+    paths += [f"/admin/{name}" for name in ("jobs", "queues", "workers", "stats", "keys", "pools", "audit", "findings")]
+    calls = [(method, path) for path in paths for method in ("GET", "POST", "PUT", "DELETE", "PATCH")]
+    calls += [(method, f"{path}/x") for method, path in calls]
+    statuses = [(await audited.ask(method, path, {}))[0] for method, path in calls]
+    assert statuses.count(401) > 31
+    thief = await audited.made("thief", "producer")
+    assert (await audited.as_role("POST", "/queues/payroll/purge", {}, token=thief["token"]))[0] == 403
+    wanted = {"name": "x", "role": "admin"}
+    assert (await audited.as_role("POST", "/admin/keys", wanted, token=thief["token"]))[0] == 403
+    by = f"event_type=auth.permission_denied&principal={thief['key']['id']}"
+    purge = await audited.one(f"{by}&operation=purgeQueue")
+    assert (purge["principal"], purge["detail"]["target"]) == ("thief", {"queue": "payroll"})
+    assert (await audited.one(f"{by}&operation=createKey"))["principal"] == "thief"
+
+
+async def test_a_session_that_another_page_used_is_told_by_its_name(audited: Audited) -> None:
+    made = await audited.made("victim", "operator")
+    _, _, headers = await audited.ask("POST", "/session", token=made["token"])
+    shown = {"Cookie": headers["Set-Cookie"].partition(";")[0]}
+    status, _, _ = await audited.ask("POST", "/queues/forged/pause", {}, **shown)
+    assert status == 403
+    entry = await audited.one("target=forged")
+    assert (entry["event_type"], entry["principal"]) == ("auth.permission_denied", "victim")
+    assert (entry["detail"]["mechanism"], entry["detail"]["principal_id"]) == ("session", made["key"]["id"])
+
+
 async def test_without_its_stream_everything_goes_on_and_what_is_not_stored_is_counted(audited: Audited) -> None:
     """The last one of this file: it takes the stream of the audit away."""
 

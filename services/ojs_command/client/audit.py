@@ -82,6 +82,10 @@ def line(entry: AuditEntry) -> Text:
         about.append(f"reason={clean(detail.reason)}")
     if detail.key_prefix:
         about.append(f"key={clean(detail.key_prefix)}")
+    if detail.operations:
+        about.append(f"operations={','.join(map(clean, detail.operations))}")
+    if detail.addresses:
+        about.append(f"addresses={','.join(map(clean, detail.addresses))}")
     if detail.count > 1:
         about.append(f"{detail.count:,} times since {clean(detail.first_at)}")
     return Text.assemble(

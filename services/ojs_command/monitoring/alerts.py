@@ -161,6 +161,21 @@ ALERTS: Final = (
         "0m",
         "{{ $value | humanize }} entries of the audit could not be stored; only the logs have them.",
     ),
+    Alert(
+        "OjsAuditFills",
+        "ticket",
+        "0.8 < max(ojs_audit_fill_ratio) < 0.99",
+        "15m",
+        "The audit has {{ $value | humanizePercentage }} of the entries that it may have.",
+    ),
+    Alert(
+        "OjsAuditRollsOver",
+        "page",
+        "max(ojs_audit_fill_ratio) >= 0.99 and "
+        "max(ojs_audit_oldest_entry_age_seconds) < max(ojs_audit_promised_age_seconds) * 0.99",
+        "0m",
+        "The audit is full, and its entries leave before their time.",
+    ),
 )
 
 _HEAD: Final = """\

@@ -212,7 +212,13 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                 "Anything but 0 deserves a look at the log.",
             ),
             Panel(
-                "Audit", "short", (("sum by (outcome) (increase(ojs_audit_entries_total[$__rate_interval]))", "{{outcome}}"),)
+                "Audit",
+                "short",
+                (
+                    ("sum by (outcome) (increase(ojs_audit_entries_total[$__rate_interval]))", "{{outcome}}"),
+                    ("max(ojs_audit_fill_ratio)", "fill"),
+                    ("max(ojs_audit_oldest_entry_age_seconds / (ojs_audit_promised_age_seconds > 0))", "age"),
+                ),
             ),
         ),
     ),

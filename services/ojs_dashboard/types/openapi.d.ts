@@ -170,7 +170,7 @@ export type DeregisterWorkerBody = { worker_id?: string; reason?: "shutdown" | "
 
 export type DeregisteredWorker = { ok: boolean; worker_id: string };
 
-export type Detail = { operation: string; target: Record<string, string>; binding: "http" | "nats"; permission?: string; principal_id?: string; mechanism?: "api_key" | "session"; key_prefix?: string; reason?: string; status?: number; user_agent?: string; count?: number; first_at?: string };
+export type Detail = { operation: string; target: Record<string, string>; binding: "http" | "nats"; permission?: string; principal_id?: string; mechanism?: "api_key" | "session"; key_prefix?: string; reason?: string; status?: number; user_agent?: string; count?: number; first_at?: string; operations?: Array<string>; addresses?: Array<string> };
 
 export type DirectAllWorkersBody = { directive: "running" | "quiet" | "terminate" | "resume" };
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from ojs_core.audit.fill import audit_fill
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import State
@@ -42,6 +43,7 @@ class FindingHandlers:
             "projector": self._projector,
             "records": self._records,
             "lost records": self._lost,
+            "audit": self._audit,
             "maintenance": self._maintenance,
             "queues": self._queues,
             "crons": self._crons,
@@ -100,6 +102,9 @@ class FindingHandlers:
     async def _lost(self) -> Iterable[Finding]:
         lost = self._store.lost
         return server.lost(lost.names, lost.missing, no_keys=self._store.keys.are_lost)
+
+    async def _audit(self) -> Iterable[Finding]:
+        return server.audit(await audit_fill(self._store.nats, self._store.config, self._store.clock.now()))
 
     async def _maintenance(self) -> Iterable[Finding]:
         store = self._store

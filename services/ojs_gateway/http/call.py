@@ -132,6 +132,11 @@ class Call(ABC):
         """The session that a browser sends with it, if it is one of our pages that asks. Raises permission_denied."""
         return None
 
+    @property
+    def shown_session(self) -> str | None:
+        """The session that a browser sends with it, of whichever page."""
+        return None
+
     def hang_up(self) -> None:
         """End its connection, if it has one of its own."""
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Final, Literal
 
@@ -80,7 +80,7 @@ class Door:
             if found is not None:
                 return found
             check = partial(self._keys.check_header, authorization)
-        elif (session := call.session) is not None:
+        elif (session := self._session_of(call)) is not None:
             found = self._keys.of_cookie(session)
             if found is not None:
                 return found
@@ -93,6 +93,20 @@ class Door:
             return check()
         except OjsError:
             await asyncio.sleep(self._slowing.pause(call.address))
+            raise
+
+    def _session_of(self, call: Call) -> str | None:
+        """Return the session that a page of ours sends.
+
+        Raises permission_denied for another page. The call is that of the session's holder then.
+        """
+        try:
+            return call.session
+        except OjsError:
+            call.enter(_STRANGER)
+            if (cookie := call.shown_session) is not None:
+                with suppress(OjsError):  # it is no session's
+                    call.enter(self._keys.of_cookie(cookie) or self._keys.check_cookie(cookie))
             raise
 
     def look(self) -> None:

@@ -98,11 +98,13 @@ class HttpCall(Call):
         return self.site.cookie(self.host)
 
     @property
+    def shown_session(self) -> str | None:
+        return self._request.cookies.get(self.cookie_name) if hdrs.COOKIE in self._request.headers else None
+
+    @property
     def session(self) -> str | None:
         headers = self._request.headers
-        if hdrs.COOKIE not in headers:
-            return None
-        found = self._request.cookies.get(self.cookie_name)
+        found = self.shown_session
         if found is not None:
             require_own_page(self._request.method, headers, self.host)
         return found

@@ -12,7 +12,7 @@ Outcome = Literal["success", "failure"]
 UNKNOWN: Final = "unknown"
 """The principal of a request whose key nobody knows, and the address of one that names none."""
 SEVERAL: Final = "several"
-"""The same of an entry that stands for many different ones."""
+"""The operation, or the address, of an entry that stands for many different ones."""
 
 
 class Detail(Struct, frozen=True, kw_only=True):
@@ -36,6 +36,10 @@ class Detail(Struct, frozen=True, kw_only=True):
     """How many acts it stands for, if they are several."""
     first_at: str | UnsetType = UNSET
     """When the first of them was; `timestamp` is that of the last."""
+    operations: list[str] | UnsetType = UNSET
+    """The operations of an entry that stands for several, 20 at most."""
+    addresses: list[str] | UnsetType = UNSET
+    """The addresses of an entry that stands for requests from several, 20 at most."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):

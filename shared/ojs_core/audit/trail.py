@@ -1,4 +1,4 @@
-"""Storing entries of the audit. Whatever becomes of that, nobody who asks waits long for it."""
+"""Stores entries of the audit. An act has a place for its entry before it is done, so that no crowd hides it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from ojs_core.audit.entry import UNKNOWN, Entry, encode
-from ojs_core.audit.repeats import Repeats
-from ojs_core.base.errors import OjsError
+from ojs_core.audit.repeats import Acts, Owner, Repeats
+from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.ids import new_request_id
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
@@ -27,8 +27,10 @@ from ojs_core.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 MOST: Final = 1_000
-"""Entries that wait to be stored."""
-_AT_ONCE: Final = 50
+"""Places for entries that wait to be stored: so many for acts, and so many for all others."""
+_AT_ONCE: Final = 250
+PLACE_S: Final = 5.0
+"""How long an act waits for a place before it is refused."""
 HOLD_S: Final = 1.0
 """How long an answer is held up for its entry to be stored."""
 _LAST_S: Final = 0.5
@@ -37,10 +39,11 @@ _IDLE_S: Final = 3_600.0
 
 
 class _Waiting:
-    __slots__ = ("entry", "id", "stored")
+    __slots__ = ("entry", "id", "placed", "stored")
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, *, placed: bool) -> None:
         self.entry = entry
+        self.placed = placed
         self.id = new_request_id()
         self.stored = asyncio.Event()
 
@@ -48,7 +51,8 @@ class _Waiting:
 class Trail:
     """The stream of entries, as one process adds to it.
 
-    While NATS can't store them, up to `most` entries wait in memory; those beyond are written to the log alone, as warnings.
+    An act takes one of `most` places, does its work, and leaves its entry there until it is stored. Of entries without
+    a place `most` wait as well; those beyond are written to the log alone, as warnings.
     """
 
     def __init__(
@@ -57,14 +61,20 @@ class Trail:
         config: StoreConfig,
         *,
         hold_s: float = HOLD_S,
+        place_s: float = PLACE_S,
         most: int = MOST,
         repeats: Repeats | None = None,
+        acts: Acts | None = None,
     ) -> None:
         self._nats = nats
         self._config = config
         self._hold_s = hold_s
+        self._place_s = place_s
         self._most = most
+        self._places = asyncio.Semaphore(most)
+        self._without_place = 0
         self._repeats = repeats or Repeats()
+        self._acts = acts or Acts()
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -76,8 +86,7 @@ class Trail:
     async def stop(self) -> None:
         """Store what waits, or log it if that can't be done soon."""
         await stop_loop(self._task)
-        for entry in self._repeats.over(inf):
-            self.note(entry)
+        self._note_over(inf)
         try:
             async with asyncio.timeout(_LAST_S):
                 while self._waiting:
@@ -85,29 +94,70 @@ class Trail:
         except (OjsError, TimeoutError):
             for waiting in self._waiting:
                 _lose(waiting.entry)
+                self._left(waiting)
             self._waiting.clear()
 
     def note(self, entry: Entry) -> asyncio.Event | None:
         """Have an entry stored soon; the event is set when it is. None if too many wait already."""
-        if len(self._waiting) >= self._most:
+        if self._without_place >= self._most:
             _lose(entry)
             return None
-        waiting = _Waiting(entry)
+        self._without_place += 1
+        return self._add(entry, placed=False)
+
+    def note_repeated(self, owner: Owner, act: Hashable, entry: Entry) -> None:
+        """Note an entry of what anybody may do at any rate: the first time a minute, and then how often."""
+        if self._repeats.is_first(owner, act, entry, self._now()):
+            self.note(entry)
+        self._wake.set()
+
+    # Acts
+
+    async def take_place(self) -> None:
+        """Return when there is a place for the entry of an act. Raises OjsError backend_unavailable: don't do it now."""
+        try:
+            async with asyncio.timeout(self._place_s):
+                await self._places.acquire()
+        except TimeoutError:
+            raise unavailable(
+                f"the audit can't take this act: {self._most:,} entries wait to be stored; nothing was done",
+                retry_after=2,
+            ) from None
+
+    def leave_place(self) -> None:
+        """Give a place back that needs no entry."""
+        self._places.release()
+
+    def put(self, entry: Entry) -> asyncio.Event:
+        """Have the entry of an act that has a place stored soon; the event is set when it is."""
+        return self._add(entry, placed=True)
+
+    async def keep(self, entry: Entry) -> None:
+        """Put an entry; return when it is stored, or after a moment: then it is stored later."""
+        if not await within(self._hold_s, self.put(entry)):
+            metrics.audited("late")
+
+    def counts(self, act: Hashable, entry: Entry) -> bool:
+        """Whether the entry of an act is counted with others of the same act, since it is done over and over."""
+        counted = not self._acts.is_first(act, entry, self._now())
+        self._wake.set()
+        return counted
+
+    def _add(self, entry: Entry, *, placed: bool) -> asyncio.Event:
+        waiting = _Waiting(entry, placed=placed)
         self._waiting.append(waiting)
         self._wake.set()
         return waiting.stored
 
-    async def keep(self, entry: Entry) -> None:
-        """Store an entry, and return when it is stored, or after a moment: then it is stored later."""
-        stored = self.note(entry)
-        if stored is not None and not await within(self._hold_s, stored):
-            metrics.audited("late")
+    def _left(self, waiting: _Waiting) -> None:
+        if waiting.placed:
+            self._places.release()
+        else:
+            self._without_place -= 1
 
-    def note_repeated(self, key: Hashable, entry: Entry) -> None:
-        """As `note`, for what somebody may do as often as he likes: the first time a minute, and then how often."""
-        if self._repeats.is_first(key, entry, self._now()):
+    def _note_over(self, now: float) -> None:
+        for entry in (*self._repeats.over(now), *self._acts.over(now)):
             self.note(entry)
-        self._wake.set()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -115,11 +165,11 @@ class Trail:
     async def _turn(self) -> None:
         """Wait for entries and store them. Raises OjsError if they can't be stored now; they stay."""
         if not self._waiting:
-            until = self._repeats.next_end
-            await within(_IDLE_S if until is None else max(until - self._now(), 0), self._wake)
+            ends = [one.next_end for one in (self._repeats, self._acts)]
+            until = min((end for end in ends if end is not None), default=self._now() + _IDLE_S)
+            await within(max(until - self._now(), 0), self._wake)
         self._wake.clear()
-        for entry in self._repeats.over(self._now()):
-            self.note(entry)
+        self._note_over(self._now())
         while self._waiting:
             await self._store()
 
@@ -131,6 +181,7 @@ class Trail:
         for waiting, outcome in zip(several, outcomes, strict=True):
             self._waiting.popleft()
             if outcome is None:
+                self._left(waiting)
                 waiting.stored.set()
                 metrics.audited("stored")
             else:

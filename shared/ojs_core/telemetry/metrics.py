@@ -251,6 +251,10 @@ LIMITED: Final = _counter(
     "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"
 )
 
+AUDIT_FILL: Final = Gauge("ojs_audit_fill_ratio", "The share of the entries that the audit may have.", registry=None)
+AUDIT_AGE: Final = Gauge("ojs_audit_oldest_entry_age_seconds", "Age of the audit's oldest entry.", registry=None)
+AUDIT_PROMISED: Final = Gauge("ojs_audit_promised_age_seconds", "How long entries are to be kept.", registry=None)
+OF_GATEWAY.extend(Listed(gauge, ()) for gauge in (AUDIT_FILL, AUDIT_AGE, AUDIT_PROMISED))
 _AUDIT: Final = _counter(
     "ojs_audit_entries",
     "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",

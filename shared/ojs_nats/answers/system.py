@@ -256,7 +256,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What is particular to an entry. `count` is how many acts it stands for, the first of them at `first_at`."""
+    """Details of an entry. `count` is how many acts it stands for, the first of them at `first_at`.
+
+    `operations` and `addresses` are theirs, where they are several.
+    """
 
     operation: str = ""
     permission: str = ""
@@ -270,6 +273,8 @@ class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: str = ""
     count: int = 1
     first_at: str = ""
+    operations: list[str] = []
+    addresses: list[str] = []
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

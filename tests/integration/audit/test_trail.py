@@ -12,8 +12,9 @@ from integration.conftest import MakeServer, OpenStore
 from integration.samples import frozen, losing_answers, unreachable
 from ojs_core.audit.entry import Detail, Entry, encode
 from ojs_core.audit.reading import AuditReader, Read, Wanted
-from ojs_core.audit.repeats import Repeats
+from ojs_core.audit.repeats import Owner, Repeats
 from ojs_core.audit.trail import Trail
+from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call, purge, put
 from ojs_core.store.store import Store
 from ojs_core.telemetry.metrics import REGISTRY
@@ -42,7 +43,7 @@ def counted(outcome: str) -> float:
 
 @asynccontextmanager
 async def trail_of(store: Store, *, hold_s: float = 60.0, most: int = 1_000) -> AsyncIterator[Trail]:
-    trail = Trail(store.nats, store.config, hold_s=hold_s, most=most, repeats=Repeats())
+    trail = Trail(store.nats, store.config, hold_s=hold_s, place_s=60.0, most=most, repeats=Repeats())
     trail.start()
     try:
         yield trail
@@ -53,6 +54,12 @@ async def trail_of(store: Store, *, hold_s: float = 60.0, most: int = 1_000) -> 
 @pytest.fixture
 async def reader(store: Store) -> AuditReader:
     return AuditReader(store.bulk, store.config)
+
+
+async def kept(trail: Trail, one: Entry) -> None:
+    """As an act has its entry kept."""
+    await trail.take_place()
+    await trail.keep(one)
 
 
 async def place(reader: AuditReader) -> int:
@@ -67,14 +74,14 @@ def numbers(reads: list[Read]) -> list[int]:
 async def test_an_entry_is_stored_when_it_was_kept(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
-        await trail.keep(entry(1))
+        await kept(trail, entry(1))
         page = await reader.newer(begun, Wanted(), 10)
     assert [read.entry for read in page.entries] == [entry(1)]
 
 
 async def test_nobody_can_take_an_entry_out(store: Store, reader: AuditReader) -> None:
     async with trail_of(store) as trail:
-        await trail.keep(entry(1))
+        await kept(trail, entry(1))
     last = await place(reader)
     stream = store.config.audit_stream
     error = await purge(store.nats, stream, "")
@@ -91,7 +98,7 @@ async def test_nobody_can_take_an_entry_out(store: Store, reader: AuditReader) -
 async def test_a_reset_leaves_it(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
-        await trail.keep(entry(7))
+        await kept(trail, entry(7))
         await store.reset()
         assert numbers((await reader.newer(begun, Wanted(), 10)).entries) == [7]
 
@@ -100,7 +107,7 @@ async def test_an_entry_whose_answer_was_lost_is_stored_once(store: Store, reade
     begun = await place(reader)
     async with trail_of(store) as trail:
         with losing_answers(store.nats, audit_subjects(store), times=2) as lost:
-            await asyncio.gather(*(trail.keep(entry(number)) for number in range(3)))
+            await asyncio.gather(*(kept(trail, entry(number)) for number in range(3)))
         assert len(lost) == 2
         assert sorted(numbers((await reader.newer(begun, Wanted(), 10)).entries)) == [0, 1, 2]
 
@@ -109,7 +116,7 @@ async def test_while_it_cannot_be_stored_nobody_waits_long_and_it_is_stored_late
     begun, late = await place(reader), counted("late")
     async with trail_of(store, hold_s=0.01) as trail:
         with unreachable(store.nats, audit_subjects(store), times=3) as refused:
-            await trail.keep(entry(1))
+            await kept(trail, entry(1))
             assert counted("late") == late + 1
 
             async def stored() -> bool:
@@ -129,12 +136,38 @@ async def test_beyond_what_memory_holds_entries_are_lost_and_counted(store: Stor
     await trail.stop()
 
 
+async def test_very_many_acts_at_once_are_all_stored_in_a_flood_of_others(store: Store, reader: AuditReader) -> None:
+    begun, lost = await place(reader), counted("lost")
+    async with trail_of(store, most=20) as trail:
+        for number in range(1_000, 1_020):
+            trail.note(entry(number))
+        await asyncio.gather(*(kept(trail, entry(number)) for number in range(500)))
+        found = numbers((await reader.newer(begun, Wanted(), 1_000)).entries)
+    assert counted("lost") == lost
+    assert sorted(found) == [*range(500), *range(1_000, 1_020)]
+
+
+async def test_an_act_that_finds_no_place_is_refused_before_it_is_done(store: Store) -> None:
+    trail = Trail(store.nats, store.config, most=2, place_s=0.01)  # it isn't started, so nothing leaves its place
+    await trail.take_place()
+    await trail.take_place()
+    with pytest.raises(OjsError, match="nothing was done") as refused:
+        await trail.take_place()
+    assert (refused.value.info.status, refused.value.retry_after) == (503, 2)
+    trail.leave_place()
+    await trail.take_place()
+    trail.put(entry(1))
+    trail.put(entry(2))
+    await trail.stop()
+    await trail.take_place()
+
+
 async def test_what_waits_is_stored_at_the_end(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
         trail.note(entry(1))
         for number in (2, 3, 4):
-            trail.note_repeated("somebody", entry(number))
+            trail.note_repeated(Owner("somebody"), "pause", entry(number))
     page = await reader.newer(begun, Wanted(), 10)
     assert numbers(page.entries) == [1, 2, 4]
     assert page.entries[-1].entry.detail.count == 2
@@ -156,7 +189,7 @@ async def test_an_end_is_not_held_up_by_a_server_that_is_silent(own_server: Make
 async def test_the_newest_are_read_first_page_by_page(store: Store, reader: AuditReader) -> None:
     async with trail_of(store) as trail:
         for number in range(7):
-            await trail.keep(entry(number, queue="paged"))
+            await kept(trail, entry(number, queue="paged"))
     wanted, seen, before = Wanted(target="paged"), [], None
     while True:
         page = await reader.older(before, wanted, 3)
@@ -185,9 +218,9 @@ async def test_the_newest_are_read_first_page_by_page(store: Store, reader: Audi
 async def test_it_is_filtered(store: Store, reader: AuditReader, wanted: Wanted, found: list[int]) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
-        await trail.keep(entry(0))
-        await trail.keep(entry(1, principal="bob", queue="sms"))
-        await trail.keep(entry(2, "auth.login_failure", queue="sms"))
+        await kept(trail, entry(0))
+        await kept(trail, entry(1, principal="bob", queue="sms"))
+        await kept(trail, entry(2, "auth.login_failure", queue="sms"))
     assert numbers((await reader.newer(begun, wanted, 10)).entries) == found
     newest = (await reader.older(None, wanted, 3)).entries
     assert numbers(newest)[: len(found)] == found[::-1]
@@ -196,14 +229,14 @@ async def test_it_is_filtered(store: Store, reader: AuditReader, wanted: Wanted,
 async def test_a_time_narrows_it(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
-        await trail.keep(entry(0))
+        await kept(trail, entry(0))
         between = store.clock.now()
 
         async def later() -> bool:
             return store.clock.now() > between + 5
 
         await eventually(later)
-        await trail.keep(entry(1))
+        await kept(trail, entry(1))
     since, until = Wanted(since=between + 3), Wanted(until=between + 3)
     assert numbers((await reader.newer(begun, since, 10)).entries) == [1]
     assert numbers((await reader.newer(begun, until, 10)).entries) == [0]
@@ -216,7 +249,7 @@ async def test_a_time_narrows_it(store: Store, reader: AuditReader) -> None:
 async def test_what_cannot_be_read_is_passed_over(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
-        await trail.keep(entry(0))
+        await kept(trail, entry(0))
         for body in (b"", b"{", b"[]", b'{"timestamp":1}', b"\xff"):
             await put(store.nats, store.config.audit_entry("admin.pause_queue", "x"), body, None, "a test")
         await put(store.nats, store.config.audit_entry("admin.pause_queue", "x"), encode(entry(1)) + b" ", None, "a test")

@@ -13,8 +13,9 @@ from ojs_core.access.known_keys import Admission, unauthenticated
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, Principal
 from ojs_core.audit.entry import Entry, encode
+from ojs_core.audit.repeats import Owner
 from ojs_core.audit.trail import Trail
-from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.tls import FailedHandshake
@@ -35,6 +36,8 @@ class Kept(Trail):
         self.noted: list[Entry] = []
         self.waited_for: list[Entry] = []
         self.repeated: list[tuple[Hashable, Entry]] = []
+        self.places = 0
+        self.full = False
 
     def note(self, entry: Entry) -> asyncio.Event | None:
         self.noted.append(entry)
@@ -42,9 +45,23 @@ class Kept(Trail):
 
     async def keep(self, entry: Entry) -> None:
         self.waited_for.append(entry)
+        self.places -= 1
 
-    def note_repeated(self, key: Hashable, entry: Entry) -> None:
-        self.repeated.append((key, entry))
+    def note_repeated(self, owner: Owner, act: Hashable, entry: Entry) -> None:
+        self.repeated.append(((owner, act), entry))
+
+    async def take_place(self) -> None:
+        if self.full:
+            raise unavailable("no place")
+        self.places += 1
+
+    def leave_place(self) -> None:
+        self.places -= 1
+
+    def put(self, entry: Entry) -> asyncio.Event:
+        self.noted.append(entry)
+        self.places -= 1
+        return asyncio.Event()
 
 
 class Asked(Request):
@@ -116,7 +133,7 @@ async def test_who_reads_over_and_over_is_told_of_as_one(auditor: Auditor, kept:
 
 @pytest.mark.parametrize(
     ("error", "status", "reason"),
-    [(not_found("queue", "mail"), 404, "not_found"), (RuntimeError("args: hunter2"), 500, "backend_error")],
+    [(unavailable("hunter2"), 503, "backend_unavailable"), (RuntimeError("args: hunter2"), 500, "backend_error")],
 )
 async def test_what_fails_is_told_without_its_words(
     auditor: Auditor, kept: Kept, error: Exception, status: int, reason: str
@@ -130,6 +147,55 @@ async def test_what_fails_is_told_without_its_words(
     [entry] = kept.waited_for
     assert (entry.outcome, entry.detail.status, entry.detail.reason) == ("failure", status, reason)
     assert b"hunter2" not in encode(entry)
+    assert kept.places == 0
+
+
+@pytest.mark.parametrize(("code", "status"), [("not_found", 404), ("conflict", 409), ("invalid_request", 400)])
+async def test_what_changed_nothing_is_counted_with_others_of_its_operation(
+    auditor: Auditor, kept: Kept, code: str, status: int
+) -> None:
+    async def fail(_call: Call) -> Response:
+        raise OjsError(code, "no")
+
+    watched = auditor.watching(endpoint("cancelJob", "control", fail, placed=("job_id",)), reads=False)
+    for job in ("a", "b"):
+        with pytest.raises(OjsError):
+            await watched.handler(Asked(ADA, job))
+    assert (kept.waited_for, kept.noted, kept.places) == ([], [], 0)
+    [first, second] = kept.repeated
+    assert first[0] == second[0]
+    assert (first[1].outcome, first[1].detail.status, first[1].detail.target) == ("failure", status, {"job_id": "a"})
+
+
+async def test_an_act_that_the_audit_has_no_place_for_is_not_done(auditor: Auditor, kept: Kept) -> None:
+    acted: list[Call] = []
+
+    async def act(call: Call) -> Response:
+        acted.append(call)
+        return Response(200, b"{}")
+
+    kept.full = True
+    watched = auditor.watching(endpoint("purgeQueue", "destroy", act), reads=False)
+    with pytest.raises(OjsError) as refused:
+        await watched.handler(Asked())
+    assert (refused.value.info.status, acted) == (503, [])
+    await watched.handler(Asked(EVERYBODY))
+    assert len(acted) == 1
+    [(_, entry)] = kept.repeated
+    assert (entry.principal, entry.outcome, entry.detail.status) == ("ada", "failure", 503)
+
+
+async def test_the_same_act_over_and_over_is_counted_by_its_target(auditor: Auditor, kept: Kept) -> None:
+    watched = auditor.watching(endpoint("resumeQueue", "control", placed=("queue",)), reads=False)
+    for _ in range(40):
+        await watched.handler(Asked(ADA, "mail"))
+    await watched.handler(Asked(ADA, "sms"))
+    assert [entry.detail.target["queue"] for entry in kept.waited_for] == ["mail"] * 30 + ["sms"]
+    bulk = auditor.watching(endpoint("bulkCancelJobs", "control"), reads=False)
+    for _ in range(40):
+        await bulk.handler(Asked(ADA))
+    assert len(kept.waited_for) == 31 + 40
+    assert kept.places == 0
 
 
 async def test_a_request_that_is_cut_off_is_told_of_too(auditor: Auditor, kept: Kept) -> None:
@@ -140,6 +206,7 @@ async def test_a_request_that_is_cut_off_is_told_of_too(auditor: Auditor, kept: 
     with pytest.raises(asyncio.CancelledError):
         await watched.handler(Asked())
     assert [(entry.outcome, entry.detail.reason) for entry in kept.noted] == [("failure", "cancelled")]
+    assert kept.places == 0
 
 
 async def test_a_refusal_within_a_handler_is_left_to_the_door(auditor: Auditor, kept: Kept) -> None:
@@ -149,7 +216,7 @@ async def test_a_refusal_within_a_handler_is_left_to_the_door(auditor: Auditor, 
     watched = auditor.watching(endpoint("purgeQueue", "destroy", refuse), reads=False)
     with pytest.raises(OjsError):
         await watched.handler(Asked())
-    assert (kept.noted, kept.waited_for, kept.repeated) == ([], [], [])
+    assert (kept.noted, kept.waited_for, kept.repeated, kept.places) == ([], [], [], 0)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +278,6 @@ def test_a_failed_handshake_is_told_by_address_and_reason_but_not_a_look_at_the_
     assert not trail.repeated
     auditor.no_connection(FailedHandshake("client_certificate", "203.0.113.9", "certificate verify failed"))
     [(counted_by, entry)] = trail.repeated
-    assert counted_by == ("auth.tls_failure", "203.0.113.9", "client_certificate")
+    assert counted_by == (Owner("203.0.113.9", stranger=True), ("auth.tls_failure", "client_certificate"))
     assert (entry.event_type, entry.principal, entry.source_ip) == ("auth.tls_failure", "unknown", "203.0.113.9")
     assert (entry.outcome, entry.detail.reason) == ("failure", "client_certificate")

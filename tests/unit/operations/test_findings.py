@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from ojs_core.audit.fill import Fill
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
@@ -46,6 +47,11 @@ def beat(role: str, version: str) -> ServiceBeat:
     return ServiceBeat(role, f"{role}:1", NOW, NOW, version=version)
 
 
+def filled(entries: int, *, days: int) -> Fill:
+    day_ms = 86_400_000
+    return Fill(entries=entries, most=5_000_000, age_ms=days * day_ms, promised_ms=90 * day_ms)
+
+
 def status(**changes: Any) -> ProjectorStatus:
     usual: dict[str, Any] = {"applied": 1, "lag_ms": 0, "relaying": True, "relayed": 1, "events": 1, "repaired": {}}
     return ProjectorStatus(instance="p", **(usual | changes))
@@ -76,6 +82,14 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.projector(status(repaired={"record": 3}), None), "problem"),
         (server.limits(1_600, 2_000), None),
         (server.limits(1_601, 2_000), "warning"),
+        (server.lost([], [], no_keys=False), None),
+        (server.lost(["queue.mail"], [], no_keys=False), "problem"),
+        (server.lost([], [], no_keys=True), "problem"),
+        (server.audit(filled(3_000_000, days=20)), None),
+        (server.audit(filled(4_000_001, days=20)), "warning"),
+        (server.audit(filled(5_000_000, days=20)), "problem"),
+        (server.audit(filled(5_000_000, days=90)), None),
+        (server.audit(filled(0, days=0)), None),
         (server.durability(3, test_mode=False), None),
         (server.durability(1, test_mode=False), "warning"),
         (server.durability(3, test_mode=True), "warning"),

@@ -50,6 +50,12 @@ FIRING: dict[str, list[tuple[str, str]]] = {
     "OjsWebhooksGivenUp": [('ojs_webhook_delivery_total{event_type="job.failed",status="dead"}', "0+1x40")],
     "OjsCertificateEnds": [('ojs_tls_certificate_end_seconds{instance="a"}', "90000x80")],
     "OjsAuditLost": [('ojs_audit_entries_total{outcome="lost"}', "0+1x40")],
+    "OjsAuditFills": [("ojs_audit_fill_ratio", "0.9x40")],
+    "OjsAuditRollsOver": [
+        ("ojs_audit_fill_ratio", "1x40"),
+        ("ojs_audit_oldest_entry_age_seconds", "86400x40"),
+        ("ojs_audit_promised_age_seconds", "7776000x40"),
+    ],
 }
 """Series, at a minute's distance, that an alert fires for."""
 CALM: list[tuple[str, str]] = [
@@ -74,6 +80,9 @@ CALM: list[tuple[str, str]] = [
     ('ojs_tls_certificate_end_seconds{instance="a"}', "0x80"),
     ('ojs_tls_certificate_end_seconds{instance="b"}', "9000000x80"),
     ('ojs_audit_entries_total{outcome="late"}', "0+60x80"),
+    ("ojs_audit_fill_ratio", "0.5x80"),
+    ("ojs_audit_oldest_entry_age_seconds", "86400x80"),
+    ("ojs_audit_promised_age_seconds", "7776000x80"),
 ]
 """What a system shows that is well: no alert fires."""
 
