@@ -28,8 +28,8 @@ _EACH_TIME: Final = (
 _MISSING: Final = files.File(
     "text/html; charset=utf-8",
     b"<!doctype html><title>ojs-nats</title><p>The dashboard isn't here: its two JavaScript libraries are missing. "
-    b"Run <code>script/setup</code> where npm or a Python package index can be reached, and start the gateway "
-    b"again. The API works without it.\n",
+    b"In a checkout, <code>script/dashboard_files</code> brings them where npm's registry can be reached; start the gateway "
+    b"again then. A package that was built without them has no dashboard. The API works without it.\n",
     b"",
 )
 

@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from acceptance.dashboard.scenery import Scenery
 from support.browser import Browser, browser_program
+from support.dashboard import need_libraries
 from support.proxy import Trouble
 from support.python_worker import WorkerProcess, installed
 from support.screen import Screen
@@ -82,6 +83,7 @@ def crew(site: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cre
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
     """A browser for the tests of a module."""
+    need_libraries()
     program = browser_program()
     if program is None:
         not_run()

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from ojs_dashboard import files
+from support.dashboard import need_libraries
 from unit.gateway.conftest import Start
 
 ROOT = Path(__file__).parents[3]
@@ -23,9 +24,7 @@ MOST_LINES = 6_000
 
 @pytest.fixture(autouse=True)
 def libraries() -> None:
-    """The two libraries are brought by `script/setup`."""
-    missing = [name for name in files.NEEDED if not (files.LIBRARIES / name).is_file()]
-    assert not missing, f"run script/setup: {missing} are missing"
+    need_libraries()
 
 
 def loaded() -> files.Dashboard:

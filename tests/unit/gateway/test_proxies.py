@@ -12,6 +12,7 @@ import structlog
 from yarl import URL
 
 from ojs_dashboard import files
+from support.dashboard import need_libraries
 from unit.gateway.conftest import Start
 
 KEY = "a-key-of-the-environment"
@@ -112,6 +113,7 @@ async def test_the_log_names_the_client_behind_a_trusted_proxy(start: Start) -> 
 @pytest.mark.parametrize("prefix", ["/jobs", "/team/jobs", "/a.b~c"])
 async def test_everything_is_below_the_prefix_and_at_the_root(start: Start, prefix: str) -> None:
     """A proxy takes the prefix off, or doesn't."""
+    need_libraries()
     http = await start(path_prefix=prefix)
     text = ""
     for below in (prefix, ""):
