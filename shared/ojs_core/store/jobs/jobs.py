@@ -155,34 +155,42 @@ class Jobs:
         The first try takes the cached or nearest record; a refusal, or an absence, counts only on the leader's word.
         Raises OjsError not_found, or whatever `decide` raises.
         """
+        try:
+            return await self._changed(job_id, decide, most_conflicts=_BEFORE_A_TURN)
+        except Conflict:
+            async with self._turns.turn(job_id):
+                return await self._changed(job_id, decide, most_conflicts=None)
+
+    async def _changed(self, job_id: str, decide: DecideJob, *, most_conflicts: int | None) -> Change:
+        """As `change`; raises Conflict after `most_conflicts`, None for as many as there is time for."""
         current = self.cache.get(job_id)
         certain = current is None and self._records.nearest_is_leader
         if current is None:
             current = await self._records.nearest(job_id)
-        async with AsyncExitStack() as turn:
-            conflicts = 0
-            async for _ in tries(self._clock):
-                moment = self._clock.moment()
-                before = current.job
-                try:
-                    if before is None:
-                        raise not_found("job", job_id)
-                    transition = decide(before, moment)
-                except OjsError:
-                    if certain:
-                        raise
-                    current, certain = await self._records.leader(job_id), True
-                    continue
-                try:
-                    sequence = await self._committer.commit(transition, current.sequence, moment.op)
-                except Conflict:
-                    conflicts += 1
-                    if conflicts == _BEFORE_A_TURN:
-                        await turn.enter_async_context(self._turns.of(job_id))
-                    current, certain = await self._records.leader(job_id), True
-                    continue
-                self.remember(sequence, transition.job)
-                return Change(before, transition.job)
+        conflicts = 0
+        async for _ in tries(self._clock):
+            moment = self._clock.moment()
+            before = current.job
+            try:
+                if before is None:
+                    raise not_found("job", job_id)
+                transition = decide(before, moment)
+            except OjsError:
+                if certain:
+                    raise
+                current, certain = await self._records.leader(job_id), True
+                continue
+            try:
+                sequence = await self._committer.commit(transition, current.sequence, moment.op)
+            except Conflict:
+                conflicts += 1
+                if conflicts == most_conflicts:
+                    self.cache.drop(job_id)
+                    raise
+                current, certain = await self._records.leader(job_id), True
+                continue
+            self.remember(sequence, transition.job)
+            return Change(before, transition.job)
         raise contended(f"job {job_id}")
 
     async def revive(self, job_id: str, decide: DecideJob) -> Change:

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
 from weakref import WeakValueDictionary
+
+from ojs_core.store.records.backoff import contended
+
+_LONGEST_WAIT_S: Final = 20.0
 
 
 class Turns:
     """Locks by record. One is there as long as somebody holds it or waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_wait_s: float = _LONGEST_WAIT_S) -> None:
+        self._longest_wait_s = longest_wait_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def of(self, record: str) -> asyncio.Lock:
-        """Return the lock of a record, to be entered at once."""
-        found = self._locks.get(record)
-        if found is None:
-            found = self._locks[record] = asyncio.Lock()
-        return found
+    @asynccontextmanager
+    async def turn(self, record: str) -> AsyncIterator[None]:
+        """Hold the turn at a record. Raises OjsError backend_unavailable if too many others come first."""
+        lock = self._locks.get(record)
+        if lock is None:
+            lock = self._locks[record] = asyncio.Lock()
+        try:
+            async with asyncio.timeout(self._longest_wait_s):
+                await lock.acquire()
+        except TimeoutError:
+            raise contended(f"record {record}") from None
+        try:
+            yield
+        finally:
+            lock.release()
