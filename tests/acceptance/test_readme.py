@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.python_worker import WorkerProcess
 from support.system import System
 
 ROOT = Path(__file__).parents[2]
@@ -52,3 +54,19 @@ def test_a_walk_runs_as_written(system: System, tmp_path: Path, page: str, headi
     answers = [json.loads(text) for text in run.stdout.split(marker)]
     differences = [text for (_, expected), actual in zip(walk, answers, strict=True) for text in missing(expected, actual)]
     assert differences == []
+
+
+def test_the_first_job_in_python_runs_as_written(system: System, tmp_path: Path) -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## A first job in Python\n")[1].split("\n## ")[0]
+    (tmp_path / "app").mkdir()
+    for name, program in zip(("jobs.py", "push.py"), re.findall(r"```python\n(.*?)```", section, re.DOTALL), strict=True):
+        (tmp_path / "app" / name).write_text(program, encoding="utf-8")
+    [push] = re.findall(r"```sh\n\.venv/bin/python (.*)\n```", section)
+    worker = WorkerProcess.started(tmp_path, "app.jobs", url=system.url)
+    try:
+        surroundings = WorkerProcess.surroundings(tmp_path, system.url)
+        command = [sys.executable, *push.split()]
+        ran = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        worker.end()
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "{'sent': 'ada@example.org'}\n", "")
