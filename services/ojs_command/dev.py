@@ -16,6 +16,7 @@ from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES
 from ojs_command.together import ServiceTask, load_services
+from ojs_core.runtime.listen import require_free
 from ojs_core.runtime.service import configure_logs, prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
@@ -83,6 +84,9 @@ class _System:
                 await self._server.stop(_SERVER_SECONDS)
 
     async def _start(self) -> None:
+        await require_free(self._settings.host, self._settings.port)
+        if self._server is not None:
+            await self._server.require_port()
         loading = asyncio.create_task(load_services()) if self._settings.together else None
         settings = msgspec.structs.replace(self._settings, projector_data=self._folder.path / "projector")
         if self._server is not None:

@@ -17,10 +17,12 @@ from ojs_command.server_conf import LIMITS, MAX_PAYLOAD
 from ojs_command.supervision import Supervised
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.runtime.listen import require_free
 from ojs_core.store.capacity.disk import of_disk
 
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
+_HOST: Final = "127.0.0.1"
 _ANY_PORT: Final = -1
 _LOOK_SECONDS: Final = 2.0
 _WRITE_ERROR: Final = "write error"
@@ -102,7 +104,18 @@ class EmbeddedServer(Supervised):
     @property
     def url(self) -> str:
         """Where it listens, once it has started."""
-        return f"nats://127.0.0.1:{self._port}"
+        return f"nats://{_HOST}:{self._port}"
+
+    async def require_port(self) -> None:
+        """Raise `StartupProblem` if its port is taken."""
+        await require_free(_HOST, max(self._port, 0), self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        return (
+            "choose another port with --nats-port (0 for any free one), or, if a NATS server listens there, use it with "
+            f"--nats {self.url}"
+        )
 
     @property
     def store(self) -> Path:
@@ -185,10 +198,7 @@ class EmbeddedServer(Supervised):
             lines = []
         last = next((line for line in reversed(lines) if "[FTL]" in line), "")
         if "address already in use" in last:
-            return (
-                f"127.0.0.1:{self._port} is taken: choose another port with --nats-port (0 for any free one), or, if a "
-                f"NATS server listens there, use it with --nats nats://127.0.0.1:{self._port}"
-            )
+            return f"{_HOST}:{self._port} is taken: {self._remedy}"
         said = last.partition("[FTL] ")[2] or f"exit status {status}"
         return f"nats-server did not start ({said}); its log is {self._log}"
 

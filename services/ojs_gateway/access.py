@@ -61,9 +61,9 @@ class Access:
         if not self.known.any:
             if self._beyond:
                 raise StartupProblem(
-                    f"there are no keys, and others than this machine reach {settings.host}: make the first key with "
-                    f"'ojs-nats keys create --role admin --name first --nats URL', or set OJS_API_KEY. "
-                    "--insecure starts without."
+                    f"there are no keys, and others than this machine reach {settings.host}: start without --host, make the "
+                    "first key with 'ojs-nats keys create --role admin --name first' (or without a gateway, with --nats URL), "
+                    "and start again; or set OJS_API_KEY. --insecure starts without keys."
                 )
             if not is_loopback(settings.host):
                 log.warning("everybody who reaches this address may do everything (--insecure)", host=settings.host)

@@ -141,10 +141,20 @@ def test_a_second_dev_on_the_same_data_is_refused(services: System, tmp_path: Pa
 def test_a_taken_nats_port_is_told_in_one_sentence(tmp_path: Path, taken_port: int) -> None:
     command = Command(tmp_path, "dev", "--port", "0", "--nats-port", str(taken_port))
     assert command.process.wait(60) == 1
+    assert not (tmp_path / "data/nats-server.log").exists(), "it was looked at before nats-server started"
     assert command.output == (
         f"ojs-nats dev: 127.0.0.1:{taken_port} is taken: choose another port with --nats-port (0 for any free one), or, if a "
         f"NATS server listens there, use it with --nats nats://127.0.0.1:{taken_port}\n"
     )
+
+
+def test_a_taken_port_is_told_before_anything_starts(tmp_path: Path, taken_port: int) -> None:
+    command = Command(tmp_path, "dev", "--port", str(taken_port), "--nats-port", "0", "--data", str(tmp_path / "data"))
+    assert command.process.wait(60) == 1
+    assert command.output == (
+        f"ojs-nats dev: 127.0.0.1:{taken_port} is taken: stop what listens there, or choose another port (0 for any free one)\n"
+    )
+    assert not list((tmp_path / "data").glob("nats-server*log"))
 
 
 def test_a_missing_nats_server_is_told_in_one_sentence(tmp_path: Path) -> None:

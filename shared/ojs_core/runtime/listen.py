@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 0.02
+_REMEDY: Final = "stop what listens there, or choose another port (0 for any free one)"
 LAST_CALL_S: Final = 0.5
 """How long connections that the system has for a port are taken over before it closes. It takes that only under a flood."""
 _TURNS_TO_CONNECT: Final = 3
@@ -133,6 +134,17 @@ async def last_call(listening: Iterable[HasFileno]) -> None:
         await asyncio.sleep(0)
 
 
+async def require_free(host: str, port: int, remedy: str = _REMEDY) -> None:
+    """Return if the port could be had now, which is so for 0; raises `StartupProblem`, which says `remedy` of a taken one."""
+    if not port:
+        return
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
+    except OSError as error:
+        raise StartupProblem(_explain(host, port, error, remedy)) from error
+    server.close()
+
+
 @asynccontextmanager
 async def kept_port(host: str, port: int) -> AsyncIterator[int]:
     """Hold a port, or any free one for 0, which processes may then listen on together (`shares_port`); yields its number.
@@ -140,10 +152,8 @@ async def kept_port(host: str, port: int) -> AsyncIterator[int]:
     Raises `StartupProblem` if it can't be had, also where others share it: they would get a part of the clients.
     """
     loop = asyncio.get_running_loop()
+    await require_free(host, port)
     try:
-        if port:
-            alone = await loop.create_server(asyncio.Protocol, host, port)
-            alone.close()
         kept = await loop.create_server(asyncio.Protocol, host, port, reuse_port=True, start_serving=False)
     except OSError as error:
         raise StartupProblem(_explain(host, port, error)) from error
@@ -154,12 +164,12 @@ async def kept_port(host: str, port: int) -> AsyncIterator[int]:
         kept.close()
 
 
-def _explain(host: str, port: int, error: OSError) -> str:
+def _explain(host: str, port: int, error: OSError, remedy: str = _REMEDY) -> str:
     where = f"{host}:{port}"
     # asyncio joins the errors of several addresses into one without an error number.
     text = str(error).lower()
     if error.errno == errno.EADDRINUSE or "address already in use" in text:
-        return f"{where} is taken: stop what listens there, or choose another port (0 for any free one)"
+        return f"{where} is taken: {remedy}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{where} needs privileges that this process hasn't: choose a port above 1023"
     if error.errno == errno.EADDRNOTAVAIL or "cannot assign requested address" in text:
