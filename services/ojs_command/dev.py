@@ -21,6 +21,7 @@ from ojs_core.runtime.service import configure_logs, prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.telemetry import logs
+from ojs_dashboard.files import missing
 from ojs_link.address import FILES
 
 _CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.2
@@ -106,7 +107,7 @@ class _System:
     def _announce(self) -> None:
         url = self._url
         push = f"""curl {url}/ojs/v1/jobs -H 'Content-Type: application/json' -d '{{"type":"hello","args":["world"]}}'"""
-        dashboard = f"{url}/" if self._settings.dashboard else None
+        dashboard = f"{url}/" if self._settings.dashboard and not missing() else None
         if logs.resolve_format(self._settings.log_format, sys.stdout) == "console":
             log.info("ready, %s   push a first job: %s", f"open {dashboard}" if dashboard else f"on {url}", push)
         else:

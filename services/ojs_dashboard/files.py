@@ -89,6 +89,11 @@ class Dashboard(NamedTuple):
     files: dict[str, File]
 
 
+def missing(libraries: Path = LIBRARIES) -> list[str]:
+    """Return the files of libraries that aren't there; without one of them there is no dashboard."""
+    return [name for name in NEEDED if not (libraries / name).is_file()]
+
+
 def load(
     *,
     read_only: bool = False,
@@ -97,12 +102,12 @@ def load(
     folder: Path = FOLDER,
     libraries: Path = LIBRARIES,
 ) -> Dashboard | None:
-    """The dashboard; None if the libraries that it needs aren't there (`script/setup` brings them).
+    """The dashboard; None if a library is `missing`.
 
     `trace_url` is where traces are looked at, with `{trace_id}` for the id; empty for nowhere.
     `prefix` is the beginning of the browser's paths.
     """
-    if not all((libraries / name).is_file() for name in NEEDED):
+    if missing(libraries):
         return None
     digest, files = _files(folder, libraries)
     settings = {"read-only": str(read_only).lower(), "trace-url": trace_url, "base": prefix}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from aiohttp import hdrs
@@ -25,11 +26,15 @@ _EACH_TIME: Final = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
 )
+REMEDY: Final = (
+    "its two JavaScript libraries weren't in the package. In a checkout, script/dashboard_files brings them "
+    "where npm's registry can be reached; install from the checkout again if you run what pip has installed, "
+    "and start the gateway again (deploy/README.md)"
+)
+"""The reason why there is no dashboard, and what to do."""
 _MISSING: Final = files.File(
     "text/html; charset=utf-8",
-    b"<!doctype html><title>ojs-nats</title><p>The dashboard isn't here: its two JavaScript libraries are missing. "
-    b"In a checkout, <code>script/dashboard_files</code> brings them where npm's registry can be reached; start the gateway "
-    b"again then. A package that was built without them has no dashboard. The API works without it.\n",
+    f"<!doctype html><title>ojs-nats</title><p>There is no dashboard: {REMEDY}. The API works without it.\n".encode(),
     b"",
 )
 
@@ -37,8 +42,21 @@ _MISSING: Final = files.File(
 class Pages:
     """What browsers get of the dashboard."""
 
-    def __init__(self, *, read_only: bool, trace_url: str | None, prefix: str = "") -> None:
-        self._dashboard = files.load(read_only=read_only, trace_url=trace_url or "", prefix=prefix)
+    def __init__(
+        self,
+        *,
+        read_only: bool,
+        trace_url: str | None,
+        prefix: str = "",
+        libraries: Path = files.LIBRARIES,
+    ) -> None:
+        trace_url = trace_url or ""
+        self._dashboard = files.load(read_only=read_only, trace_url=trace_url, prefix=prefix, libraries=libraries)
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a dashboard. Without its libraries there is a page that says so."""
+        return self._dashboard is not None
 
     def endpoints(self) -> Iterator[tuple[str, Endpoint]]:
         """Paths, all of GET, with who answers them. They are open to everybody: there is nothing of the system in them."""

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.audit.trail import Trail
@@ -25,7 +27,7 @@ from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.http.request import Site
 from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
-from ojs_gateway.pages import Pages
+from ojs_gateway.pages import REMEDY, Pages
 from ojs_gateway.routes import bound, operations, router
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ _SHUTDOWN_S: Final = 1.8
 _FAREWELL_S: Final = 0.6
 """How long, at most, open connections may bring one more request, which is answered as their last. Closed at once, they would
 cut off clients that ask again and again."""
+
+log = structlog.get_logger(__name__)
 
 
 class Gateway:
@@ -86,10 +90,15 @@ class Gateway:
         routes = list(bound(self._context))
         site = Site(settings.namespace, settings.path_prefix)
         found = router(routes, site.prefix)
+        self._dashboard: str | None = None
         if settings.dashboard:
             pages = Pages(read_only=settings.dashboard_read_only, trace_url=settings.trace_url, prefix=site.prefix)
             for path, endpoint in pages.endpoints():
                 found.add("GET", path, endpoint)
+            if pages.there:
+                self._dashboard = f"{site.prefix}/"
+            else:
+                log.warning("the dashboard is missing", reason=REMEDY)
         log_request = request_log(settings.request_log)
         self._proxies = Proxies(settings.trusted_proxies, settings.forwarded_by)
         door, aside = self._access.http, self._context.aside
@@ -117,6 +126,11 @@ class Gateway:
         """Base URL with the real port, once started."""
         assert self._listener is not None, "the gateway hasn't started"
         return self._listener.url
+
+    @property
+    def dashboard(self) -> str | None:
+        """The dashboard's address, once started; None if there is no dashboard."""
+        return None if self._dashboard is None else f"{self.url}{self._dashboard}"
 
     async def start(self) -> None:
         """Listen. Raises StartupProblem if the address can't be had, a certificate not used, or NATS not reached."""

@@ -55,6 +55,8 @@ def installed(machine: Machine, command: str) -> None:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         subprocess.run([*pip, "--target", str(target), *words[2:]], cwd=ROOT, check=True)
         assert (target / "bin" / "ojs-nats").exists()
+        brought = (ROOT / "services" / "ojs_dashboard" / "libraries" / "lit-html.js").exists()
+        assert (target / "ojs_dashboard" / "libraries" / "lit-html.js").exists() is brought
 
 
 @pytest.fixture
@@ -91,6 +93,12 @@ def _choose_ports(machine: Machine, free: dict[str, str]) -> None:
         for port, other in free.items():
             text = re.sub(rf"(?<=[:= ]){port}\b", other, text)
         file.write_text(text, encoding="utf-8")
+
+
+def test_the_page_brings_the_dashboard_before_it_installs() -> None:
+    typed = commands()
+    [brings] = [number for number, command in enumerate(typed) if command.startswith("script/dashboard_files server ")]
+    assert typed[brings + 1].endswith("/pip install --no-deps --no-build-isolation .")
 
 
 @pytest.mark.slow

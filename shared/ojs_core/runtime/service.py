@@ -72,6 +72,10 @@ class Serving(Protocol):
     def url(self) -> str:
         """Base URL, once it has started."""
 
+    @property
+    def dashboard(self) -> str | None:
+        """The address of its dashboard, once it has started; None if it has none."""
+
 
 @runtime_checkable
 class Draining(Protocol):
@@ -169,7 +173,7 @@ async def session(
                     health = health_listener(name, settings, settings.health_port, partial(_readiness, store, stopping))
                     await health.start()
                 _spare_the_collector()
-                _announce(name, service, health, store, settings, ready)
+                _announce(name, service, health, store, ready)
                 await stopping.wait()
         finally:
             clean = await _stop(service, stopping)
@@ -208,13 +212,12 @@ def _announce(
     service: Service,
     health: Listener | None,
     store: Store,
-    settings: Settings,
     ready: Callable[[ReadyLine, Store], None] | None,
 ) -> None:
     url = service.url if isinstance(service, Serving) else health.url if health is not None else None
     own = {"health_url": health.url} if health is not None and health.url != url else {}
-    if name == "gateway" and settings.dashboard:
-        own["dashboard"] = f"{url}/"
+    if isinstance(service, Serving) and service.dashboard is not None:
+        own["dashboard"] = service.dashboard
     log.info("ready", url=url, **own, nats_server=store.server_version, pid=os.getpid())
     if ready is not None:
         ready(ReadyLine(name, os.getpid(), url), store)

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from ojs_dashboard import files
+from ojs_gateway.pages import Pages
 from support.dashboard import need_libraries
 from unit.gateway.conftest import Start
 
@@ -115,6 +116,8 @@ async def test_files_come_compressed_to_those_who_take_them_so(http: aiohttp.Cli
 
 def test_without_its_libraries_there_is_no_dashboard(tmp_path: Path) -> None:
     assert files.load(libraries=tmp_path) is None
+    assert files.missing(tmp_path) == list(files.NEEDED)
+    assert not Pages(read_only=False, trace_url=None, libraries=tmp_path).there
 
 
 def test_all_of_it_is_short() -> None:
