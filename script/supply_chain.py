@@ -1,7 +1,8 @@
 """Says what other people's packages bring: their licences, their known vulnerabilities, and a bill of materials of them.
 
 `.venv/bin/python script/supply_chain.py check` fails for a licence that isn't on the list below and for a package with a known
-vulnerability. A package that couldn't be looked up (no network, an index without advisories) is named; it fails nothing.
+vulnerability. A package that couldn't be looked up is named. If none could (no network, an index without advisories), that
+fails as well; with `--even-offline` it is a warning.
 `… sbom` writes requirements/ojs-nats.cdx.json, which goes into the wheel.
 
 All three are about what `pip install ojs-nats[…]` brings with every extra, at the versions of requirements/dev.txt.
@@ -120,8 +121,11 @@ def allowed(package: Mapping[str, str]) -> bool:
     return all(one in ALLOWED for one in package["License"].split("; "))
 
 
-def check_vulnerabilities(packages: Packages) -> bool:
-    """Whether no package has a known vulnerability, as far as they could be looked up; names those that have, or couldn't."""
+def check_vulnerabilities(packages: Packages, *, even_offline: bool) -> bool:
+    """Return whether no package has a known vulnerability; names those that have, and those that weren't looked up.
+
+    If none was looked up it returns `even_offline`.
+    """
     pins = {name: one.version for name, (one, _) in packages.items() if name != OURS}
     with tempfile.TemporaryDirectory() as folder:
         wanted, answer = Path(folder, "packages.txt"), Path(folder, "answer.json")
@@ -131,15 +135,16 @@ def check_vulnerabilities(packages: Packages) -> bool:
         try:
             ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_AUDIT_S)
         except subprocess.TimeoutExpired:
-            return _unknown(pins, f"pip-audit had no answer within {_AUDIT_S:.0f} s")
+            return _nothing(f"pip-audit had no answer within {_AUDIT_S:.0f} s", even_offline=even_offline)
         if not answer.exists():
             last = ended.stderr.strip().splitlines()[-1:] or [f"pip-audit ended with {ended.returncode}"]
-            return _unknown(pins, *last)
-        return judged(pins, json.loads(answer.read_text(encoding="utf-8"))["dependencies"])
+            return _nothing(*last, even_offline=even_offline)
+        answers = json.loads(answer.read_text(encoding="utf-8"))["dependencies"]
+        return judged(pins, answers, even_offline=even_offline)
 
 
-def judged(pins: Mapping[str, str], answers: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the answers name no vulnerability; says what they name, and which packages they say nothing of."""
+def judged(pins: Mapping[str, str], answers: Iterable[Mapping[str, Any]], *, even_offline: bool) -> bool:
+    """Return whether the answers name no vulnerability; says what they name, and which packages they say nothing of."""
     by_name = {canonicalize_name(answer["name"]): answer for answer in answers}
     unknown = {name for name in pins if "vulns" not in by_name.get(canonicalize_name(name), {})}
     bad = [
@@ -147,19 +152,18 @@ def judged(pins: Mapping[str, str], answers: Iterable[Mapping[str, Any]]) -> boo
         for name in sorted(pins.keys() - unknown)
         for vulnerability in by_name[canonicalize_name(name)]["vulns"]
     ]
+    if len(unknown) == len(pins):
+        return _nothing("the package index has no advisories", even_offline=even_offline)
     if unknown:
-        _unknown(sorted(unknown), "the package index has no advisories of them")
+        _say(f"NOT LOOKED UP: the package index has no advisories of {', '.join(sorted(unknown))}")
     if bad:
         return _refuse("known vulnerabilities:", *bad)
-    looked_up = len(pins) - len(unknown)
-    return _say(
-        f"vulnerabilities: {looked_up} of {len(pins)} packages looked up{', none has a known one' if looked_up else ''}"
-    )
+    return _say(f"vulnerabilities: {len(pins) - len(unknown)} of {len(pins)} packages looked up, none has a known one")
 
 
-def _unknown(names: Iterable[str], why: str) -> bool:
-    _say(f"NOT LOOKED UP: whether these have known vulnerabilities ({why}): {', '.join(names)}")
-    return True
+def _nothing(why: str, *, even_offline: bool) -> bool:
+    said = f"no package was looked up for known vulnerabilities: {why}"
+    return _say(f"WARNING: {said}") if even_offline else _refuse(f"{said} (`--even-offline` makes this a warning)")
 
 
 def _refuse(*lines: str) -> bool:
@@ -178,11 +182,11 @@ def _tool(name: str) -> str:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["check"]:
+        case ["check"] | ["check", "--even-offline"]:
             found = shipped()
-            results = [check_licences(found), check_vulnerabilities(found)]
+            results = [check_licences(found), check_vulnerabilities(found, even_offline=len(sys.argv) > 2)]
             sys.exit(0 if all(results) else 1)
         case ["sbom"]:
             write_sbom(shipped())
         case _:
-            sys.exit("usage: script/supply_chain.py check|sbom")
+            sys.exit("usage: script/supply_chain.py check [--even-offline] | sbom")

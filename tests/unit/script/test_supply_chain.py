@@ -63,7 +63,7 @@ def test_a_package_with_a_known_vulnerability_is_refused_with_the_version_that_c
         {"name": "aiohttp", "version": "3.14.5", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3.14.6"]}]},
         {"name": "yarl", "version": "1.25.1", "vulns": []},
     ]
-    assert not supply_chain.judged(PINS, answers)
+    assert not supply_chain.judged(PINS, answers, even_offline=True)
     assert "aiohttp 3.14.5: PYSEC-1, corrected in 3.14.6" in capsys.readouterr().err
 
 
@@ -72,13 +72,22 @@ def test_a_package_that_was_not_looked_up_is_named_and_not_taken_for_sound(capsy
         {"name": "aiohttp", "skip_reason": "not found"},
         {"name": "yarl", "version": "1.25.1", "vulns": []},
     ]
-    assert supply_chain.judged(PINS, answers)
+    assert supply_chain.judged(PINS, answers, even_offline=False)
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith("NOT LOOKED UP")
-    assert first.endswith(": aiohttp")
+    assert first.endswith(" aiohttp")
     assert last == "vulnerabilities: 1 of 2 packages looked up, none has a known one"
-    assert supply_chain.judged(PINS, [])
-    assert "0 of 2 packages looked up\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answers", [[], [{"name": name, "skip_reason": "not found"} for name in PINS]])
+def test_if_no_package_was_looked_up_the_check_fails_or_warns(
+    capsys: pytest.CaptureFixture[str], answers: list[dict[str, Any]]
+) -> None:
+    said = "no package was looked up for known vulnerabilities: the package index has no advisories"
+    assert not supply_chain.judged(PINS, answers, even_offline=False)
+    assert capsys.readouterr().err == f"{said} (`--even-offline` makes this a warning)\n"
+    assert supply_chain.judged(PINS, answers, even_offline=True)
+    assert capsys.readouterr().out == f"WARNING: {said}\n"
 
 
 @pytest.mark.parametrize(("licence", "allowed"), [("MIT", True), ("MIT; GPL-3.0", False), ("UNKNOWN", False)])
