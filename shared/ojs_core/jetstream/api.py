@@ -72,9 +72,11 @@ def error_of(answer: bytes) -> ApiError | None:
 async def raw_answer(
     nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
 ) -> bytes:
-    """As `call`, undecoded."""
+    """Return the same undecoded. A bounded number of calls is under way (`Connection.turns`)."""
     body = msgspec.json.encode(payload) if payload is not None else b""
-    return heard(await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)).data
+    async with nats.turns.one():
+        answer = await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
+    return heard(answer).data
 
 
 class Denied(OjsError):

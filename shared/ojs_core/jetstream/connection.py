@@ -25,6 +25,7 @@ from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MA
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.jetstream.taken_away import TakenAway
+from ojs_core.jetstream.turns import Turns
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 from ojs_link.address import read_address
@@ -338,6 +339,8 @@ class Connection:
         """Requests that were not answered in time."""
         self._refusals = SeldomLog(_REFUSAL_LOG_S)
         self._taken_away = TakenAway(name, self._ids_of, self._subscribe_again, self.flush)
+        self.turns = Turns()
+        """The bound on requests of the JetStream API (`ojs_core.jetstream.api`)."""
         self.explanation: str | None = None
         """Why requests may stay unanswered, if somebody knows."""
 

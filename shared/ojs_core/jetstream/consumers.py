@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from ojs_core.base.errors import unavailable
+from ojs_core.base.portions import in_portions
 from ojs_core.jetstream.api import ApiError, ask, call, error_of, heard, raw_answer
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, status
 
@@ -16,6 +16,7 @@ SECOND_NS: Final = 1_000_000_000
 NOTHING: Final = frozenset({404, 408})
 """The status of a pull for which there was nothing. Any other says that the consumer is gone, or its leader."""
 _NOT_FOUND: Final = 10014
+_AT_ONCE: Final = 32
 _PULL_BYTES: Final = 8 * 1024 * 1024
 _ROOM: Final = 64 * 1024
 """For the subject and the headers of a message as large as nats-server takes."""
@@ -104,13 +105,13 @@ async def is_paused(nats: Connection, stream: str, name: str) -> bool:
 
 async def remove(nats: Connection, stream: str, names: Sequence[str]) -> None:
     """Delete consumers, if they are there. Raises OjsError backend_unavailable."""
-    answers = [nats.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}") for name in names]
-    for answer in await asyncio.gather(*answers):
-        if isinstance(answer, Failed):
-            raise unavailable(f"the queue's consumers can't be stopped now: {answer.reason}")
-        error = error_of(answer.data)
+
+    async def gone(name: str) -> None:
+        error = error_of(await raw_answer(nats, f"CONSUMER.DELETE.{stream}.{name}"))
         if error is not None and error.err_code != _NOT_FOUND:
             raise unavailable(f"NATS refused to stop a consumer of the queue: {error.description}")
+
+    await in_portions(names, gone, _AT_ONCE)
 
 
 async def remove_all(nats: Connection, stream: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import unquote
@@ -26,6 +26,9 @@ _DAY: Final = 86_400 * _SECOND
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
 _WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
 MAX_CONSUMER_NAME: Final = 200
+_PRIORITY_AND_LANE: Final = re.compile(r"\d{3}(?:-(?:front|key|late|for-.*))?")
+"""The end of a consumer's name, by `LANES` and `handler_lane`."""
+_END_OF_NAME: Final = len("100-front")
 WEBHOOK_CONSUMER: Final = "webhook-"
 """How the names of webhooks' consumers begin."""
 HAD_KEYS: Final = "has-had-keys"
@@ -483,6 +486,18 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
             digest = hashlib.sha256(name.encode()).hexdigest()[:32]
             name = f"{name[: MAX_CONSUMER_NAME - 33]}-{digest}"
         return name
+
+    def consumers_of(self, queue: str, names: Iterable[str]) -> list[str]:
+        """Return those of the names that are durable names of a queue's ready subjects.
+
+        Where a queue's name is so long that a hash stands for the priority, those of others may be among them.
+        """
+        start = self.ready_of_queue(queue).partition(".")[2].replace(".", "-").removesuffix(">")
+        whole = MAX_CONSUMER_NAME - 33
+        alike = [name for name in names if name.startswith(start[:whole])]
+        if len(start) > whole - _END_OF_NAME:
+            return alike
+        return [name for name in alike if _PRIORITY_AND_LANE.fullmatch(name, len(start))]
 
     # Events
 

@@ -11,6 +11,7 @@ import pytest
 
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection, Reply, ReplyOrFailure
+from ojs_core.jetstream.turns import Turns
 
 START = 1_700_000_000.0
 
@@ -20,6 +21,7 @@ class Server:
 
     def __init__(self, ahead: float) -> None:
         self.ahead = ahead
+        self.turns = Turns()
         self.wall = START
         self.there = self.back = 0.0
 

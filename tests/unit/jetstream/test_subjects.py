@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.subjects import ANY, REST, StoreConfig, Wildcard
+from ojs_core.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
 from support.tables import each
 
 CONFIG = StoreConfig()
@@ -90,3 +90,13 @@ def test_code_may_ask_for_many() -> None:
 )
 def test_no_event_is_under_two_of_a_consumers_subjects(patterns: list[str], subjects: list[str]) -> None:
     assert CONFIG.events_of_types(patterns) == subjects
+
+
+@pytest.mark.parametrize("queue", ["mail", "mail-100", "mail.100", "q" * 120, "q" * 190])
+@pytest.mark.parametrize("lane", [*LANES, handler_lane("email.send", "1.2"), handler_lane("t" * 200, None)])
+@pytest.mark.parametrize("priority", [-100, 0, 100])
+def test_a_queues_consumers_are_found_by_their_names(queue: str, lane: str, priority: int) -> None:
+    config = StoreConfig()
+    name = config.ready_consumer(config.ready(queue, priority, lane))
+    others = [config.ready_consumer(config.ready(other, 0)) for other in ("mai", "mail2", "mail-050", "r" * 190)]
+    assert config.consumers_of(queue, [*others, name]) == [name]

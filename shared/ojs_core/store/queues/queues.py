@@ -19,17 +19,17 @@ from ojs_core.domain.queues.admission import QueueSettings, admitted
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, QueueConfig, layered
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark, maintained, paused, resumed
 from ojs_core.domain.transitions import Moment
+from ojs_core.jetstream.consumer_names import ConsumerNames
 from ojs_core.jetstream.consumers import remove, remove_all
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY, LANES
-from ojs_core.jetstream.watch import Watch
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.jetstream.watch import Watch, WatchedEntry
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 
 log = structlog.get_logger(__name__)
 
 _DELETED_TTL_S: Final = 3_600
-_PRIORITIES: Final = range(-100, 101)
 
 DecideQueue = Callable[[QueueRecord | None, Moment], QueueRecord | None]
 """What becomes of a record; None leaves it as it is."""
@@ -56,12 +56,16 @@ class Queues:
         self._nats = bucket.nats
         self._clock = bucket.clock
         self._config = bucket.config
+        self._consumers = ConsumerNames(bucket.nats, bucket.config.ready_stream)
         self._records = bucket.records
         self._documents = Documents(bucket, bucket.config.queue, queue_reader, lambda record, op: record.op == op)
         subjects = [bucket.config.queue(ANY)]
         self._watch = Watch(bucket.nats, bucket.config, f"queues-{instance}", subjects, self._changed, bucket.lost)
+        self._read: dict[str, tuple[WatchedEntry, QueueRecord | None]] = {}
+        """By subject: what was stored, and the record that it is."""
         self._known: dict[str, QueueRecord] = {}
         self._settings: dict[str, QueueSettings] = {}
+        self._common = NOT_SET
         self._default: QueueSettings | None = None
         self._maintenance: QueueRecord | None = None
         self._signals = bucket.signals
@@ -181,13 +185,12 @@ class Queues:
         return await self.change(queue, lambda old, moment: resumed(old, queue, moment))
 
     async def _take_durables(self, queue: str) -> None:
-        """Delete every durable of a queue; returns when none is left that could hand out a token.
+        """Delete the durables that a queue has; returns when none is left that could hand out a token.
 
         Tokens in somebody's hands are handed out again by the next durable, and found to be stale if they were claimed.
         """
-        subjects = [self._config.ready(queue, priority, lane) for priority in _PRIORITIES for lane in LANES]
-        names = [self._config.ready_consumer(subject) for subject in subjects]
-        await remove(self._nats, self._config.ready_stream, names)
+        there = self._config.consumers_of(queue, await self._consumers.now())
+        await remove(self._nats, self._config.ready_stream, there)
 
     def _token(self, subject: str) -> str:
         return subject[len(self._config.queue("")) :]
@@ -195,16 +198,26 @@ class Queues:
     # Following
 
     def _changed(self) -> None:
-        """Lay the layers over each other anew. There are as many records as people made, and they change seldom."""
-        before = self._known
-        records = [queue_reader.read(self._token(subject), *entry) for subject, entry in self._watch.entries.items()]
+        """Lay the layers over each other anew. A record that is as it was is neither decoded nor laid over again."""
+        before, common_before, read = self._known, self._common, self._read
+        self._read = {
+            subject: known
+            if (known := read.get(subject)) is not None and known[0] == entry
+            else (entry, queue_reader.read(self._token(subject), *entry))
+            for subject, entry in self._watch.entries.items()
+        }
+        records = [record for _, record in self._read.values()]
         self._known = {record.name: record for record in records if record is not None and record.state != "deleted"}
         policy = self._known.pop(DEFAULT_QUEUE, None)
         self._maintenance = self._known.pop(MAINTENANCE, None)
-        common = NOT_SET if policy is None else policy.config
+        self._common = common = NOT_SET if policy is None else policy.config
         self._default = None if common == NOT_SET else QueueSettings("active", common)
+        settings = self._settings if common == common_before else {}
         self._settings = {
-            name: QueueSettings(record.state, layered(common, record.config)) for name, record in self._known.items()
+            name: settings[name]
+            if name in settings and before.get(name) is record
+            else QueueSettings(record.state, layered(common, record.config))
+            for name, record in self._known.items()
         }
         for name, record in before.items():
             if record.held and not self._held_now(name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -92,6 +93,25 @@ async def test_a_job_that_leaves_a_queue_without_a_bound_costs_its_record_only(s
         for job in jobs:
             await store.jobs.change(job.id, transitions.cancel)
     assert sent == Counter({"read": JOBS, "$KV.ojs.job": JOBS})
+
+
+async def test_a_pause_asks_for_what_is_there(store: Store, queue: str, way: str) -> None:
+    await looked_at(store, queue)
+    with counted(store) as sent:
+        await store.queues.pause(queue)
+    expected = Counter({"read": 1, "$KV.ojs.queue": 1, "$JS.API.CONSUMER.NAMES.OJS_READY": 1})
+    if way == "durable":
+        expected["$JS.API.CONSUMER.DELETE.OJS_READY"] = 1
+    assert sent == expected
+
+
+async def test_pauses_at_the_same_time_share_what_they_ask(store: Store, queue: str) -> None:
+    await looked_at(store, queue)
+    with counted(store) as sent:
+        await asyncio.gather(*(store.queues.pause(f"{queue}-{number}") for number in range(100)))
+    listings = sent.pop("$JS.API.CONSUMER.NAMES.OJS_READY")
+    assert sent == Counter({"read": 100, "$KV.ojs.queue": 100})
+    assert listings <= 100
 
 
 Limited = Callable[[Store, str], Awaitable[None]]
