@@ -73,6 +73,16 @@ async def test_a_verbose_worker_shows_each_job_and_the_traceback_of_a_failure(jo
     assert worker.events("the job begins")
 
 
+async def test_a_worker_that_must_not_log_payloads_names_class_and_place_alone(jobs: Any, start: Start) -> None:
+    worker = start("--verbose", "--log-payloads", "off")
+    with pytest.raises(JobFailed, match="boom"):
+        await (await jobs.query.push("boom")).result("30s")
+    [failed] = worker.events("the job failed")
+    assert failed["error"] == "ValueError"
+    assert "features.py:" in failed["where"]
+    assert not {"reason", "exception"} & failed.keys()
+
+
 # Dependencies
 
 
