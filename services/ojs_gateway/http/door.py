@@ -18,6 +18,7 @@ from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.key_headers import left_headers, refusal_headers
 
 Keyless = Literal["always", "never", "while there are no keys"]
 """When requests without a key are let in."""
@@ -64,12 +65,16 @@ class Door:
             if call.admission.over and endpoint.need in _LOOKING and isinstance(answer, Response):  # streams are cut off
                 raise unauthenticated("the key has ended meanwhile")
         except OjsError as error:
+            error.headers += refusal_headers(error, self._keys.now())
             self._refused(call, endpoint, error)
             raise
         if call.bounded and not call.held:
             raise AssertionError(f"{endpoint.name} doesn't ask what it may be about")
         if allowance is not None and endpoint.need == "enqueue" and not call.counted:
             raise AssertionError(f"{endpoint.name} doesn't count what it pushes")
+        if allowance is not None and endpoint.need == "enqueue" and isinstance(answer, Response):
+            left = left_headers(allowance, answer.headers, self._keys.now())
+            return answer._replace(headers=(*answer.headers, *left)) if left else answer
         return answer
 
     async def _admission(self, call: Call, need: Need) -> Admission:

@@ -76,6 +76,14 @@ class Allowance:
             raise self._refused("pushes_per_second", rate, f"has pushed its {rate:,} jobs a second", wait)
         self._pushes -= number
 
+    def pushes_left(self) -> tuple[int, int, int] | None:
+        """Return the limit of pushes, how many may be made now, and in how many seconds one may; None without a limit."""
+        rate = self.limits.pushes_per_second
+        if not rate:
+            return None
+        pushes = min(rate * _BURST_S, self._pushes + (self._clock() - self._counted_at) * rate)
+        return rate, max(0, math.floor(pushes)), 0 if pushes >= 1 else math.ceil((1 - pushes) / rate)
+
     @contextmanager
     def place(self, kind: Places) -> Iterator[None]:
         """Hold one of the key's places. Raises rate_limited if all are taken."""

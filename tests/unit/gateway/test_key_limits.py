@@ -9,8 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_core.access.allowances import KeyLimits
+from ojs_core.access.allowances import Allowance, KeyLimits
 from ojs_core.access.keys import make_key
+from ojs_gateway.http.key_headers import left_headers
 from support.fake_store import FakeStore
 from support.waiting import eventually
 from unit.gateway.conftest import Start
@@ -57,6 +58,26 @@ def over(answered: tuple[int, Any, Mapping[str, str]], limit: str, most: int) ->
     assert limit in error["message"]
     assert f"--{limit.replace('_', '-')} N" in error["hint"]
     assert int(headers["Retry-After"]) > 0
+    assert (headers["X-RateLimit-Limit"], headers["X-RateLimit-Remaining"]) == (str(most), "0")
+    assert int(headers["X-RateLimit-Reset"]) > 0
+
+
+def test_the_limit_of_a_job_is_told_in_place_of_that_of_its_key() -> None:
+    allowance = Allowance("id", "shop", KeyLimits(pushes_per_second=5))
+    assert dict(left_headers(allowance, (), 1_000))["X-RateLimit-Limit"] == "5"
+    assert left_headers(allowance, (("X-RateLimit-Limit", "7"),), 1_000) == ()
+
+
+async def test_each_answer_to_a_push_says_what_its_key_has_left(start: Start, store: FakeStore) -> None:
+    ask = await keyed(start, store, pushes_per_second=1_000_000)
+    status, _, headers = await ask("POST", "/jobs", JOB)
+    assert (status, headers["X-RateLimit-Limit"]) == (201, "1000000")
+    assert 0 < int(headers["X-RateLimit-Remaining"]) < 2_000_000
+    now_s = store.clock.now() // 1_000
+    assert now_s - 60 <= int(headers["X-RateLimit-Reset"]) <= now_s + 2
+    assert "X-RateLimit-Limit" not in (await ask("GET", "/jobs"))[2]
+    unlimited = await keyed(start, store)
+    assert "X-RateLimit-Limit" not in (await unlimited("POST", "/jobs", JOB))[2]
 
 
 @pytest.mark.parametrize("way", PUSHES)
