@@ -11,6 +11,7 @@ import pytest
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import frozen, losing_answers, unreachable
 from ojs_core.audit.entry import Detail, Entry, encode
+from ojs_core.audit.fill import Fill, audit_fill
 from ojs_core.audit.reading import AuditReader, Read, Wanted
 from ojs_core.audit.repeats import Owner, Repeats
 from ojs_core.audit.trail import Trail
@@ -263,3 +264,23 @@ async def test_a_question_behind_the_end_finds_nothing(reader: AuditReader) -> N
     assert (page.entries, page.has_more) == ([], False)
     page = await reader.older(1, Wanted(), 10)
     assert (page.entries, page.has_more) == ([], False)
+
+
+async def test_entries_that_leave_before_their_time_show_in_its_fill(own_server: MakeServer, open_store: OpenStore) -> None:
+    with own_server() as server:
+        store = await open_store(server.url)
+        stream = store.config.audit_stream
+        assert await audit_fill(store.nats, store.config, store.clock.now()) == Fill(
+            entries=0, most=5_000_000, age_ms=0, promised_ms=90 * 86_400_000
+        )
+        config = (await call(store.nats, f"STREAM.INFO.{stream}"))["config"]
+        await call(store.nats, f"STREAM.UPDATE.{stream}", config | {"max_msgs": 10})
+        async with trail_of(store) as trail:
+            for number in range(9):
+                await kept(trail, entry(number))
+            fill = await audit_fill(store.nats, store.config, store.clock.now())
+            assert (fill.nearly_full, fill.rolls_over) == (True, False)
+            for number in range(9):
+                await kept(trail, entry(number))
+        fill = await audit_fill(store.nats, store.config, store.clock.now())
+        assert (fill.entries, fill.nearly_full, fill.rolls_over) == (10, False, True)
