@@ -42,7 +42,7 @@ async def run_dev(loaded: Loaded) -> int:
         configure_logs("dev", settings)
     stopping = Stopping()
     stopping.on_signals()
-    embedded = loaded.sources["nats"] == DEFAULT_SOURCE
+    embedded = loaded.sources["nats"] in {DEFAULT_SOURCE, "NATS_URL"}  # which is for every program of a machine
     folder = DataFolder(settings.data)
     with folder.claimed() as server_lock:
         await _System(settings, folder, server_lock if embedded else None).run(stopping)

@@ -28,6 +28,7 @@ signals:
   SIGINT    the same without a grace period (Ctrl+C)
   SIGTSTP   fetch no more; SIGCONT goes on
 """
+_USUAL_CONCURRENCY: Final = 10
 
 
 def add_worker_command(commands: argparse._SubParsersAction[CommandParser]) -> None:
@@ -39,8 +40,11 @@ def add_worker_command(commands: argparse._SubParsersAction[CommandParser]) -> N
         epilog=_EPILOG,
     )
     parser.add_argument("modules", nargs="+", metavar="MODULE", help="as you would import it here: app.jobs")
-    parser.add_argument("--queues", default="", metavar="NAMES", help="which, first to last, by commas [those of the jobs]")
-    parser.add_argument("--concurrency", type=int, default=10, metavar="N", help="jobs at a time [10]")
+    parser.add_argument(
+        "--queues", metavar="NAMES", help="which, first to last, by commas [OJS_QUEUES, else those of the jobs]"
+    )
+    parser.add_argument("--types", metavar="NAMES", help="which types of jobs, by commas [OJS_JOB_TYPES, else all]")
+    parser.add_argument("--concurrency", type=int, metavar="N", help="jobs at a time [OJS_CONCURRENCY, else 10]")
     parser.add_argument("--ahead", type=int, default=0, metavar="N", help="most to fetch ahead while jobs take no time [0]")
     parser.add_argument("--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]")
     parser.add_argument("--processes", type=int, metavar="N", help="processes for jobs that run in them [the CPUs]")
@@ -74,8 +78,8 @@ def run_worker(given: argparse.Namespace) -> int:
         if given.reload:
             return reload.run(_without_reload(), Path.cwd())
         options = WorkerOptions(
-            queues=[name for name in given.queues.split(",") if name],
-            concurrency=given.concurrency,
+            queues=_names(given.queues, "OJS_QUEUES"),
+            concurrency=_concurrency(given.concurrency),
             ahead=given.ahead,
             grace=given.grace,
             processes=given.processes,
@@ -83,11 +87,27 @@ def run_worker(given: argparse.Namespace) -> int:
             log_payloads=_log_payloads(given.log_payloads),
             verbose=given.verbose,
         )
-        run(given.modules, **options)
+        run(given.modules, _names(given.types, "OJS_JOB_TYPES"), **options)
     except (CannotStart, Missing, UsageProblem) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def _names(given: str | None, variable: str) -> list[str]:
+    """Return the names of an option, or of the variable that counts where it isn't given."""
+    said = os.environ.get(variable, "") if given is None else given
+    return [name for name in map(str.strip, said.split(",")) if name]
+
+
+def _concurrency(given: int | None) -> int:
+    """Return how many jobs run at a time. Raises UsageProblem for a variable that is no number."""
+    from ojs_command.client.problems import UsageProblem  # noqa: PLC0415  # services start without the client
+
+    said = os.environ.get("OJS_CONCURRENCY") or str(_USUAL_CONCURRENCY)
+    if given is None and not said.isdecimal():
+        raise UsageProblem(f"OJS_CONCURRENCY is a number of jobs, not {said!r}.")
+    return int(said) if given is None else given
 
 
 def _without_reload() -> list[str]:

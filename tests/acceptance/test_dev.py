@@ -11,7 +11,7 @@ import pytest
 from support.examples import amount
 from support.nats import NatsServer
 from support.processes import runs
-from support.system import TOGETHER, Command, System, send
+from support.system import TOGETHER, Command, System, environment, send
 from support.waiting import until
 
 EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"}
@@ -72,6 +72,12 @@ def test_dev_and_its_gateway_name_the_address_of_the_dashboard(services: System)
     services.ready()
     named = [line["dashboard"] for line in services.events("ready") if "dashboard" in line]
     assert named == [f"{services.url}/"] * 2
+
+
+@pytest.mark.slow
+def test_dev_has_a_nats_server_of_its_own_whatever_address_others_set(tmp_path: Path) -> None:
+    with System.started(tmp_path, TOGETHER, env=environment(NATS_URL="nats://127.0.0.1:1"), with_users=False) as system:
+        assert "nats-server" in system.children
 
 
 def test_one_command_starts_everything_and_says_how_to_go_on(services: System) -> None:

@@ -265,6 +265,31 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
     assert "Traceback" not in worker.output
 
 
+def test_a_worker_takes_the_names_that_an_operator_sets(system: System, folder: Path) -> None:
+    names = {"OJS_QUEUES": "one, two", "OJS_JOB_TYPES": "py.greet", "OJS_CONCURRENCY": "3"}
+    env = environment(FOLDER=str(folder), OJS_URL=system.url, **names)
+    worker = WorkerProcess(folder, "worker", "handlers", env=env)
+    job_id = system.push("py.greet", "Ada", "hello", queue="two")["id"]
+    until(lambda: system.job(job_id)["state"] == "completed", 60)
+    [listed] = system.call("GET", "/admin/workers")["items"]
+    assert (sorted(listed["queues"]), listed["concurrency"]) == (["one", "two"], 3)
+    worker.end()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("OJS_CONCURRENCY", "many", "OJS_CONCURRENCY is a number of jobs, not 'many'"),
+        ("OJS_JOB_TYPES", "py.greet,nowhere", "there is no job of type nowhere (--types, OJS_JOB_TYPES)"),
+    ],
+)
+def test_a_variable_that_no_worker_can_take_is_one_sentence(folder: Path, name: str, value: str, said: str) -> None:
+    worker = WorkerProcess(folder, "worker", "handlers", env=environment(FOLDER=str(folder), **{name: value}))
+    assert worker.process.wait(timeout=60) == 1
+    assert said in worker.output
+    assert "Traceback" not in worker.output
+
+
 @pytest.mark.parametrize("url", ["ftp://host", "http://[::1", "http://host:99999", "nats://"])
 def test_an_address_that_no_server_has_is_one_sentence(folder: Path, url: str) -> None:
     worker = WorkerProcess(folder, "worker", "handlers", env=environment(FOLDER=str(folder), OJS_URL=url))

@@ -194,8 +194,10 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.nats_urls,
         "URL",
         "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given; "
-        "?inbox_prefix=_INBOX_ojs_{role} behind it if its user may listen to answers below that only",
+        "?inbox_prefix=_INBOX_ojs_{role} behind it if its user may listen to answers below that only. "
+        "NATS_URL counts where it is written nowhere, but not for `dev`",
         _NATS,
+        standard_env="NATS_URL",
     ),
     Option(
         "nats_creds",

@@ -33,6 +33,9 @@ _SIGNALS: Final = (
     (signal.SIGCONT, Trigger.SIGCONT),
 )
 
+_SHOWN: Final = 10
+"""Types that a refusal names."""
+
 
 class WorkersLoop(Loop):
     """The loop of a worker's process, in which tasks of handlers run: one that calls `exit()`, or stops the loop, would
@@ -99,15 +102,32 @@ def load(names: Sequence[str]) -> App:
     return app
 
 
-def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
-    """Run it until it is to stop. Raises CannotStart, and what the modules raise."""
+def run(names: Sequence[str], types: Sequence[str] = (), **options: Unpack[WorkerOptions]) -> None:
+    """Run the jobs of some types, or of all, until it is to stop. Raises CannotStart, and what the modules raise."""
     try:
         url_of(None)  # what apps without an address take, when their modules are imported
     except ValueError as error:
         raise CannotStart(f"OJS_URL: {error}") from None
     app = load(names)
+    _restrict(app, types)
     with asyncio.Runner(loop_factory=WorkersLoop) as runner:
         runner.run(_serve(app, options))
+
+
+def _restrict(app: App, types: Sequence[str]) -> None:
+    """Leave out the jobs of other types; all stay if none is named. Raises CannotStart for a type without a job."""
+    for name in types:
+        if name not in app.definitions:
+            there = _known(app)
+            raise CannotStart(f"there is no job of type {name} (--types, OJS_JOB_TYPES): the modules define {there}")
+    if types:
+        app.definitions = {name: one for name, one in app.definitions.items() if name in types}
+
+
+def _known(app: App) -> str:
+    """Return the types of an app's jobs, the first of them."""
+    names = sorted(app.definitions)
+    return ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
 
 
 async def _serve(app: App, options: WorkerOptions) -> None:

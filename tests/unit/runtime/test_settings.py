@@ -127,6 +127,14 @@ def test_variables_of_clients_and_platforms_are_left_alone(variable: str) -> Non
     assert load({}, {variable: "anything"}).settings.port == 8080
 
 
+def test_the_address_of_nats_that_others_set_counts_where_there_is_no_own() -> None:
+    others = {"NATS_URL": "nats://others:4222"}
+    loaded = load({}, others)
+    assert (loaded.settings.nats, loaded.sources["nats"]) == ("nats://others:4222", "NATS_URL")
+    assert load({}, others | {"OJS_NATS": "nats://own:4222"}).settings.nats == "nats://own:4222"
+    assert load({"nats": "nats://flag:4222"}, others).settings.nats == "nats://flag:4222"
+
+
 def test_a_bad_value_is_a_problem_even_where_another_source_wins() -> None:
     assert problem({"port": "80"}, {"OJS_PORT": "x"}).startswith("OJS_PORT: ")
 
