@@ -24,7 +24,7 @@ import { signal } from './signals-core.js';
 /**
  * @typedef {Record<string, any>} Values
  * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice',
- *   choices?: readonly string[], hint?: import('./parts.js').Part, required?: boolean, min?: number, max?: number}} Field
+ *   choices?: readonly string[], shown?: (choice: string) => string, hint?: import('./parts.js').Part, required?: boolean, min?: number, max?: number}} Field
  */
 
 /** @typedef {{action: Action, values: import('./signals-core.js').Signal<Values>, busy: boolean, problem: Problem | null}} Open */
@@ -194,7 +194,7 @@ function input(/** @type {Field} */ field, /** @type {import('./signals-core.js'
 		field.kind === 'json'
 			? html`<textarea id=${id} rows="8" spellcheck="false" .value=${value} @input=${take}></textarea>`
 			: field.kind === 'choice'
-				? html`<select id=${id} @change=${take}>${(field.choices ?? []).map((choice) => html`<option ?selected=${choice === value}>${choice}</option>`)}</select>`
+				? html`<select id=${id} @change=${take}>${(field.choices ?? []).map((choice) => html`<option value=${choice} ?selected=${choice === value}>${field.shown?.(choice) ?? choice}</option>`)}</select>`
 				: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
 	return html`<div class="field"><label for=${id}>${field.label}</label>${control}${field.hint ? html`<small>${field.hint}</small>` : nothing}</div>`;
 }

@@ -98,7 +98,8 @@ export async function request(what, { token, signal } = {}) {
 		const message = response ? "The server's answer can't be read." : 'The server does not answer.';
 		throw new Problem(response?.ok === false ? response.status : 0, {
 			message,
-			hint: methodOf(what) === 'GET' ? 'This page tries again by itself.' : 'It may have been done: look before you try it again.',
+			hint:
+				methodOf(what) === 'GET' ? 'This page tries again by itself.' : 'It may have been done: look before you try it again.',
 		});
 	}
 	reachable.value = true;

@@ -24,6 +24,53 @@ export function rate(/** @type {number | null | undefined} */ value) {
 	return `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
 }
 
+/** Rates in one unit, that of the largest, so that they can be compared by eye. */
+export function inOneUnit(/** @type {(number | null | undefined)[]} */ all) {
+	const [times, unit] = all.some((one) => (one ?? 0) >= 1) ? [1, '/s'] : [60, '/min'];
+	return (/** @type {number | null | undefined} */ value) =>
+		value == null
+			? '–'
+			: `${value * times >= 100 ? whole.format(Math.round(value * times)) : short.format(value * times)}${unit}`;
+}
+
+/** @returns {string} One of the percentiles of how long something took; none where nothing was measured. */
+export const percentile = (
+	/** @type {import('./openapi.js').Percentiles} */ of,
+	/** @type {'p50' | 'p90' | 'p95' | 'p99'} */ name,
+) => (of.max || of[name] ? duration(of[name]) : '–');
+
+/** @returns {string} A duration of ISO 8601 in words; the duration itself if it isn't of days and less. */
+export function lasting(/** @type {string} */ iso) {
+	const found = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(iso);
+	if (!found) return iso;
+	const [days, hours, minutes, seconds] = found.slice(1).map((one) => Number(one ?? 0));
+	return duration((((days ?? 0) * 24 + (hours ?? 0)) * 3_600 + (minutes ?? 0) * 60 + (seconds ?? 0)) * 1_000);
+}
+
+const SAID = /** @type {Record<string, string>} */ ({
+	overlap_skip: 'the one before still ran',
+	disabled: 'the entry was paused',
+	dst_skip: 'the clocks were put forward over it',
+	skip: 'the next one is skipped',
+	allow: 'both run',
+	cancel_previous: 'the last one is cancelled',
+	enqueue: 'the next one waits for its end',
+	promoted: 'due',
+	claimed: 'fetched by a worker',
+	acked: 'completed by its worker',
+	requeued: 'handed back',
+	timed_out: 'timed out',
+	stalled: 'its worker sent no heartbeat for it',
+	lease_expired: 'its lease ran out',
+	worker_died: 'its worker fell silent',
+	ttl_expired: 'expired',
+	total_timed_out: 'took longer than its total timeout',
+	reissued: 'pushed anew',
+	reprioritised: 'got another priority',
+});
+/** @returns {string} A word of the API as people say it. */
+export const said = (/** @type {string} */ word) => SAID[word] ?? word;
+
 /** @returns {string} A share as per cent. */
 export const percent = (/** @type {number | null | undefined} */ value) =>
 	value == null ? '–' : `${short.format(value * 100)} %`;

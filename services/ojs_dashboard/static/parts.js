@@ -203,13 +203,16 @@ export function plot(series, { label, format, height = 120 }) {
 			})
 			.join('');
 	};
-	const last = series.map((one) => `${one.name} ${format(one.points.findLast(([, value]) => value !== null)?.[1] ?? 0)}`);
+	const measured = all.some(([, value]) => value !== null);
+	const shown = (/** @type {number | null | undefined} */ value) => (value == null ? '–' : format(value));
+	const most = shown(measured ? top : null);
+	const last = series.map((one) => `${one.name} ${shown(one.points.findLast(([, value]) => value !== null)?.[1])}`);
 	return html`<figure class="plot">
 		<figcaption>
 			${label}${series.map((one, i) => html` <span class="key s${i}">${last[i] ?? one.name}</span>`)}
-			<span class="dim">at most ${format(top)}</span>
+			<span class="dim">at most ${most}</span>
 		</figcaption>
-		<svg viewBox="0 0 600 ${height}" preserveAspectRatio="none" role="img" aria-label="${label}: ${last.join(', ')}; at most ${format(top)}">
+		<svg viewBox="0 0 600 ${height}" preserveAspectRatio="none" role="img" aria-label="${label}: ${last.join(', ')}; at most ${most}">
 			${series.map((one, i) => svg`<path class="s${i}" d=${path(one.points)} />`)}
 		</svg>
 		<div class="ends">${moment(from)}${moment(to)}</div>

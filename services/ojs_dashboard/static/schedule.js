@@ -1,13 +1,38 @@
 /** Cron expressions in words. */
 
+import { duration } from './format.js';
+
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 const MONTHS = ' January February March April May June July August September October November December'.split(' ');
+
+const ALIASES = /** @type {Record<string, string>} */ ({
+	'@yearly': 'At 00:00 on day 1 in January',
+	'@annually': 'At 00:00 on day 1 in January',
+	'@monthly': 'At 00:00 on day 1',
+	'@weekly': 'At 00:00 on Sunday',
+	'@daily': 'Every day at 00:00',
+	'@midnight': 'Every day at 00:00',
+	'@hourly': 'Every hour',
+});
+const MS = /** @type {Record<string, number>} */ ({ ms: 1, s: 1_000, m: 60_000, h: 3_600_000 });
+
+/** @returns {string} An interval in words; the expression where it is none. */
+function every(/** @type {string} */ expression) {
+	const parts = [...expression.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+	const ms = parts.reduce((sum, [, value, unit]) => sum + Number(value) * (MS[unit ?? ''] ?? 0), 0);
+	return expression.startsWith('@every') && ms ? `Every ${duration(ms)}` : expression;
+}
 
 /** @returns {string} What an expression of five fields says; the expression where words would be longer. */
 export function inWords(/** @type {string} */ expression) {
 	const fields = expression.trim().split(/\s+/);
-	if (expression.startsWith('@')) return expression;
-	const [minute = '*', hour = '*', day = '*', month = '*', weekday = '*'] = fields.length === 6 ? fields.slice(1) : fields;
+	if (expression.startsWith('@')) return ALIASES[expression.trim()] ?? every(expression);
+	const [second = '0', ...others] = fields.length === 6 ? fields : ['0', ...fields];
+	const steps = /^\*(?:\/(\d+))?$/.exec(second);
+	if (steps && others.every((field) => field === '*'))
+		return Number(steps[1] ?? 1) === 1 ? 'Every second' : `Every ${steps[1]} seconds`;
+	if (!/^0+$/.test(second)) return expression; // words would be longer
+	const [minute = '*', hour = '*', day = '*', month = '*', weekday = '*'] = others;
 	const time = times(minute, hour);
 	const days = [
 		weekday === '*' ? '' : `on ${list(weekday, DAYS)}`,

@@ -144,6 +144,11 @@ def test_each_button_says_what_it_is_and_only_forms_that_ask_are_submitted() -> 
     assert submits == {("app.js", "Sign in"), ("parts.js", "Filter"), ("events.js", "Follow"), ("system.js", "Filter")}
 
 
+def test_what_is_imported_keeps_its_name_since_modules_are_joined_by_names() -> None:
+    for path in files.FOLDER.rglob("*.js"):
+        assert not re.search(r"^import \{[^}]*\bas\b", path.read_text(encoding="utf-8"), re.MULTILINE), path
+
+
 def test_all_addresses_are_made_in_one_place() -> None:
     written = re.compile(r"""href=["'/]|href=\$\{[`'"]/|\bgo\([`'"]|location\.(?:href|assign|replace)""")
     for path in files.FOLDER.rglob("*.js"):

@@ -2,7 +2,7 @@
 
 import { button, json } from '../actions.js';
 import { Problem, request, written } from '../api.js';
-import { duration, millis, moment, number, text } from '../format.js';
+import { duration, millis, moment, number, said, text } from '../format.js';
 import { html, svg } from '../lit-html.js';
 import { badge, facts, head, jobLink, jobsLink, list, optional, payload, section, when } from '../parts.js';
 import { address, go } from '../router.js';
@@ -88,13 +88,19 @@ function runs() {
 		const { runs, warned, problem } = found.value;
 		return problem
 			? html`<p class="notice warn" role="status">${text(problem, 300)}</p>`
-			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p>${warned.map((message) => html`<p class="notice warn">${text(message, 300)}</p>`)}<ol>${runs.map((run) => html`<li>${zoned(run, timezone || 'UTC')} <span class="dim">${moment(run)}</span></li>`)}</ol></div>`;
+			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p>${warned.map((message) => html`<p class="notice warn">${text(message, 300)}</p>`)}${nextRuns(runs, timezone || 'UTC')}</div>`;
 	};
 }
 
+/** Next runs, by the clocks in a zone; with seconds where they aren't all at whole minutes. */
+const nextRuns = (/** @type {string[]} */ runs, /** @type {string} */ zone) => {
+	const exact = runs.some((run) => Date.parse(run) % 60_000);
+	return html`<ol>${runs.map((run) => html`<li>${zoned(run, zone, exact)} <span class="dim">${moment(run)}</span></li>`)}</ol>`;
+};
+
 /** @returns {string} A time as the clocks in a zone show it. */
-export function zoned(/** @type {string} */ time, /** @type {string} */ timeZone) {
-	const style = /** @type {const} */ ({ dateStyle: 'full', timeStyle: 'short' });
+export function zoned(/** @type {string} */ time, /** @type {string} */ timeZone, exact = false) {
+	const style = /** @type {const} */ ({ dateStyle: 'full', timeStyle: exact ? 'medium' : 'short' });
 	try {
 		return new Intl.DateTimeFormat(undefined, { ...style, timeZone }).format(Date.parse(time));
 	} catch {
@@ -120,6 +126,7 @@ export function edit(/** @type {Cron | null} */ cron, /** @type {() => void} */ 
 			label: 'When the last still runs',
 			kind: 'choice',
 			choices: ['skip', 'allow', 'cancel_previous', 'enqueue'],
+			shown: said,
 			value: cron?.overlap_policy ?? 'skip',
 		},
 		{ name: 'type', label: 'Type of its jobs', value: type, required: true },
@@ -188,7 +195,7 @@ function entry(visit) {
 					['Schedule', html`${inWords(entry.expression)} <small>(${entry.expression})</small>`],
 					['Time zone', entry.timezone],
 					['State', badge(entry.enabled ? 'active' : 'paused')],
-					['When the last still runs', entry.overlap_policy],
+					['When the last still runs', said(entry.overlap_policy)],
 					['Waiting for the last', optional(entry.waiting_runs, number)],
 					['Runs', number(entry.run_count)],
 					['Its jobs', jobsLink(`meta.cron_name:${entry.name}`, 'Show')],
@@ -198,11 +205,7 @@ function entry(visit) {
 			<div class="grid">
 				${section(
 					'Next runs',
-					when(
-						next,
-						({ runs: times }) =>
-							html`<ol>${times.map((run) => html`<li>${zoned(run, entry.timezone)} <span class="dim">${moment(run)}</span></li>`)}</ol>`,
-					),
+					when(next, ({ runs: times }) => nextRuns(times, entry.timezone)),
 				)}
 				${payload('What it pushes', entry.job_template)}
 			</div>`,
@@ -221,7 +224,7 @@ function entry(visit) {
 							(run) => duration(run.triggered_at ? millis(run.triggered_at) - millis(run.scheduled_at) : null),
 							'number',
 						],
-						['Job', (run) => (run.job_id ? jobLink(run.job_id) : text(run.reason))],
+						['Job', (run) => (run.job_id ? jobLink(run.job_id) : text(said(run.reason ?? '')))],
 						['State', (run) => (run.job_state ? badge(run.job_state) : '–')],
 					],
 					{ none: 'It has not run yet.' },

@@ -3,7 +3,7 @@
 import { button } from '../actions.js';
 import { traceUrl } from '../api.js';
 import { copier } from '../dialogs.js';
-import { duration, millis, moment, number, percent, plain, relative, text, time } from '../format.js';
+import { duration, millis, moment, number, percent, plain, relative, said, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import { PRIORITY } from '../matching.js';
 import {
@@ -200,7 +200,7 @@ function timeline(/** @type {Job} */ { state, created_at, timeline: events, time
 		${table('Timeline', bars, [
 			['When', (bar) => moment(bar.from, { plain: true })],
 			['After', (bar) => duration(bar.from - from), 'number'],
-			['What', (bar) => text(bar.event)],
+			['What', (bar) => text(said(bar.event))],
 			['State', (bar) => html`${badge(bar.state)}${OVER.has(bar.state) ? nothing : ` for ${duration(bar.until - bar.from)}`}`],
 			['Attempt', (bar) => (bar.attempt ? number(bar.attempt) : '–'), 'number'],
 			['Worker or reason', (bar) => text(bar.worker_id ?? bar.reason, 100)],

@@ -1,7 +1,7 @@
 /** Limits of keys: how much of each is used, and who waits. */
 
 import { button } from '../actions.js';
-import { moment, number, text } from '../format.js';
+import { lasting, moment, number, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { head, list, meter, optional, search } from '../parts.js';
 import { address } from '../router.js';
@@ -58,8 +58,8 @@ const used = (/** @type {number} */ now, /** @type {number} */ most, words = '')
 	meter(now, most, `${number(now)} of ${number(most)}${words}`);
 
 function starts(/** @type {Limit} */ { rate, throttle }) {
-	if (rate) return used(rate.current_count, rate.limit, ` in ${rate.period}`);
-	return throttle ? `${number(throttle.limit)} in ${throttle.period}, evenly` : '–';
+	if (rate) return used(rate.current_count, rate.limit, ` in ${lasting(rate.period)}`);
+	return throttle ? `${number(throttle.limit)} in ${lasting(throttle.period)}, evenly` : '–';
 }
 
 /** The button that sets a key's limit in place of what its jobs say. */

@@ -1,6 +1,6 @@
 /** The overview: what is wrong now, and how much is done. */
 
-import { backlog, duration, millis, number, rate, series, text, time } from '../format.js';
+import { backlog, duration, millis, number, percentile, rate, series, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { facts, head, jobsLink, plot, section, tabs, when } from '../parts.js';
 import { address } from '../router.js';
@@ -60,8 +60,8 @@ export function open(visit) {
 				['Done', jobsLink('state:completed', rate(throughput.processed_per_minute / 60))],
 				['Failed', jobsLink('state:discarded', rate(throughput.failed_per_minute / 60))],
 				['Oldest waits', html`<a href=${address('/queues')}>${duration(oldest)}</a>`],
-				['Wait, p50 and p99', `${duration(wait.p50)}, ${duration(wait.p99)}`],
-				['Run, p50 and p99', `${duration(run.p50)}, ${duration(run.p99)}`],
+				['Wait, p50 and p99', `${percentile(wait, 'p50')}, ${percentile(wait, 'p99')}`],
+				['Run, p50 and p99', `${percentile(run, 'p50')}, ${percentile(run, 'p99')}`],
 				['Workers', html`<a href=${address('/workers')}>${number(workers)}</a>`],
 			])}
 		</section>`,

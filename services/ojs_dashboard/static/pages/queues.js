@@ -2,7 +2,7 @@
 
 import { button, json } from '../actions.js';
 import { written } from '../api.js';
-import { count, duration, number, percent, rate, text } from '../format.js';
+import { count, duration, inOneUnit, lasting, number, percent, percentile, rate, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import {
 	badge,
@@ -42,6 +42,9 @@ function queues(visit) {
 		}),
 		{ every: 3_000 },
 	);
+	/** Rates of a column in one unit. */
+	const every = (/** @type {'enqueued_per_minute' | 'processed_per_minute'} */ member) =>
+		inOneUnit((queues.read.value.value?.items ?? []).map(({ throughput }) => throughput[member] / 60));
 	const most = () => queues.read.value.value?.pagination.total ?? 0;
 	const of =
 		(/** @type {'available' | 'active' | 'discarded'} */ state) =>
@@ -62,11 +65,11 @@ function queues(visit) {
 					['Not ended, 1 h', ({ backlog }) => spark(backlog)],
 					['Oldest', (queue) => duration(queue.oldest_available_age_ms), 'number'],
 					['Active', of('active'), 'number'],
-					['Pushed', (queue) => rate(queue.throughput.enqueued_per_minute / 60), 'number'],
-					['Done', (queue) => rate(queue.throughput.processed_per_minute / 60), 'number'],
+					['Pushed', (queue) => every('enqueued_per_minute')(queue.throughput.enqueued_per_minute / 60), 'number'],
+					['Done', (queue) => every('processed_per_minute')(queue.throughput.processed_per_minute / 60), 'number'],
 					['Failed', (queue) => percent(failing(queue)), 'number'],
-					['Wait p99', (queue) => duration(queue.latency_ms.p99), 'number'],
-					['Run p99', (queue) => duration(queue.run_ms.p99), 'number'],
+					['Wait p99', (queue) => percentile(queue.latency_ms, 'p99'), 'number'],
+					['Run p99', (queue) => percentile(queue.run_ms, 'p99'), 'number'],
 					['Discarded', of('discarded'), 'number'],
 					['', (queue) => pause(queue, queues.reload)],
 				],
@@ -148,15 +151,18 @@ function queue(visit) {
 						['Pushed', rate(found.throughput.enqueued_per_minute / 60)],
 						['Done', rate(found.throughput.processed_per_minute / 60)],
 						['Failed', percent(failing(found))],
-						['Wait, p50 and p99', `${duration(found.latency_ms.p50)}, ${duration(found.latency_ms.p99)}`],
-						['Run, p50 and p99', `${duration(found.run_ms.p50)}, ${duration(found.run_ms.p99)}`],
+						['Wait, p50 and p99', `${percentile(found.latency_ms, 'p50')}, ${percentile(found.latency_ms, 'p99')}`],
+						['Run, p50 and p99', `${percentile(found.run_ms, 'p50')}, ${percentile(found.run_ms, 'p99')}`],
 						[
 							'Jobs at a time',
 							optional(found.config.concurrency, (most) =>
 								meter(found.counts.active, most, `${number(found.counts.active)} of ${number(most)}`),
 							),
 						],
-						['Starts', optional(found.config.rate_limit, ({ limit, period }) => `at most ${number(limit)} in ${period}`)],
+						[
+							'Starts',
+							optional(found.config.rate_limit, ({ limit, period }) => `at most ${number(limit)} in ${lasting(period)}`),
+						],
 						[
 							'Room',
 							optional(found.config.max_size, (most) => meter(found.depth, most, `${number(found.depth)} of ${number(most)}`)),

@@ -130,7 +130,7 @@ function steps(/** @type {import('../openapi.js').Workflow} */ flow) {
 				(step) => duration(step.started_at ? (millis(step.completed_at) || time()) - millis(step.started_at) : null),
 				'number',
 			],
-			['Error', (step) => text(step.error?.message, 80)],
+			['Error', (step) => text((step.error ?? flow.errors?.find((one) => one.step_id === step.id))?.message, 80)],
 		],
 	);
 }
