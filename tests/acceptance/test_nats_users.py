@@ -329,7 +329,9 @@ def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_
     run("backup", "kept")
     assert guarded.violations[before:] == []
     with NatsServer(tmp_path / "empty", more=users.section(*TEAMS)) as server:
-        run("restore", "kept", url=nats.replace(str(guarded.server.port), str(server.port)))
+        there = nats.replace(str(guarded.server.port), str(server.port))
+        run("restore", "kept", "--quiet", url=there)
+        run("release", "--yes", url=there)
         assert [line for line in server.log.splitlines() if "iolation" in line] == []
     with pytest.raises(AssertionError, match="is in use"):
         run("restore", "kept")
