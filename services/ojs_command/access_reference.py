@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ojs_core.access.permissions import MEANINGS, PERMISSIONS, ROLES, Need
 from ojs_gateway.openapi.document import OperationPlace, places
+from ojs_gateway.openapi.route import Route
 from ojs_gateway.routes import PARTS
 
 
@@ -33,6 +34,18 @@ A key has one role. A `custom` key names its permissions. [Security](../security
 What each operation needs stands beside its path in the code, and nowhere else; this page is made from there. It is the same
 over HTTP and NATS, and on all paths of an operation.
 
+## Effects that come later
+
+| Permission | Later | In whose name |
+|---|---|---|
+| `enqueue` | delayed jobs, retries, and steps and callbacks of workflows run | the jobs' own: they stay |
+| `configure`, `read` | a [webhook](../webhooks.md) gets events | the key's: as it sees them, while it lives |
+| `configure`, `enqueue` | a [cron entry](../cron.md) pushes jobs | the entry's: `keys revoke` names it |
+| `configure` | settings of queues, limits, pools and schemas hold for all jobs | the system's |
+| `control` | a cron entry or a dead letter makes a job, as it was written | the job's own |
+| `control`, `enqueue` | a dead letter runs with another queue, arguments or metadata | the job's own |
+| `work` | a job that was handed out comes back when its lease ends | the job's own |
+
 {needed}
 
 This page is made by `python -m ojs_command.access_reference`.
@@ -47,9 +60,15 @@ def _sections() -> Iterator[tuple[Need, str]]:
 
 
 def _needed(need: Need, title: str) -> str:
-    found = [list(places(route)) for part in PARTS for route in part.routes if route.need == need]
-    rows = "\n".join(f"| `{named[0].operation_id}` | {', '.join(map(_place, named))} |" for named in found)
+    found = [(route, list(places(route))) for part in PARTS for route in part.routes if route.need == need]
+    rows = "\n".join(
+        f"| `{named[0].operation_id}`{_besides(route)} | {', '.join(map(_place, named))} |" for route, named in found
+    )
     return f"## {title}\n\n| Operation | Paths |\n|---|---|\n{rows}"
+
+
+def _besides(route: Route) -> str:
+    return "".join(f", and `{one}`" for one in route.besides)
 
 
 def _place(place: OperationPlace) -> str:

@@ -71,6 +71,7 @@ class Context:
         self.damage = Damage(store, timings.damage_s)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
+        self.webhook_private = webhook_private
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)
         self.aside = aside or LargeBodies()
         self.middleware = chain.names

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from ojs_core.access.keys import ENVIRONMENT
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
@@ -26,6 +27,8 @@ _TIDY_S: Final = 60.0
 _LOOK_S: Final = 60.0
 _HELD_S: Final = 1.0
 """How often a process asks whether a restored system was released."""
+_OWNERS_S: Final = 10.0
+"""How often a process looks whether the keys of subscriptions have ended. Gateways pause what they hear of at once."""
 _STOP_S: Final = 2.0
 _RESET_S: Final = 0.2
 
@@ -48,6 +51,7 @@ class Deliverer:
     async def start(self) -> None:
         self._tasks = [
             start_loop("webhooks", self._follow),
+            start_loop("webhooks-owners", self._look_at_owners, every_s=_OWNERS_S, tell=False),
             start_loop("webhooks-note", self._note, every_s=_NOTE_S, tell=False),
             start_loop("webhooks-tidy", self._webhooks.tidy, every_s=_TIDY_S, tell=False),
         ]
@@ -76,6 +80,13 @@ class Deliverer:
             await begun.start()
         metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
         await within(_LOOK_S if self._may_act else _HELD_S, self._news)
+
+    async def _look_at_owners(self) -> None:
+        """Pause what is brought in the name of a key that has ended: it may have been revoked without a gateway."""
+        for subscriber in list(self._subscribers.values()):
+            owner = subscriber.subscription.owner
+            if owner is not None and owner.id != ENVIRONMENT and not await self._store.keys.lives(owner.id):
+                await pause(self._store, subscriber.subscription.id, "key_ended")
 
     async def _note(self) -> None:
         """Store what was counted. It is lost with the process, or while NATS is away."""

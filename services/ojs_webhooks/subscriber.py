@@ -19,6 +19,7 @@ from ojs_core.jetstream.event_reader import EventFilter
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.announce import announce
 from ojs_core.telemetry import metrics
+from ojs_core.wire.redaction import redacted
 from ojs_webhooks.pausing import pause
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ class Subscriber:
 
     async def _answer(self, delivery: DeliveryRecord, now: int, working: Callable[[], None]) -> TargetAnswer:
         """The target's answer; while it takes its time, the delivery is kept from other processes."""
-        body = bytes(delivery.event)
+        event = bytes(delivery.event)
+        body = redacted(event) if self.subscription.hides else event
         sending = asyncio.create_task(
             self._targets.deliver(self.subscription, delivery.id, delivery.event_type, body, now), name=delivery.id
         )

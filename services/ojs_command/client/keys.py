@@ -156,7 +156,13 @@ async def _revoke(session: Session, given: argparse.Namespace) -> None:
     session.confirm(f"Revoke key {given.key}? Whoever uses it is turned away at once.", confirmed=given.yes)
     async with _keys(session, given) as keys:
         gone = await keys.revoke(given.key)
-    session.out.done(f"Key {gone.id} ({gone.name}) lets nobody in any more.", gone)
+    lines = [f"Key {gone.id} ({gone.name}) lets nobody in any more."]
+    if gone.webhooks:
+        lines.append(f"Webhooks that it had brought events to are paused: {', '.join(gone.webhooks)}.")
+    if gone.crons:
+        lines.append(f"Cron entries that it registered go on: {', '.join(gone.crons)}.")
+        lines.append("Pause them by `ojs-nats cron pause NAME`.")
+    session.out.done(" ".join(lines), gone)
 
 
 def _tell(session: Session, made: MadeKey) -> None:

@@ -10,6 +10,7 @@ from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from ojs_command.client.nats_address import operators_address
 from ojs_command.client.on_nats import told_plainly
@@ -89,7 +90,10 @@ class KeysOnNats:
     async def revoke(self, key_id: str) -> Key:
         key = await self._store.keys.revoke(key_id)
         await self._told_of("key_revoked", key_id)
-        return self._told(key_answer(key, self._store.clock.now()))
+        answer = key_answer(key, self._store.clock.now())
+        if not await self._store.keys.lives(key_id):
+            answer.crons = [cron.name for cron in await self._store.crons.all() if cron.key == key_id] or UNSET
+        return self._told(answer)
 
     async def _told_of(self, what: str, key_id: str, **more: str) -> None:
         """Have it in the audit. NATS says nothing of who somebody is: the entry has what this machine says."""

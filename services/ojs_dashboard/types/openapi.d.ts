@@ -276,7 +276,7 @@ export type JobTrace = { job_id: string; snapshots: Array<JobPhase> };
 
 export type JobTraces = { job_id: string; traces: Array<AttemptTrace>; trace_id?: string };
 
-export type Key = { id: string; name: string; role: "admin" | "custom" | "operator" | "producer" | "viewer" | "worker"; permissions: Array<"admin" | "configure" | "control" | "destroy" | "enqueue" | "payloads" | "read" | "work">; state: "expired" | "live" | "revoked"; created_at: string; queues?: Array<string>; types?: Array<string>; limits?: KeyLimits; expires_at?: string; revoked_at?: string; used_at?: string; replaced_by?: string };
+export type Key = { id: string; name: string; role: "admin" | "custom" | "operator" | "producer" | "viewer" | "worker"; permissions: Array<"admin" | "configure" | "control" | "destroy" | "enqueue" | "payloads" | "read" | "work">; state: "expired" | "live" | "revoked"; created_at: string; queues?: Array<string>; types?: Array<string>; limits?: KeyLimits; expires_at?: string; revoked_at?: string; used_at?: string; replaced_by?: string; webhooks?: Array<string>; crons?: Array<string> };
 
 export type KeyLimits = { pushes_per_second?: number; streams?: number; waiting?: number };
 
@@ -510,9 +510,11 @@ export type UpdateWebhookSubscriptionBody = { url?: string; events?: Array<strin
 
 export type ValidationSettings = { mode?: "off" | "strict" | "warn" };
 
-export type Webhook = { id: string; url: string; events: Array<string>; active: boolean; created_at: string; updated_at: string; success_count: number; failure_count: number; dead_count: number; consecutive_failures: number; redacted?: Array<string>; filter?: WebhookFilter; metadata?: Record<string, unknown>; paused_reason?: "failing" | "gone"; secret?: string; old_secret_expires_at?: string; last_delivery_at?: string; last_delivery_status?: number };
+export type Webhook = { id: string; url: string; events: Array<string>; active: boolean; created_at: string; updated_at: string; success_count: number; failure_count: number; dead_count: number; consecutive_failures: number; redacted?: Array<string>; filter?: WebhookFilter; metadata?: Record<string, unknown>; paused_reason?: "failing" | "gone" | "key_ended"; key?: WebhookKey; secret?: string; old_secret_expires_at?: string; last_delivery_at?: string; last_delivery_status?: number };
 
 export type WebhookFilter = { queues?: Array<string>; job_types?: Array<string> };
+
+export type WebhookKey = { id: string; name: string; payloads: boolean };
 
 export type WebhookPage = { subscriptions: Array<Webhook>; total: number; pagination: Pagination };
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
@@ -56,7 +57,7 @@ class CronHandlers:
         await self._require_free(call, wanted.name)
         told += warnings_of(await self._check_job(wanted.draft))
         told += remarked(await self._remarks(wanted.expression, wanted.timezone))
-        created, found = await self._store.crons.register(wanted)
+        created, found = await self._store.crons.register(replace(wanted, key=call.key_id))
         return Response(201 if created else 200, OneCron(cron_answer(found), told or UNSET))
 
     async def _check_job(self, draft: Job) -> Sequence[Finding]:
@@ -101,7 +102,8 @@ class CronHandlers:
         told += warnings_of(await self._check_job(draft))
 
         def decide(cron: Cron, moment: Moment) -> Step:
-            return changes.register(_owned(cron, call), parse_patch(body, cron, self._limits), moment)
+            wanted = replace(parse_patch(body, _owned(cron, call), self._limits), key=call.key_id)
+            return changes.register(cron, wanted, moment)
 
         changed = await self._store.crons.change(name, decide)
         told += remarked(await self._remarks(changed.expression, changed.timezone))

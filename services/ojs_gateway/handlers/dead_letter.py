@@ -104,6 +104,8 @@ class DeadLetterHandlers:
 
         def checked(job: Job) -> RetryOverride:
             override = override_of(job)
+            if override.queue is not None or override.args or override.meta:
+                call.require("enqueue", "an override of queue, args or meta")
             if override.queue is not None:
                 call.require_queue(override.queue, job_type=job.type)
             if self._context.strict is not None and override.meta:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
+from ojs_core.operations.outliving import crons_of, stop_webhooks
 from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -12,6 +15,7 @@ class KeyHandlers:
     """Handlers under /admin/keys."""
 
     def __init__(self, context: Context) -> None:
+        self._store = context.store
         self._keys = context.store.keys
         self._clock = context.store.clock
         self._limits = context.limits
@@ -47,6 +51,10 @@ class KeyHandlers:
         return Response(200, OneKey(key_answer(key, self._clock.now())))
 
     async def revoke(self, call: Call) -> Response:
-        """DELETE /admin/keys/{key_id}."""
+        """DELETE /admin/keys/{key_id}. Its webhooks stop, its cron entries are named."""
         key = await self._keys.revoke(call.parameters[0])
-        return Response(200, OneKey(key_answer(key, self._clock.now())))
+        answer = key_answer(key, self._clock.now())
+        if not await self._keys.lives(key.id):  # else what it has left is of the key that it was rotated to
+            answer.webhooks = await stop_webhooks(self._store, key.id) or UNSET
+            answer.crons = await crons_of(self._store, key.id) or UNSET
+        return Response(200, OneKey(answer))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.webhooks.records import TargetHealth
+from ojs_core.domain.webhooks.records import Owner, TargetHealth
 from ojs_core.domain.webhooks.rules import Verdict, delivery_id
 from ojs_core.store.announce import announce
 from ojs_core.wire.pages import parse_page
+from ojs_core.wire.redaction import redacted
 from ojs_core.wire.webhooks.answers import (
     DeletedWebhook,
     OneDelivery,
@@ -44,6 +47,7 @@ class WebhookHandlers:
         self._store = context.store
         self._limits = context.limits
         self._insecure = context.webhook_insecure
+        self._private = context.webhook_private
         self._targets = context.targets
         self._outgoing = asyncio.Semaphore(_AT_ONCE)
 
@@ -51,7 +55,7 @@ class WebhookHandlers:
         """POST /webhooks/subscriptions: the one answer with the secret."""
         refuse_key(call, "list the subscriptions before you send it again")
         wanted = await call.read(parse_subscription, self._limits, insecure=self._insecure)
-        made = await self._store.webhooks.create(wanted.new(_new_secret()))
+        made = await self._store.webhooks.create(wanted.new(_new_secret(), _owner(call)))
         await self._tell("webhook.subscription.created", made.id)
         return Response(201, OneWebhook(webhook_answer(made, TargetHealth(), self._store.clock.now(), secret=True)))
 
@@ -70,7 +74,7 @@ class WebhookHandlers:
     async def change(self, call: Call) -> Response:
         """PATCH or PUT /webhooks/subscriptions/{id}: what is sent is changed."""
         wanted = await call.read(parse_changes, self._limits, insecure=self._insecure)
-        await self._store.webhooks.change(call.parameters[0], wanted.apply)
+        await self._store.webhooks.change(call.parameters[0], partial(wanted.apply, owner=_owner(call)))
         return await self._one(call.parameters[0])
 
     async def delete(self, call: Call) -> Response:
@@ -105,7 +109,7 @@ class WebhookHandlers:
         view = WebhookTest(success=answer.success, status_code=answer.status, response_time_ms=answer.ms)
         if answer.error:
             view.error = answer.error
-        else:
+        elif not self._private or call.principal.may("admin"):  # an answer from inside the network
             view.response_body = answer.body
         return Response(200, view)
 
@@ -134,9 +138,18 @@ class WebhookHandlers:
         found = await self._store.webhooks.deliveries.get(call.parameters[0])
         found.check_dead()
         subscription = await self._store.webhooks.get(found.subscription_id)
+        if subscription.paused == "key_ended":
+            raise OjsError(
+                "conflict",
+                f"the key of subscription {subscription.id} has ended, so nothing is brought in its name",
+                hint="Set `active` to true with a key of your own, which takes the subscription over.",
+                canonical="WEBHOOK_KEY_ENDED",
+            )
         async with self._outgoing:
             now = self._store.clock.now()
-            answer = await self._targets.deliver(subscription, found.id, found.event_type, bytes(found.event), now)
+            event = bytes(found.event)
+            body = redacted(event) if subscription.hides else event
+            answer = await self._targets.deliver(subscription, found.id, found.event_type, body, now)
         verdict = Verdict("delivered" if answer.success else "dead")
         tried = found.after(answer.status, answer.error, verdict, self._store.clock.now())
         await self._store.webhooks.deliveries.store(tried)
@@ -150,6 +163,13 @@ class WebhookHandlers:
     async def _tell(self, event_type: str, subscription_id: str) -> None:
         data = {"subscription_id": subscription_id}
         await announce(self._store, event_type, scope="webhook", subject=subscription_id, data=data)
+
+
+def _owner(call: Call) -> Owner | None:
+    """Name the key that events are brought for; None where no key is needed."""
+    if call.key_id is None:
+        return None
+    return Owner(id=call.key_id, name=call.principal.name, payloads=call.principal.may("payloads"))
 
 
 def _new_secret() -> str:

@@ -12,6 +12,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from ojs_core.access.known_keys import Admission
+from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, Principal
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
@@ -303,6 +304,21 @@ class Call(ABC):
                     hint="Ask on the subject that ends with the queue's name.",
                     details={"field": "queue", "queue": self.queue},
                 )
+
+    @property
+    def key_id(self) -> str | None:
+        """The id of the caller's key; None where none is needed."""
+        return None if self.admission.principal is EVERYBODY else self.principal.id
+
+    def require(self, permission: Need, what: str) -> None:
+        """Raises permission_denied if the caller doesn't have the permission that `what` needs."""
+        if permission not in self.principal.permissions:
+            raise OjsError(
+                "permission_denied",
+                f"{what} needs the permission {permission!r}, which key {self.principal.name!r} doesn't have",
+                hint="Ask with a key that has it: docs/reference/access.md lists roles and what each operation needs.",
+                details={"permission": permission, "operation": what},
+            )
 
     def require_payloads(self, field: str, asked: object) -> None:
         """Raises permission_denied if the request finds jobs by what they carry, which it may not see, and would guess so."""

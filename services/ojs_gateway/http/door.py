@@ -162,13 +162,8 @@ def _require(call: Call, endpoint: Endpoint) -> None:
     if need in _UNNAMED:
         call.held = True
         return
-    if need not in principal.permissions:
-        raise OjsError(
-            "permission_denied",
-            f"{endpoint.name} needs the permission {need!r}, which key {principal.name!r} doesn't have",
-            hint="Ask with a key that has it: docs/reference/access.md lists roles and what each operation needs.",
-            details={"permission": need, "operation": endpoint.name},
-        )
+    for permission in (need, *endpoint.besides):
+        call.require(permission, endpoint.name)
     if "payloads" not in principal.permissions:
         call.hides = need not in _CARRYING
         call.hides_others = need == "enqueue"

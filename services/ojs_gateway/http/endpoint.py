@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
 
-from ojs_core.access.permissions import Need
+from ojs_core.access.permissions import Need, Permission
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 
 Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
@@ -36,5 +36,7 @@ class Endpoint(NamedTuple):
     """Whether it may be asked for in the name of one queue."""
     public: bool = False
     """Whether it answers the pages of every origin: there is nothing of the system in its answers."""
+    besides: tuple[Permission, ...] = ()
+    """Permissions that it takes besides `need`, by what it makes happen later."""
     streams: bool = False
     """Whether its answer goes on, so that it takes one of the caller's places for streams."""

@@ -150,6 +150,8 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
         about.insert(0, "In test mode only.")
         view["x-test-mode-only"] = True
     view["x-permission"] = route.need
+    if route.besides:
+        view["x-permissions-besides"] = list(route.besides)
     view["security"] = [] if route.need == "nothing" else _SECURITY
     if about:
         view["description"] = " ".join(about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ojs_core.access.permissions import Need
+from ojs_core.access.permissions import Need, Permission
 from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Response, StreamedResponse
@@ -62,6 +62,8 @@ class Route(NamedTuple):
     """Whether it is there in test mode alone."""
     narrowing: Narrowing = "refused"
     """How its answer is held to the queues and job types that its caller may reach (docs/adr/078)."""
+    besides: tuple[Permission, ...] = ()
+    """Permissions that it takes besides `need`, by what it makes happen later."""
     by_queue: bool = False
     """Whether it may be asked for over NATS in the name of one queue (docs/adr/054)."""
     http_only: bool = False

@@ -96,6 +96,7 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
                 handler=handler,
                 narrowing=route.narrowing,
                 by_queue=route.by_queue,
+                besides=route.besides,
                 streams=route.streams,
             )
             if context.auditor is not None:

@@ -51,6 +51,7 @@ CRONS: Final = Part(
             body=_REQUEST,
             errors=_REFUSALS,
             narrowing="body",
+            besides=("enqueue",),
         ),
         Route(
             CronHandlers,
@@ -84,6 +85,7 @@ CRONS: Final = Part(
             body=record({}, _CHANGES, free=True),
             errors=(*_KNOWN, *_REFUSALS),
             narrowing="entry",
+            besides=("enqueue",),
         ),
         Route(
             CronHandlers,

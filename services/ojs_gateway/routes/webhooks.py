@@ -47,6 +47,7 @@ WEBHOOKS: Final = Part(
             "The secret that deliveries are signed with is in this answer and in no later one.",
             body=record({"url": _URL, "events": _EVENTS}, {**_REST, "secret": _SECRET}),
             errors=("conflict", "metadata_too_large", "storage_full"),
+            besides=("read",),
         ),
         Route(
             WebhookHandlers,
@@ -76,6 +77,7 @@ WEBHOOKS: Final = Part(
             "What is sent is changed; `active` pauses and resumes. Events that come meanwhile are delivered afterwards.",
             body=record({}, {"url": _URL, "events": _EVENTS, **_REST}),
             errors=("not_found", "conflict", "metadata_too_large", "storage_full"),
+            besides=("read",),
         ),
         Route(
             WebhookHandlers,
@@ -95,6 +97,7 @@ WEBHOOKS: Final = Part(
             {200: WebhookTest},
             "Waits for the target, up to 30 s.",
             errors=_KNOWN,
+            besides=("read",),
         ),
         Route(
             WebhookHandlers,
@@ -105,6 +108,7 @@ WEBHOOKS: Final = Part(
             {200: RotatedWebhook},
             "Deliveries are signed with both secrets for 24 hours.",
             errors=(*_KNOWN, "conflict", "storage_full"),
+            besides=("read",),
         ),
         Route(
             WebhookHandlers,

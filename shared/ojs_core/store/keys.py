@@ -115,6 +115,17 @@ class Keys:
             key = await self.get(key.replaced_by)
         return key
 
+    async def lives(self, key_id: str) -> bool:
+        """Whether a key, or one that it was rotated to, lets anybody in. Raises OjsError backend_unavailable."""
+        try:
+            key = await self.get(key_id)
+            keys = (key, await self._last(key))
+        except OjsError as error:
+            if error.code != "not_found":
+                raise
+            return False
+        return not all(one.ended(self._clock.now()) for one in keys)
+
     async def revoke(self, key_id: str) -> Key:
         """It lets nobody in from now on. Raises OjsError not_found."""
 

@@ -78,6 +78,8 @@ class KeyAnswer(Struct, kw_only=True, omit_defaults=True):
     revoked_at: Timestamp | UnsetType = UNSET
     used_at: Timestamp | UnsetType = UNSET
     replaced_by: str | UnsetType = UNSET
+    webhooks: Annotated[list[str], Meta(description="Subscriptions that its end paused.")] | UnsetType = UNSET
+    crons: Annotated[list[str], Meta(description="Cron entries of a revoked key, which go on.")] | UnsetType = UNSET
 
 
 class OneKey(Struct):

@@ -18,7 +18,10 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """A key without its secret. `used_at` is right to a quarter of an hour; without `queues` or `types` it isn't narrowed."""
+    """A key without its secret. `used_at` is right to a quarter of an hour. One without `queues` or `types` isn't narrowed.
+
+    Once it is revoked, `webhooks` are the subscriptions that were paused by that, and `crons` its entries, which go on.
+    """
 
     id: str
     name: str
@@ -33,6 +36,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: datetime | None = None
     used_at: datetime | None = None
     replaced_by: str | None = None
+    webhooks: list[str] = []
+    crons: list[str] = []
 
 
 class MadeKey(msgspec.Struct, frozen=True):

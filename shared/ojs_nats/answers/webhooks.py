@@ -15,6 +15,14 @@ class WebhookFilter(msgspec.Struct, frozen=True, kw_only=True):
     job_types: list[str] = []
 
 
+class WebhookKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The key in whose name events are brought. Without `payloads` they have nothing that jobs carry."""
+
+    id: str
+    name: str
+    payloads: bool
+
+
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription. Failures are of attempts; `failure_count` and `success_count` may be some seconds behind."""
 
@@ -31,6 +39,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     consecutive_failures: int
     filter: WebhookFilter | None = None
     paused_reason: str | None = None
+    key: WebhookKey | None = None
     secret: str | None = None
     old_secret_expires_at: datetime | None = None
     last_delivery_at: datetime | None = None

@@ -29,6 +29,8 @@ class Registration(Struct, frozen=True, kw_only=True):
     overlap: Overlap = "skip"
     enabled: bool | None = None
     description: str | None = None
+    key: str | None = None
+    """The id of the key that registers it; None where none is needed."""
 
 
 def register(old: Cron | None, wanted: Registration, moment: Moment) -> Step:
@@ -48,6 +50,7 @@ def register(old: Cron | None, wanted: Registration, moment: Moment) -> Step:
             overlap=wanted.overlap,
             enabled=wanted.enabled is not False,
             description=wanted.description,
+            key=wanted.key,
             created_at=now,
             updated_at=now,
             anchor=now,
@@ -64,6 +67,7 @@ def register(old: Cron | None, wanted: Registration, moment: Moment) -> Step:
         options=wanted.options,
         overlap=wanted.overlap,
         description=wanted.description,
+        key=wanted.key,
         anchor=old.anchor if same else now,
         op=moment.op,
         updated_at=now,

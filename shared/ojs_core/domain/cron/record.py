@@ -67,6 +67,8 @@ class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True):
     overlap: Overlap = "skip"
     enabled: bool = True
     description: str | None = None
+    key: str | None = None
+    """The id of the key that registered or changed it last; None where none was needed, or it wasn't noted."""
     created_at: At
     updated_at: At
     anchor: At

@@ -17,8 +17,16 @@ ROTATION_MS: Final = 24 * 3_600_000
 _PAUSE_AFTER: Final = 50
 _PAUSE_AFTER_MS: Final = 24 * 3_600_000
 
-PauseReason = Literal["failing", "gone"]
+PauseReason = Literal["failing", "gone", "key_ended"]
 DeliveryStatus = Literal["failing", "dead", "delivered"]
+
+
+class Owner(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The key that has a subscription's events brought, and whether it may see what jobs carry."""
+
+    id: str
+    name: str
+    payloads: bool = False
 
 
 class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,6 +45,8 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: bool = True
     paused: PauseReason | None = None
     """Why the server has set `active` to false; None if a client has."""
+    owner: Owner | None = None
+    """None where no key was needed, and in records of versions that didn't note it."""
     secret: str
     old_secret: str | None = None
     old_until: At = 0
@@ -45,6 +55,11 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: At = 0
     op: str = ""
     deleted: bool = False
+
+    @property
+    def hides(self) -> bool:
+        """Whether its events are brought without what jobs carry."""
+        return self.owner is not None and not self.owner.payloads
 
     def secrets(self, now: int) -> tuple[str, ...]:
         """What a delivery is signed with now, the newest first."""

@@ -27,6 +27,14 @@ class WebhookFilter(Struct, omit_defaults=True):
     job_types: list[str] | UnsetType = UNSET
 
 
+class WebhookKey(Struct):
+    """The key in whose name events are brought. Without `payloads` they have nothing that jobs carry."""
+
+    id: str
+    name: str
+    payloads: bool
+
+
 class WebhookAnswer(Struct, kw_only=True):
     """A subscription. Failures are of attempts; `failure_count` and `success_count` may be some seconds behind."""
 
@@ -37,6 +45,7 @@ class WebhookAnswer(Struct, kw_only=True):
     metadata: JsonObject
     active: bool
     paused_reason: Annotated[PauseReason, Meta(description="Why the server has paused it.")] | UnsetType = UNSET
+    key: WebhookKey | UnsetType = UNSET
     secret: _Secret | UnsetType = UNSET
     old_secret_expires_at: Timestamp | UnsetType = UNSET
     created_at: Timestamp
@@ -128,6 +137,7 @@ def webhook_answer(found: Subscription, health: TargetHealth, now: int, *, secre
         metadata=found.metadata,
         active=found.active,
         paused_reason=given(found.paused),
+        key=UNSET if found.owner is None else WebhookKey(found.owner.id, found.owner.name, found.owner.payloads),
         secret=found.secret if secret else UNSET,
         old_secret_expires_at=format_ms(found.old_until) if len(found.secrets(now)) > 1 else UNSET,
         created_at=format_ms(found.created_at),

@@ -26,7 +26,7 @@ from ojs_core.base.fields import (
 )
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.records import DeliveryStatus, Subscription
+from ojs_core.domain.webhooks.records import DeliveryStatus, Owner, Subscription
 from ojs_core.domain.webhooks.rules import OWN
 from ojs_core.wire.webhooks.answers import WebhookAnswer
 
@@ -61,7 +61,13 @@ class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: bool | None = None
     secret: str | None = None
 
-    def new(self, secret: str) -> Subscription:
+    @property
+    def brings(self) -> bool:
+        """Whether it says which events go where, or that they do: then they are its caller's."""
+        aims = (self.url, self.events, self.queues, self.job_types)
+        return self.active is True or any(one is not None for one in aims)
+
+    def new(self, secret: str, owner: Owner | None = None) -> Subscription:
         """The subscription to create, with `secret` unless the client has brought one."""
         assert self.url is not None
         assert self.events is not None
@@ -74,11 +80,16 @@ class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
             metadata=self.metadata or Raw(b"{}"),
             active=self.active is not False,
             secret=self.secret or secret,
+            owner=owner,
         )
 
-    def apply(self, old: Subscription, moment: Moment) -> Subscription:
-        """A subscription with what was named; one that is set active has no reason to be paused any more."""
-        given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+    def apply(self, old: Subscription, moment: Moment, owner: Owner | None = None) -> Subscription:
+        """A subscription with what was named; one that is set active has no reason to be paused any more.
+
+        Its events are brought in the name of `owner` from then on, if the change says anything of that.
+        """
+        given: dict[str, object] = {"owner": owner} if self.brings else {}
+        given |= {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         if self.active is not None:
             given["paused"] = None
         return old.changed(moment, **given)
