@@ -11,6 +11,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.jetstream.streams import faulty_server
 from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import Finding, unknown, worst_first
 from ojs_core.operations.findings.server import SHOWN
@@ -78,7 +79,8 @@ class FindingHandlers:
             latency_ms = await self._store.ready()
         except OjsError as error:
             return server.nats(None, error.message, None)
-        return server.nats(latency_ms, None, self._context.damage.found)
+        faulty = faulty_server(self._store.server_version)
+        return server.nats(latency_ms, None, self._context.damage.found, faulty)
 
     async def _storage(self) -> Iterable[Finding]:
         room = self._store.room

@@ -9,6 +9,7 @@ from typing import Any, Final
 import structlog
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.lasting import Lasting
 
 log = structlog.get_logger(__name__)
 
@@ -31,9 +32,10 @@ async def run_forever(
 ) -> None:
     """Take `turn` after `turn` until this is cancelled, `every_s` seconds ahead of each.
 
-    No exception ends it, nor that something is cancelled which a turn waits for. `tell`: warn that a turn has met OjsError,
-    rather than note it for debugging.
+    No exception ends it, nor that something is cancelled which a turn waits for. `tell`: warn that turns meet OjsError,
+    the first time and then ever more seldom, and say when they no longer do, rather than note it for debugging.
     """
+    waits = Lasting()
     pause = 0.0
     failed_s = _FIRST_PAUSE_S
     while True:
@@ -41,7 +43,11 @@ async def run_forever(
         try:
             await turn()
         except OjsError as error:
-            (log.warning if tell else log.debug)("background work waits", work=name, reason=error.message)
+            seconds = waits.noted()
+            if tell and seconds is not None:
+                log.warning("background work waits", work=name, reason=error.message, seconds=round(seconds))
+            else:
+                log.debug("background work waits", work=name, reason=error.message)
             pause = _WAIT_S
         except (Exception, asyncio.CancelledError):
             if _is_cancelled():
@@ -51,6 +57,8 @@ async def run_forever(
             failed_s = min(failed_s * 2, _LAST_PAUSE_S)
         else:
             pause, failed_s = 0.0, _FIRST_PAUSE_S
+            if (seconds := waits.over()) is not None and tell:
+                log.info("background work goes on", work=name, after_seconds=round(seconds, 1))
 
 
 def _is_cancelled() -> bool:

@@ -23,6 +23,7 @@ from nats.errors import Error as NatsError
 from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
+from ojs_core.base.lasting import Lasting
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.jetstream.taken_away import TakenAway
 from ojs_core.jetstream.turns import Turns
@@ -338,6 +339,8 @@ class Connection:
         self.timed_out = 0
         """Requests that were not answered in time."""
         self._refusals = SeldomLog(_REFUSAL_LOG_S)
+        self._away = Lasting()
+        """The time without a connection, after the first one."""
         self._taken_away = TakenAway(name, self._ids_of, self._subscribe_again, self.flush)
         self.turns = Turns()
         """The bound on requests of the JetStream API (`ojs_core.jetstream.api`)."""
@@ -361,16 +364,19 @@ class Connection:
             if denied := _DENIED.search(str(error)):
                 self._denied(denied[1])
             self._taken_away.heard(str(error))
+            if self.connections and not self._nc.is_connected and (seconds := self._away.noted()):
+                log.warning("NATS can't be reached", nats=self.name, seconds=round(seconds), reason=str(error))
             if self.connections and is_refused(error) and self._refusals.due():
                 log.error("NATS refuses this process", nats=self.name, reason=str(error), remedy=_MEND)
 
         async def on_disconnect() -> None:
             if not self._nc.is_closed:
+                self._away.noted()
                 log.warning("nats connection lost", nats=self.name)
             self._fail_all("the connection to NATS was lost")
 
         async def on_reconnect() -> None:
-            log.info("nats connection is back", nats=self.name)
+            log.info("nats connection is back", nats=self.name, after_seconds=round(self._away.over() or 0.0, 1))
             self._reconnects.inc()
             self.connections += 1
 

@@ -14,7 +14,7 @@ from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.jetstream.api import Denied, ask, call, put_if
 from ojs_core.jetstream.connection import CannotConnect, Connection
-from ojs_core.jetstream.subjects import MIN_SERVER, StoreConfig
+from ojs_core.jetstream.subjects import ADVISED_SERVER, MIN_SERVER, StoreConfig
 
 log = structlog.get_logger(__name__)
 
@@ -45,15 +45,28 @@ def no_way_to_nats(url: str, error: CannotConnect, purpose: str = "") -> Startup
     )
 
 
+def faulty_server(version: str) -> str | None:
+    """Return why a nats-server of this version should be upgraded, as a sentence; None if it need not."""
+    if _numbers(version) >= ADVISED_SERVER:
+        return None
+    advised = ".".join(map(str, ADVISED_SERVER))
+    return f"nats-server {version} has faults in atomic batches and message schedules, which {advised} mends"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
 def check_server(nats: Connection) -> None:
-    """Refuse a nats-server that is too old; warn of one that can't take the largest jobs."""
-    found = tuple(int(part) for part in re.findall(r"\d+", nats.server_version)[:3])
-    if found < MIN_SERVER:
+    """Refuse a nats-server that is too old; warn of one with known faults, or that can't take the largest jobs."""
+    if _numbers(nats.server_version) < MIN_SERVER:
         wanted = ".".join(map(str, MIN_SERVER[:2]))
         raise StartupProblem(
             f"nats-server {nats.server_version or '(unknown version)'} is too old: ojs-nats needs {wanted} or newer "
             "for message schedules and atomic batches; upgrade nats-server."
         )
+    if (reason := faulty_server(nats.server_version)) is not None:
+        log.warning("nats-server should be upgraded", reason=reason)
     if nats.max_payload < MIN_PAYLOAD:
         log.warning(
             "larger jobs will be refused: set max_payload to 8MB in nats-server's configuration",

@@ -21,6 +21,8 @@ _NAMESPACE: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _TAKEN: Final = frozenset({"kv", "obj"})
 """NATS takes streams whose names begin so for buckets and object stores."""
 MIN_SERVER: Final = (2, 14, 0)
+ADVISED_SERVER: Final = (2, 14, 4)
+"""Earlier ones have faults in atomic batches and message schedules, which nats-server's release notes name."""
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")

@@ -8,6 +8,7 @@ from typing import Any
 
 import nats
 import pytest
+from structlog.testing import capture_logs
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import acked, draft, fetch
@@ -154,6 +155,15 @@ def test_an_old_server_is_refused_with_the_remedy(version: str) -> None:
 @pytest.mark.parametrize("version", ["2.14.0", "2.15.1", "2.16.0-preview.1", "3.0.0"])
 def test_a_new_server_is_taken(version: str) -> None:
     check_server(Elsewhere(version))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("version", "warned"), [("2.14.0", True), ("2.14.3", True), ("2.14.4", False)])
+def test_a_server_with_known_faults_is_warned_of(version: str, *, warned: bool) -> None:
+    with capture_logs() as logs:
+        check_server(Elsewhere(version))  # type: ignore[arg-type]
+    assert [line["reason"] for line in logs] == [
+        f"nats-server {version} has faults in atomic batches and message schedules, which 2.14.4 mends"
+    ] * warned
 
 
 async def test_without_jetstream_the_problem_names_the_remedy(own_server: MakeServer, open_store: OpenStore) -> None:

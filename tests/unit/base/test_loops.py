@@ -51,9 +51,20 @@ def running(
 async def test_no_exception_ends_a_loop_and_each_is_told_of(pauses: Pauses) -> None:
     with capture_logs() as logs, running([None, unavailable("no leader"), ValueError("a bug"), None], pauses) as taken:
         await eventually(taken)
-    assert [(line["log_level"], line["work"]) for line in logs] == [("warning", "test"), ("error", "test")]
+    assert [(line["log_level"], line["work"]) for line in logs] == [
+        ("warning", "test"),
+        ("error", "test"),
+        ("info", "test"),
+    ]
     assert (logs[0]["reason"], logs[1]["exc_info"]) == ("no leader", True)
     assert len(pauses) >= 4
+
+
+async def test_work_that_waits_for_long_is_told_of_once_and_so_is_that_it_goes_on(pauses: Pauses) -> None:
+    with capture_logs() as logs, running([*[unavailable("no leader")] * 50, None], pauses) as taken:
+        await eventually(taken)
+    said = [line["event"] for line in logs if line["log_level"] != "debug"]
+    assert said == ["background work waits", "background work goes on"]
 
 
 async def test_a_loop_goes_on_where_something_was_cancelled_that_its_turn_waited_for(pauses: Pauses) -> None:

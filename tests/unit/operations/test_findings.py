@@ -64,6 +64,7 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.nats(None, "no leader", None), "problem"),
         (server.nats(1.0, None, "lost"), "problem"),
         (server.nats(500.0, None, None), "warning"),
+        (server.nats(1.0, None, None, "nats-server 2.14.3 has faults"), "warning"),
         (server.storage([level(80)], None, None), None),
         (server.storage([level(81)], None, None), "warning"),
         (server.storage([level(100)], "the disk is full", None), "problem"),

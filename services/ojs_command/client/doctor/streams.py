@@ -16,7 +16,7 @@ from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.contents import message, subjects_of
-from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
+from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream, faulty_server
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, config_of, is_namespace
 from ojs_core.store.queues.queues import queue_reader
 
@@ -154,6 +154,8 @@ def _server(nats: Connection) -> Finding:
         check_server(nats)
     except StartupProblem as error:
         return problem("nats-server", str(error), "the services don't start with it", "upgrade nats-server")
+    if (reason := faulty_server(nats.server_version)) is not None:
+        return warning("nats-server", reason, "jobs may be refused, or fire late", "upgrade nats-server")
     if nats.max_payload < MIN_PAYLOAD:
         return warning(
             "nats-server",

@@ -33,8 +33,13 @@ _START_PROJECTOR: Final = "start one: 'ojs-nats projector --nats URL'; if its pr
 _FROM_BACKUP: Final = "look at nats-server's log and its disk; what is gone comes back from a backup alone (docs/debugging.md)"
 
 
-def nats(latency_ms: float | None, error: str | None, damage: str | None) -> Iterator[Finding]:
-    """Whether NATS stores what is written: how long a write takes, or why there is none, and what it has lost."""
+def nats(latency_ms: float | None, error: str | None, damage: str | None, faulty: str | None = None) -> Iterator[Finding]:
+    """Whether NATS stores what is written: how long a write takes, or why there is none, and what it has lost.
+
+    `faulty` says why its version should be upgraded.
+    """
+    if faulty is not None:
+        yield warning("nats", faulty, "jobs may be refused, or fire late", "upgrade nats-server", _SYSTEM)
     if error is not None:
         yield problem(
             "nats",
