@@ -13,17 +13,15 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ojs_command.client.parser import CommandParser
+from ojs_command.client.parser import CommandParser, PlainParser
 from ojs_command.client.registration import add_client_commands, run_client
 from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
 from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
-from ojs_core.base.problems import CANNOT_START, StartupProblem
+from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
-
-USAGE: Final = 2
 
 _PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
 _SEEN_BY_ALL: Final = (
@@ -88,17 +86,18 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     parser = _parser()
-    given, unknown = parser.parse_known_args(arguments)
-    if any(map(_PASSWORD.search, sys.argv[1:] if arguments is None else arguments)):
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    given, unknown = parser.parse_known_args(_as_options(words))
+    if any(map(_PASSWORD.search, words)):
         print(_SEEN_BY_ALL, file=sys.stderr)
     if given.command is None:
         parser.print_help(sys.stderr)
-        return USAGE
+        return WRONG_USE
     if (code := run_client(parser, given)) is not None:
         return code
     if given.command in {"worker", "nats-conf"}:
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            parser.refuse(unknown)
         return run_worker(given) if given.command == "worker" else print_configuration(given)
     try:
         loaded = _load(given, unknown)
@@ -110,7 +109,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _serve(given, loaded)
     except StartupProblem as problem:
         print(f"ojs-nats {given.command}: {problem}", file=sys.stderr)
-        return CANNOT_START
+        return WRONG_USE if isinstance(problem, WrongCommandLine) else CANNOT_START
+
+
+def _as_options(words: list[str]) -> list[str]:
+    """Return the words with `--help` for `help` as a command, and `--version` for `version`."""
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    return ["--version", *words[1:]] if words[:1] == ["version"] else words
 
 
 def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
@@ -176,8 +182,8 @@ def _told(option: Option, value: object) -> str:
     return "***" if option.secret and value is not None else mask(written(value))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> PlainParser:
+    parser = PlainParser(
         prog="ojs-nats",
         description="An Open Job Spec server on NATS JetStream, and workers for it.",
         epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, JustifyMethod, OverflowMethod
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +34,8 @@ _LAST: Final = 20
 """Columns of a terminal that the last column of a table gets at least, if it needs them."""
 _GAP: Final = 3
 """At most, around a cell."""
+_FEWEST: Final = 2
+"""Columns of a table that are never left out: the first, which names what the row is about, and the last."""
 _STYLES: Final = {
     "available": "cyan", "scheduled": "blue", "pending": "blue", "active": "yellow", "retryable": "magenta",
     "completed": "green", "cancelled": "dim", "discarded": "red",
@@ -156,27 +158,36 @@ class Advance:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Text]], width: int, *, whole: bool = False) -> Table:
-    """For a terminal of that many columns. Only the last one gives way: it is cut, or broken into lines for the `whole` of it.
-    If the others don't fit, the terminal breaks the rows, so that an id is always there to be copied.
+    """Make one for a terminal of that many columns. The last column gives way: it is cut, or broken into lines for the
+    `whole` of it. If the others don't fit, those to the right are left out, but for the last one: an id stays whole.
     """
     rows = list(rows)
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    needed = 0
-    for place, name in enumerate(columns):
-        cells = [row[place].plain for row in rows]
-        widest = max(map(cell_len, (name, *cells)))
-        last = place == len(columns) - 1
-        least = min(widest, _LAST) if last else widest
-        number = bool(cells) and all(map(_is_number, cells))
-        justify: JustifyMethod = "right" if number else "left"
-        breaks = last and whole
-        overflow: OverflowMethod = "fold" if breaks else "ellipsis"
-        made.add_column(name, justify=justify, no_wrap=not breaks, overflow=overflow, min_width=least)
-        needed += least + _GAP
+    last = len(columns) - 1
+    widest = [max(map(cell_len, (name, *(row[place].plain for row in rows)))) for place, name in enumerate(columns)]
+    least = [*widest[:-1], min(widest[-1], _LAST)]
+    kept = list(range(len(columns)))
+    while sum(least[place] + _GAP for place in kept) > width and len(kept) > _FEWEST:
+        del kept[-2]
+    needed = sum(least[place] + _GAP for place in kept)
+    left_out = [name for place, name in enumerate(columns) if place not in kept]
+    note = f"Too narrow for {', '.join(left_out)}: --json has all." if left_out else None
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", caption=note, caption_justify="left")
+    for place in kept:
+        number = bool(rows) and all(_is_number(row[place].plain) for row in rows)
+        breaks = place == last and whole
+        made.add_column(
+            columns[place],
+            justify="right" if number else "left",
+            no_wrap=not breaks,
+            overflow="fold" if breaks else "ellipsis",
+            min_width=least[place],
+            # or the terminal would take from all columns alike
+            max_width=least[place] + max(width - needed, 0) if place == last else None,
+        )
+    for row in rows:
+        made.add_row(*(row[place] for place in kept))
     if needed > width:
         made.width = needed
-    for row in rows:
-        made.add_row(*row)
     return made
 
 

@@ -6,7 +6,7 @@ import argparse
 import functools
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:  # services have this module, and need no client
     from ojs_command.client.session import Session
@@ -34,7 +34,32 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.RawDescriptionHelpFormatter(prog, width=_width())
 
 
-class CommandParser(argparse.ArgumentParser):
+class PlainParser(argparse.ArgumentParser):
+    """A parser that says what is wrong in a line, with what may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, and exit with 2."""
+        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Say which words it doesn't know."""
+        known = list(self._option_string_actions)
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0].partition('=')[0], known)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.nargs == argparse.PARSER and action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(None, f"there is no {value!r}{_meant(str(value), list(action.choices))}")
+        super()._check_value(action, value)
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    import difflib  # noqa: PLC0415  # for mistakes alone
+
+    close = difflib.get_close_matches(word, known, 1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+class CommandParser(PlainParser):
     """A parser whose arguments `define` adds. Options of what it `does` may stand among positional arguments."""
 
     def __init__(self, *given: Any, define: Callable[[CommandParser], None] | None = None, **options: Any) -> None:
@@ -80,7 +105,7 @@ class CommandParser(argparse.ArgumentParser):
             finally:
                 self._mixing = False
             if unknown:
-                self.error(f"unrecognized arguments: {' '.join(unknown)}")
+                self.refuse(unknown)
             return found, []
         return super().parse_known_args(words, namespace)
 

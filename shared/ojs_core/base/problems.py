@@ -6,6 +6,8 @@ from typing import Final
 
 CANNOT_START: Final = 1
 """The exit code of a process that had a problem of these."""
+WRONG_USE: Final = 2
+"""The exit code of a process whose command line was wrong."""
 
 
 class StartupProblem(Exception):
@@ -13,6 +15,10 @@ class StartupProblem(Exception):
 
     The command prints the message without a traceback and exits with status 1.
     """
+
+
+class WrongCommandLine(StartupProblem):
+    """The command line is wrong: the command exits with status 2."""
 
 
 class Unreachable(StartupProblem):

@@ -18,7 +18,7 @@ import msgspec
 
 from ojs_core.access.allowances import MOST
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.problems import StartupProblem
+from ojs_core.base.problems import StartupProblem, WrongCommandLine
 from ojs_core.domain.storage_room import RESERVE_BYTES
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.runtime import setting_readers
@@ -647,7 +647,8 @@ def load(
     """Read the settings of one process.
 
     `flags` are the values given on the command line by option name, `file` the TOML file given there, `problems` what the
-    command line itself got wrong. Raises `StartupProblem` with everything that is wrong.
+    command line itself got wrong. Raises `StartupProblem` with everything that is wrong, `WrongCommandLine` if some of it
+    is on the command line.
     """
     found = list(problems)
     values: dict[str, Any] = {}
@@ -671,8 +672,10 @@ def load(
             take(option, text, variable, variable)
         elif _misspelt(variable):
             found.append(f"{variable}: unknown name{_suggestion(variable, _BY_ENV)}")
+    before = len(found)
     for name, raw in flags.items():
         take(_BY_NAME[name], raw, _BY_NAME[name].flag, _BY_NAME[name].flag)
+    kind = WrongCommandLine if problems or len(found) > before else StartupProblem
     for option in OPTIONS:
         standard = option.standard_env
         if standard is not None and environ.get(standard) and sources[option.name] == DEFAULT_SOURCE:
@@ -700,7 +703,7 @@ def load(
     if not found:
         found += _tls_problems(settings)
     if found:
-        raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
+        raise kind(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
     return Loaded(settings, sources)
 
 

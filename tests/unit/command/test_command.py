@@ -51,7 +51,7 @@ def test_who_reads_the_settings_may_stop_reading() -> None:
 
 
 def test_all_that_is_wrong_with_a_command_line_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gateway", "--prot=80", "--nats-port", "1", "--replicas", "x"]) == 1
+    assert main(["gateway", "--prot=80", "--nats-port", "1", "--replicas", "x"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "ojs-nats gateway: 3 settings can't be used:",
         "  --prot: unknown option (did you mean --port?)",
@@ -61,8 +61,42 @@ def test_all_that_is_wrong_with_a_command_line_is_said_at_once(capsys: pytest.Ca
 
 
 def test_a_stray_word_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scheduler", "now"]) == 1
+    assert main(["scheduler", "now"]) == 2
     assert capsys.readouterr().err == "ojs-nats scheduler: now: unknown argument\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lits"], "ojs-nats: there is no 'lits' (did you mean list?); see 'ojs-nats --help'"),
+        (
+            ["list", "--quue", "x"],
+            "ojs-nats list: unrecognized arguments: --quue x (did you mean --queue?); see 'ojs-nats list --help'",
+        ),
+        (["queues", "gt"], "ojs-nats queues: there is no 'gt' (did you mean get?); see 'ojs-nats queues --help'"),
+    ],
+)
+def test_a_slip_of_a_client_s_command_line_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"{said}\n")
+
+
+def test_settings_that_are_wrong_elsewhere_than_on_the_command_line_end_it_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OJS_PORT", "x")
+    assert main(["config"]) == 1
+    assert main(["config", "--port", "80"]) == 1
+    assert main(["config", "--prot", "80"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"), [(["help"], "COMMAND"), (["help", "list"], "--queue NAME"), (["version"], "ojs-nats 0.")]
+)
+def test_help_and_version_are_commands(words: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    assert shown in capsys.readouterr().out
 
 
 def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -94,8 +95,21 @@ def test_a_plain_table_is_for_grep_and_awk() -> None:
     assert second.split() == ["b", "[bold]x"]
 
 
-@pytest.mark.parametrize("width", [30, 60, 120])
-def test_only_the_last_column_gives_way_however_narrow_the_terminal(width: int) -> None:
+@pytest.mark.parametrize("width", [64, 80])
+def test_a_narrow_terminal_has_no_columns_that_would_break_the_rows(width: int) -> None:
+    rows = [(ID, "a" * 40, "active", "what went wrong: " * 8)]
+    out, file = output(terminal=True, width=width)
+    out.table(("id", "queue", "state", "error"), rows)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).splitlines()
+    assert max(map(len, lines)) <= width
+    [row] = [line for line in lines if ID in line]
+    assert "a" * 40 not in row
+    assert "Too narrow for queue" in file.getvalue()
+    assert "--json has all." in file.getvalue()
+
+
+@pytest.mark.parametrize("width", [105, 120])
+def test_only_the_last_column_gives_way_where_the_others_fit(width: int) -> None:
     rows = [(ID, "a" * 40, "active", "what went wrong: " * 8)]
     out, file = output(terminal=True, width=width)
     out.table(("id", "queue", "state", "error"), rows, whole=True)
