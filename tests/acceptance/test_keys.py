@@ -293,6 +293,9 @@ async def test_a_browser_signs_in_asks_from_its_own_pages_and_signs_out(guarded:
     assert (await guarded.ask("GET", "/session", Cookie=f"{morsel.key}=forged.1.x"))[0] == 401
     status, _, headers = await guarded.ask("DELETE", "/session", **shown, Sec_Fetch_Site="same-origin")
     assert (status, "Max-Age=0" in headers["Set-Cookie"]) == (204, True)
+    status, answer, _ = await guarded.ask("GET", "/session", **shown)
+    assert (status, answer["error"]["message"]) == (401, "the session was ended: sign in again")
+    assert (await guarded.ask("GET", "/queues", token=made["token"]))[0] == 200, "the key itself goes on"
     await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=guarded.tokens["admin"])
 
     async def over() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from ojs_core.access.keys import ENVIRONMENT
 from ojs_core.access.known_keys import unauthenticated
 from ojs_core.access.sessions import LASTS_S
 from ojs_core.base.errors import OjsError
@@ -18,6 +19,7 @@ class SessionHandlers:
 
     def __init__(self, context: Context) -> None:
         self._keys = context.keys
+        self._store = context.store
 
     async def begin(self, call: Call) -> Response:
         """POST /session: a session for who shows a key."""
@@ -50,11 +52,18 @@ class SessionHandlers:
         return (_set_cookie(call, OLD_COOKIE, "", 0, "/"),)
 
     async def end(self, call: Call) -> Response:
-        """DELETE /session: the browser forgets it. Whose it was is known behind it, if it was right."""
+        """DELETE /session: the browser forgets it, and gateways take it no more. The call then knows whose it was."""
         if (session := call.session) is not None:
             with suppress(OjsError):
                 call.enter(self._keys.of_cookie(session) or self._keys.check_cookie(session))
+                await self._end(session)
         return Response(204, b"", (_cookie(call, "", 0),))
+
+    async def _end(self, session: str) -> None:
+        """Take a session no more, here at once, and through other gateways once they hear of it. Raises OjsError."""
+        said = self._keys.end_session(session)
+        if said is not None and said.key_id != ENVIRONMENT:  # that key has no record
+            await self._store.keys.end_session(said.key_id, said.mark)
 
 
 def _cookie(call: Call, value: str, lasts_s: int) -> tuple[str, str]:

@@ -51,6 +51,8 @@ class Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked_at: At | None = None
     used_at: At | None = None
     replaced_by: str | None = None
+    ended_sessions: tuple[str, ...] = ()
+    """Sessions that were ended before their time (`ojs_core.access.sessions`), the last of them."""
     op: str = ""
 
     @property
@@ -78,7 +80,8 @@ class Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self._whom() == other._whom()
 
     def _whom(self) -> Key:
-        return replace(self, used_at=None, limits=BY_SETTINGS, expires_at=None, replaced_by=None, op="")
+        own = replace(self, used_at=None, limits=BY_SETTINGS, expires_at=None, replaced_by=None)
+        return replace(own, ended_sessions=(), op="")
 
 
 class NewKey(NamedTuple):

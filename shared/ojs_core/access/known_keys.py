@@ -11,11 +11,13 @@ from weakref import WeakSet
 from ojs_core.access.allowances import UNLIMITED, Allowance, KeyLimits
 from ojs_core.access.keys import ENVIRONMENT, Key, environment_key, key_id_of, make_key
 from ojs_core.access.principal import Principal
-from ojs_core.access.sessions import is_sealed, opened, sealed
+from ojs_core.access.sessions import Session, end_of, is_sealed, opened, sealed
 from ojs_core.base.errors import OjsError
 
 _MOST_SHOWN: Final = 4_096
 """Right headers and cookies that are remembered. One key may be written in several ways."""
+_MOST_ENDED: Final = 100_000
+"""Sessions that are known as ended; beyond, the first is forgotten."""
 _MOST_CHARS: Final = 4_096
 _FOREVER: Final = 1 << 62
 _NOBODY: Final = make_key("nobody", "custom").key
@@ -62,6 +64,8 @@ class KnownKeys:
         self._cookies: dict[str, Admission] = {}
         self._let_in_by: defaultdict[str, WeakSet[Admission]] = defaultdict(WeakSet)
         """By key, all that somebody still goes by: a stream outlasts what is remembered for looking up."""
+        self._ended: dict[tuple[str, str], int] = {}
+        """Sessions that were ended before their time, by key and mark, with the Unix ms of their own end."""
         self._used: set[str] = set()
         self.any = token is not None
         """Whether there are keys, or have been: those that have ended count, or revoking the last would let everybody in."""
@@ -73,6 +77,9 @@ class KnownKeys:
         self.any = self.any or bool(self._keys) or others
         for key_id, key in before.items():
             self._tell_of(key, self._keys.get(key_id))
+        for key in self._keys.values():
+            for mark in key.ended_sessions:
+                self._ended[key.id, mark] = end_of(mark) * 1_000
         self.look()
         for key_id, allowance in list(self._allowances.items()):
             if key_id not in self._keys or self._keys[key_id].ended(self.now()):
@@ -92,12 +99,30 @@ class KnownKeys:
     def look(self) -> None:
         """Tell those under way whose time has come, as that of an expired key, and forget all that is over."""
         now = self.now()
+        self._ended = {ended: until for ended, until in self._ended.items() if until > now}
+        if self._ended:
+            for text, admission in self._cookies.items():
+                admission.over = admission.over or self._has_ended(opened(text))
         for admitted in self._let_in_by.values():
             for admission in admitted:
                 admission.over = admission.over or admission.until <= now
         for place in (self._headers, self._cookies):
             for text in [text for text, admission in place.items() if admission.over]:
                 del place[text]
+
+    def end_session(self, session: str) -> Session | None:
+        """Take no more what is shown as this session; None if it is none. Others hear of it by the key's record."""
+        said = opened(session)
+        if said is None:
+            return None
+        while len(self._ended) >= _MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
+        self._ended[said.key_id, said.mark] = said.ends_at_s * 1_000
+        self.look()
+        return said
+
+    def _has_ended(self, said: Session | None) -> bool:
+        return said is not None and (said.key_id, said.mark) in self._ended
 
     def of_header(self, authorization: str) -> Admission | None:
         """Who was found to send this `Authorization` before; None if nobody, or no longer."""
@@ -124,6 +149,8 @@ class KnownKeys:
         key = None if said is None else self._keys.get(said.key_id)
         if said is None or key is None or not is_sealed(said, key):
             raise unauthenticated("the session is none of this server's")
+        if self._has_ended(said):
+            raise unauthenticated("the session was ended: sign in again", canonical="TOKEN_EXPIRED")
         if said.ends_at_s * 1_000 <= self.now():
             raise unauthenticated("the session is over: sign in again", canonical="TOKEN_EXPIRED")
         return self._let_in(key, said.ends_at_s * 1_000, self._cookies, session)

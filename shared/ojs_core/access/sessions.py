@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ojs_core.access.keys import Key
 from ojs_core.base.numbers import whole_number
 
 LASTS_S: Final = 12 * 3_600
+MOST_ENDED: Final = 100
+"""Ended sessions that a key's record names."""
+_MARK: Final = 16
 _PURPOSE: Final = b"ojs session 1"
 _DIGITS: Final = 12
 
@@ -24,6 +28,22 @@ class Session(NamedTuple):
     key_id: str
     ends_at_s: int
     seal: str
+
+    @property
+    def mark(self) -> str:
+        """The name under which it is known as ended, which lets nobody in."""
+        return f"{self.ends_at_s}.{self.seal[:_MARK]}"
+
+
+def with_ended(marks: Sequence[str], mark: str, now_ms: int) -> tuple[str, ...]:
+    """Return the marks of ended sessions with one more, without those whose time is over by now."""
+    left = [one for one in marks if one != mark and end_of(one) * 1_000 > now_ms]
+    return (*left[1 - MOST_ENDED :], mark)
+
+
+def end_of(mark: str) -> int:
+    """Return the Unix seconds at which a session would have ended by itself."""
+    return whole_number(mark.partition(".")[0], _DIGITS) or 0
 
 
 def sealed(key: Key, now_ms: int) -> tuple[str, int]:

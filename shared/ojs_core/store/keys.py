@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.keys import Key, NewKey, renewed
+from ojs_core.access.sessions import with_ended
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.marks import Mark
@@ -146,6 +147,18 @@ class Keys:
             return replace(key, limits=limits, op=moment.op)
 
         return await self._change(key_id, limited)
+
+    async def end_session(self, key_id: str, mark: str) -> None:
+        """Have every gateway take a session of a key no more. Raises OjsError not_found."""
+
+        def ended(key: Key | None, moment: Moment) -> Key | None:
+            if key is None:
+                raise not_found("key", key_id)
+            if mark in key.ended_sessions:
+                return None
+            return replace(key, ended_sessions=with_ended(key.ended_sessions, mark, moment.now), op=moment.op)
+
+        await self._change(key_id, ended)
 
     # For those who let in
 

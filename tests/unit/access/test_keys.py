@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from ojs_core.access.keys import ENVIRONMENT, Key, NewKey, key_id_of, make_key, renewed
 from ojs_core.access.known_keys import Admission, KnownKeys
 from ojs_core.access.permissions import PERMISSIONS, ROLES
+from ojs_core.access.sessions import MOST_ENDED, with_ended
 from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
 from support.tables import each
@@ -258,3 +259,34 @@ def test_wrong_keys_wait_longer_by_address_and_are_forgotten_after_a_while() -> 
     for number in range(10_000):
         slowing.pause(str(number))
     assert len(slowing._wrong) == 4_096
+
+
+def test_a_session_that_was_ended_is_taken_nowhere_any_more() -> None:
+    key = make_key("person", "viewer").key
+    gateways = [KnownKeys(lambda: NOW), KnownKeys(lambda: NOW)]
+    for gateway in gateways:
+        gateway.replace([key])
+    sealed_session = gateways[0].session(key.principal)
+    assert sealed_session is not None
+    session = sealed_session[0]
+    admissions = [gateway.check_cookie(session) for gateway in gateways]
+    said = gateways[0].end_session(session)
+    assert said is not None
+    assert [admission.over for admission in admissions] == [True, False]
+    record = replace(key, ended_sessions=with_ended((), said.mark, NOW))
+    gateways[1].replace([record])
+    assert [admission.over for admission in admissions] == [True, True]
+    for gateway in gateways:
+        assert gateway.of_cookie(session) is None
+        with pytest.raises(OjsError, match="was ended"):
+            gateway.check_cookie(session)
+
+
+def test_a_key_names_the_last_of_its_ended_sessions_and_none_that_are_over() -> None:
+    marks: tuple[str, ...] = ("1.over",)
+    for number in range(MOST_ENDED + 5):
+        marks = with_ended(marks, f"{NOW // 1_000 + 60}.{number:016d}", NOW)
+    assert len(marks) == MOST_ENDED
+    assert marks[-1].endswith(f"{MOST_ENDED + 4}")
+    assert with_ended(marks, marks[-1], NOW) == marks
+    assert with_ended(("1.over",), "2.too", NOW) == ("2.too",)
