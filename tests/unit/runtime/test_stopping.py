@@ -71,3 +71,5 @@ async def test_a_time_to_drain_is_announced_and_ends_with_a_request() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     await asyncio.wait_for(stopping.announced(), 60)
     assert (stopping.draining, stopping.requested) == (True, False)
+    for number in (signal.SIGTERM, signal.SIGINT):  # or the loop sets Python's own handlers when it is closed
+        asyncio.get_running_loop().remove_signal_handler(number)
