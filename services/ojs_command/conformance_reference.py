@@ -92,6 +92,11 @@ def conformance() -> Conformance:
     return msgspec.convert(tomllib.loads(text), Conformance)
 
 
+def differences() -> str:
+    """Return the sections that are written by hand: later documents, and differences by decision."""
+    return Path(__file__).with_name("conformance_differences.md").read_text(encoding="utf-8")
+
+
 def page(known: Conformance) -> str:
     """The page in Markdown."""
     specified = specification()
@@ -103,7 +108,8 @@ def page(known: Conformance) -> str:
 # Conformance
 
 What of the [Open Job Spec](https://openjobspec.org) this server does. The documents are those of github.com/openjobspec/spec,
-commit `{specified.commit[:12]}` of {specified.date}; the cases those of github.com/openjobspec/ojs-conformance
+commit `{specified.commit[:12]}` of {specified.date}, and
+[what April 2026 added](#the-specification-of-april-2026); the cases those of github.com/openjobspec/ojs-conformance
 {suites.version}, commit `{suites.commit}`, run on {suites.date}.
 
 **{passed} of {total} cases of levels 0 to 4 pass.** The manifest (`GET /ojs/manifest`) says to programs what this page says to
@@ -117,6 +123,7 @@ people. Where a text and the cases differ, the cases count.
 |---|---|---|---:|
 {_lines(_document(known, document) for document in known.documents)}
 
+{differences()}
 ## Cases
 
 Each folder of the official suites, by a runner that checks every assertion. (The official one passes files without a look at
