@@ -31,7 +31,7 @@ class Session(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The name under which it is known as ended, which lets nobody in."""
+        """The name under which it is known as ended, which is no session by itself."""
         return f"{self.ends_at_s}.{self.seal[:_MARK]}"
 
 
