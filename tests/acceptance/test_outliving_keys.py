@@ -165,3 +165,16 @@ async def test_the_answer_from_inside_a_network_is_for_admins(guarded: Guarded, 
     assert (tested["success"], "response_body" in tested) == (True, False)
     assert (await ask(guarded, "POST", f"{one}/test", {}, token=guarded.tokens["admin"]))["response_body"] == "OK"
     await ask(guarded, "DELETE", one, token=guarded.tokens["admin"])
+
+
+async def test_a_key_that_only_reads_sees_no_path_of_a_url(guarded: Guarded, target: WebhookTarget) -> None:
+    admin = guarded.tokens["admin"]
+    wanted = {"url": f"{target.url}/services/T0/B0?token=secret", "events": ["job.expired"]}
+    made = (await ask(guarded, "POST", SUBSCRIPTIONS, wanted, token=admin))["subscription"]
+    _, reader = await key(guarded, "read", "payloads")
+    _, changer = await key(guarded, "read", "configure")
+    for token, shown in ((reader, target.url.removesuffix("hook") + "***"), (changer, wanted["url"])):
+        one = (await ask(guarded, "GET", f"{SUBSCRIPTIONS}/{made['id']}", token=token))["subscription"]
+        every = (await ask(guarded, "GET", f"{SUBSCRIPTIONS}?limit=200", token=token))["subscriptions"]
+        assert [one["url"], *(found["url"] for found in every if found["id"] == made["id"])] == [shown, shown]
+    await ask(guarded, "DELETE", f"{SUBSCRIPTIONS}/{made['id']}", token=admin)

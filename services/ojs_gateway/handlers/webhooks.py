@@ -65,17 +65,18 @@ class WebhookHandlers:
         every = await self._store.webhooks.all()
         here = on_page(every, asked)
         health = await self._store.webhooks.health_of(here)
-        return Response(200, webhook_page(here, health, asked, len(every), self._store.clock.now()))
+        now = self._store.clock.now()
+        return Response(200, webhook_page(here, health, asked, len(every), now, whole_url=_sees_urls(call)))
 
     async def read(self, call: Call) -> Response:
         """GET /webhooks/subscriptions/{id}."""
-        return await self._one(call.parameters[0])
+        return await self._one(call)
 
     async def change(self, call: Call) -> Response:
         """PATCH or PUT /webhooks/subscriptions/{id}: what is sent is changed."""
         wanted = await call.read(parse_changes, self._limits, insecure=self._insecure)
         await self._store.webhooks.change(call.parameters[0], partial(wanted.apply, owner=_owner(call)))
-        return await self._one(call.parameters[0])
+        return await self._one(call)
 
     async def delete(self, call: Call) -> Response:
         """DELETE /webhooks/subscriptions/{id}."""
@@ -155,14 +156,19 @@ class WebhookHandlers:
         await self._store.webhooks.deliveries.store(tried)
         return Response(200, OneDelivery(delivery_answer(tried)))
 
-    async def _one(self, subscription_id: str) -> Response:
-        found = await self._store.webhooks.get(subscription_id)
+    async def _one(self, call: Call) -> Response:
+        found = await self._store.webhooks.get(call.parameters[0])
         health = await self._store.webhooks.health(found.id)
-        return Response(200, OneWebhook(webhook_answer(found, health, self._store.clock.now())))
+        view = webhook_answer(found, health, self._store.clock.now(), whole_url=_sees_urls(call))
+        return Response(200, OneWebhook(view))
 
     async def _tell(self, event_type: str, subscription_id: str) -> None:
         data = {"subscription_id": subscription_id}
         await announce(self._store, event_type, scope="webhook", subject=subscription_id, data=data)
+
+
+def _sees_urls(call: Call) -> bool:
+    return call.principal.may("configure")
 
 
 def _owner(call: Call) -> Owner | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -126,12 +127,17 @@ class DeliveryPage(Struct):
     pagination: Pagination
 
 
-def webhook_answer(found: Subscription, health: TargetHealth, now: int, *, secret: bool = False) -> WebhookAnswer:
-    """A subscription and how its deliveries go, with its `secret` only on the occasions that show it."""
+def webhook_answer(
+    found: Subscription, health: TargetHealth, now: int, *, secret: bool = False, whole_url: bool = True
+) -> WebhookAnswer:
+    """A subscription and how its deliveries go, with its `secret` only on the occasions that show it.
+
+    Without `whole_url` path and query of its URL are masked: many services have their secret there.
+    """
     narrowed = WebhookFilter(list(found.queues) or UNSET, list(found.job_types) or UNSET)
     return WebhookAnswer(
         id=found.id,
-        url=found.url,
+        url=found.url if whole_url else _masked(found.url),
         events=list(found.events),
         filter=narrowed if found.queues or found.job_types else UNSET,
         metadata=found.metadata,
@@ -157,12 +163,24 @@ def on_page(every: Sequence[Subscription], asked: Page) -> Sequence[Subscription
 
 
 def webhook_page(
-    found: Sequence[Subscription], health: Mapping[str, TargetHealth], asked: Page, total: int, now: int
+    found: Sequence[Subscription],
+    health: Mapping[str, TargetHealth],
+    asked: Page,
+    total: int,
+    now: int,
+    *,
+    whole_url: bool,
 ) -> WebhookPage:
     """One page of subscriptions; the cursor is the place of the next one."""
     end = _start(asked) + len(found)
-    here = [webhook_answer(one, health[one.id], now) for one in found]
+    here = [webhook_answer(one, health[one.id], now, whole_url=whole_url) for one in found]
     return WebhookPage(here, total, pagination(asked, total, str(end) if found and end < total else None))
+
+
+def _masked(url: str) -> str:
+    """Return a URL with `***` for what follows its host."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/***" if parts.query or parts.path.strip("/") else url
 
 
 def _start(asked: Page) -> int:

@@ -116,10 +116,10 @@ def test_what_a_list_of_deliveries_is_asked_for_is_checked() -> None:
 def test_a_page_of_subscriptions_goes_on_where_the_last_one_has_ended() -> None:
     every = [msgspec.structs.replace(read(), id=f"sub_{number}") for number in range(3)]
     health = {one.id: TargetHealth() for one in every}
-    page = webhook_page(on_page(every, Page(2)), health, Page(2), 3, 1)
+    page = webhook_page(on_page(every, Page(2)), health, Page(2), 3, 1, whole_url=True)
     assert (page.pagination.next_cursor, page.total) == ("2", 3)
     rest = Page(2, cursor="2")
-    page = webhook_page(on_page(every, rest), health, rest, 3, 1)
+    page = webhook_page(on_page(every, rest), health, rest, 3, 1, whole_url=True)
     assert [one.id for one in page.subscriptions] == ["sub_2"]
     assert not page.pagination.has_more
     for bad in ("x", "-1", "9" * 20):
