@@ -46,13 +46,20 @@ def _check_http(url: str) -> None:
 
 
 def authorized(headers: Mapping[str, str] | None, token: str | None) -> Mapping[str, str]:
-    """Headers with the key to show: `token`, else what they have, else OJS_AUTH_TOKEN, else OJS_API_KEY; maybe none."""
+    """Return headers with the key to show: `token`, else what they have, else OJS_AUTH_TOKEN, else OJS_API_KEY.
+
+    There may be none. Raises ValueError for a key that no header can carry; the message doesn't hold the key.
+    """
     found = dict(headers or {})
     named = any(name.lower() == "authorization" for name in found)
     shown = token or (None if named else os.environ.get("OJS_AUTH_TOKEN") or os.environ.get("OJS_API_KEY"))
     if shown:
         found = {name: value for name, value in found.items() if name.lower() != "authorization"}
-        found["Authorization"] = f"Bearer {shown.strip()}"
+        word = shown.strip()
+        if not (word.isascii() and word.isprintable() and " " not in word):
+            source = "token" if token else "OJS_AUTH_TOKEN" if os.environ.get("OJS_AUTH_TOKEN") else "OJS_API_KEY"
+            raise ValueError(f"the key in {source} is not one word of plain characters: it may hold a line break or quotes")
+        found["Authorization"] = f"Bearer {word}"
     return found
 
 

@@ -305,6 +305,9 @@ class Keys:
         self.changed = changed
         changed([], False)
 
+    async def mark(self) -> None:
+        """Do nothing: a fake system remembers no keys."""
+
 
 class Checkpoints:
     """Nobody has saved any; `failure` is raised to who asks, while it is set."""

@@ -34,7 +34,7 @@ from ojs_nats import (
     TooLarge,
     Unavailable,
 )
-from ojs_nats._connect import DEFAULT_URL
+from ojs_nats._connect import DEFAULT_URL, authorized
 
 OK: Final = 0
 FAILED: Final = 1
@@ -102,7 +102,13 @@ def _target(given: argparse.Namespace) -> Target:
         return Target(DEFAULT_URL, {}, "")
     target = target_of(getattr(given, "server", None), getattr(given, "context", None), files_of(given), os.environ)
     file = getattr(given, "token_file", None)
-    return target if file is None else target.showing(token_in(file))
+    if file is not None:
+        return target.showing(token_in(file))
+    try:
+        authorized(target.headers, None)
+    except ValueError as error:
+        raise UsageProblem(f"{error}.") from None
+    return target
 
 
 def is_offline(given: argparse.Namespace) -> bool:
