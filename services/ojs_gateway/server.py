@@ -64,6 +64,7 @@ class Gateway:
             max_body_bytes=settings.max_body_bytes,
             max_envelope_bytes=settings.max_envelope_bytes,
             default_wait_ms=settings.default_wait_ms,
+            strict=settings.strict,
         )
         known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
         self._audit_room = AuditRoom(store)

@@ -45,7 +45,8 @@ def build(store: Store, settings: Settings) -> Service:
     """A scheduler that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
     chain = configured_chain(settings)
     chain.freeze()
-    prepare = Preparation(chain, PayloadLimits(), store.clock.now, checks(store.schemas, strict_of(settings)))
+    limits = PayloadLimits(strict=settings.strict)
+    prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict_of(settings)))
     outbox = store.outbox()
     batches = DueLoop("batch", outbox.messages, outbox.handle)
     return Scheduler(

@@ -42,6 +42,28 @@ def test_attributes_that_nobody_defines_are_refused_with_their_names(strict: Sys
     assert (error["code"], error["details"]["attributes"]) == ("unknown_attributes", ["colour"])
 
 
+def test_members_of_a_policy_that_nobody_defines_are_refused_by_every_way_to_a_new_job(strict: System) -> None:
+    good, bad = ({"type": "mail.send", "args": [], "options": {"retry": {name: 1}}} for name in ("x_own", "evil"))
+    strict.call("POST", "/jobs", good, 201)
+    cron = {"name": "policies", "cron": "0 0 1 1 *"}
+    for path, body in (
+        ("/jobs", bad),
+        ("/jobs/batch", {"jobs": [good, bad]}),
+        ("/cron", {**cron, **bad}),
+        ("/cron", {**cron, "job_template": bad}),
+    ):
+        error = refused(strict, path, body, 422)
+        assert (error["code"], error["details"]["attributes"]) == ("unknown_attributes", ["options.retry.evil"]), path
+    for workflow, place in (
+        ({"type": "chain", "steps": [good, bad]}, "$.steps[1]"),
+        ({"type": "batch", "jobs": [good], "callbacks": {"on_complete": bad}}, "$.callbacks.on_complete"),
+    ):
+        error = refused(strict, "/workflows", workflow, 400)
+        assert (error["code"], error["details"]["field"]) == ("invalid_workflow", f"{place}.options.retry.evil")
+    items = strict.request("POST", "/ojs/v1/jobs/bulk", {"jobs": [good, bad]}).body["items"]
+    assert [item.get("error", {}).get("code") for item in items] == [None, "unknown_attributes"]
+
+
 @pytest.mark.parametrize(("meta", "field"), [({"a b": 1}, "meta"), ({"note": "x\r\nSet-Cookie: y"}, "meta.note")])
 def test_metadata_that_could_split_a_header_is_refused(strict: System, meta: object, field: str) -> None:
     error = refused(strict, "/jobs", {"type": "mail.send", "args": [], "meta": meta}, 400)
@@ -66,6 +88,8 @@ def test_the_override_of_a_dead_letter_is_held_to_it(strict: System) -> None:
     fetched = strict.fetch("dead", worker_id="w", wait_ms=5_000)
     assert [job["id"] for job in fetched] == [job_id]
     strict.call("POST", "/workers/nack", {"job_id": job_id, "worker_id": "w", "error": {"code": "x", "message": "y"}})
+    error = refused(strict, f"/dead-letter/{job_id}/retry", {"override": {"retry": {"evil": 1}}}, 422)
+    assert error["code"] == "unknown_attributes"
     error = refused(strict, f"/dead-letter/{job_id}/retry", {"override": {"meta": {"a b": 1}}}, 400)
     assert error["details"]["field"] == "override.meta"
     strict.call("POST", f"/dead-letter/{job_id}/retry", {"override": {"meta": {"a.b": 1}}})

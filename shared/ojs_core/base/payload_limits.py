@@ -86,5 +86,8 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_duration_ms: int = LONGEST_MS
     """Ten years, for every duration; also keeps sums of them far from any overflow."""
 
+    strict: bool = False
+    """Whether members of a job's policies that OJS doesn't define are refused (strict mode); they have no effect."""
+
 
 DEFAULT_LIMITS = PayloadLimits()

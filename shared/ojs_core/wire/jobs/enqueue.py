@@ -35,7 +35,7 @@ from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, RATE_MEMBERS, rea
 from ojs_core.domain.unique import keyed, parse_policy
 from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.retry import RETRY_MEMBERS, max_attempts, merge_retry, parse_retry, snake
-from ojs_core.wire.jobs.slips import refuse_pointless, without_effect
+from ojs_core.wire.jobs.slips import in_policy, refuse_pointless, without_effect
 from ojs_core.wire.members import AnswerWarning
 
 SPECVERSION: Final = "1.0"
@@ -212,10 +212,10 @@ class _Draft:
 
     def _check_limit(self, value: dict[str, Any], path: str) -> None:
         policy = read_policy(value, path)
-        slips = without_effect(value, POLICY_MEMBERS, path)
+        slips = in_policy(value, POLICY_MEMBERS, path, self.limits)
         for name in ("rate", "throttle"):
             if type(rate := value.get(name)) is dict:
-                slips += without_effect(rate, RATE_MEMBERS, f"{path}.{name}")
+                slips += in_policy(rate, RATE_MEMBERS, f"{path}.{name}", self.limits)
         if not policy.limits:
             refuse_pointless(slips, path, "has no limit without it: send concurrency, rate, max_per_second or throttle")
             slips = [AnswerWarning(path, f"{path} has no limit, and no effect: send concurrency, rate or throttle")]
@@ -354,7 +354,7 @@ def _moment(attribute: str) -> _Reader:
 
 def _read_retry(draft: _Draft, value: Any, path: str) -> None:
     draft.retry = parse_retry(value, path, draft.limits)
-    draft.told += without_effect(map(snake, value), RETRY_MEMBERS, path)
+    draft.told += in_policy(map(snake, value), RETRY_MEMBERS, path, draft.limits)
 
 
 def _max_attempts(draft: _Draft, value: Any, path: str) -> None:

@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import below
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import below, shown
+from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.members import AnswerWarning
 
 _PREFIXES: Final = ("ext_", "x_", "x-")
@@ -15,6 +16,7 @@ _PREFIXES: Final = ("ext_", "x_", "x-")
 _LIKENESS: Final = 0.8
 _MOST: Final = 20
 """Warnings of one job; a job may have more members that nobody knows."""
+_MOST_NAMED: Final = 10
 
 
 def meant(name: str, known: Collection[str]) -> str | None:
@@ -37,6 +39,21 @@ def without_effect(names: Iterable[str], known: Collection[str], path: str, *, o
             place = below(path, name)
             question = f"; did you mean {close}?" if close else ""
             found.append(AnswerWarning(place, f"{place} is no member that this server knows, and has no effect{question}"))
+    return found
+
+
+def in_policy(names: Iterable[str], known: Collection[str], path: str, limits: PayloadLimits) -> list[AnswerWarning]:
+    """Return `without_effect` for the members of a job's policy. Raises unknown_attributes for any in strict mode."""
+    found = without_effect(names, known, path)
+    if found and limits.strict:
+        fields = [one.field for one in found[:_MOST_NAMED]]
+        listed = ", ".join(map(shown, fields))
+        more = " and more" if len(found) > _MOST_NAMED else ""
+        raise OjsError(
+            "unknown_attributes",
+            f"the job has attributes that Open Job Spec doesn't define: {listed}{more}",
+            details={"field": fields[0], "attributes": fields},
+        )
     return found
 
 

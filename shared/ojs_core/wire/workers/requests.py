@@ -37,7 +37,8 @@ from ojs_core.domain.job import NOTHING, Job
 from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
 from ojs_core.domain.worker import CompleteList, Worker
 from ojs_core.wire.jobs.enqueue import job_type_of
-from ojs_core.wire.jobs.retry import merge_retry, parse_retry
+from ojs_core.wire.jobs.retry import RETRY_MEMBERS, merge_retry, parse_retry, snake
+from ojs_core.wire.jobs.slips import in_policy
 from ojs_core.wire.members import AnswerWarning, encode
 from ojs_core.wire.workers.marks import mark_of
 from ojs_core.wire.workers.tolerance import read_report, side
@@ -513,6 +514,8 @@ def parse_override(body: bytes, limits: PayloadLimits) -> Callable[[Job], RetryO
     queue = None if sent.queue is None else queue_name(sent.queue, "override.queue", limits)
     path = "override.retry"
     members = {} if sent.retry is None else parse_retry(sent.retry, path, limits)
+    if sent.retry is not None:
+        in_policy(map(snake, sent.retry), RETRY_MEMBERS, path, limits)
 
     def override(job: Job) -> RetryOverride:
         return RetryOverride(

@@ -54,6 +54,28 @@ def test_members_of_extensions_and_of_ones_own_are_no_slips(sent: dict[str, Any]
     assert told(sent) == []
 
 
+@each(
+    ("sent", "field"),
+    [
+        ({"retry": {"evil": 1}}, "retry.evil"),
+        ({"options": {"retry": {"evilName": None, "max_attempts": 1}}}, "options.retry.evil_name"),
+        ({"rate_limit": {"key": "k", "concurrency": 1, "evil": 1}}, "rate_limit.evil"),
+        ({"options": {"rate_limit": {"key": "k", "evil": 1}}}, "options.rate_limit.evil"),
+        ({"rate_limit": {"key": "k", "rate": {"limit": 1, "period": "PT1M", "evil": 1}}}, "rate_limit.rate.evil"),
+        ({"rate_limit": {"throttle": {"limit": 1, "period": "PT1M", "evil": 1}}}, "rate_limit.throttle.evil"),
+    ],
+)
+def test_in_strict_mode_a_policys_member_without_effect_is_refused_unless_it_is_an_extensions(
+    sent: dict[str, Any], field: str
+) -> None:
+    body = encode({"type": "a.b", "args": []} | sent)
+    with pytest.raises(OjsError) as caught:
+        parse_enqueue(body, NOW, PayloadLimits(strict=True))
+    assert (caught.value.code, caught.value.details) == ("unknown_attributes", {"field": field, "attributes": [field]})
+    for name in (b"x_evil", b"ext_evil"):
+        parse_enqueue(body.replace(b"evilName", b"evil").replace(b"evil", name), NOW, PayloadLimits(strict=True))
+
+
 def test_an_option_that_resembles_nothing_is_told_all_the_same() -> None:
     assert [warning.field for warning in told({"options": {"colour": "red"}})] == ["options.colour"]
 
