@@ -140,6 +140,35 @@ async def test_who_waits_for_a_result_is_told_nothing_once_its_key_was_revoked(g
     assert (status, "secret" in str(answer)) == (401, False), answer
 
 
+@pytest.mark.parametrize("end", ["revoked", "expires"])
+async def test_a_wait_for_a_result_ends_with_its_key(guarded: Guarded, end: str) -> None:
+    admin = guarded.tokens["admin"]
+    more = {"expires_in": "PT3S"} if end == "expires" else {}
+    made = await guarded.made("awaiting", "custom", permissions=["payloads"], limits={"waiting": 1}, **more)
+    job = {"type": "a.b", "args": [], "options": {"queue": "unending"}}
+    _, pushed, _ = await guarded.ask("POST", "/jobs", job, token=admin)
+
+    async def result(timeout: int) -> tuple[int, Any, object]:
+        path = f"/jobs/{pushed['job']['id']}/result?wait=true&timeout={timeout}"
+        return await guarded.ask("GET", path, token=made["token"])
+
+    async def waited_for() -> tuple[int, Any, object]:
+        while (answer := await result(60))[0] == 429:  # the question whether this waits has the place
+            pass
+        return answer
+
+    async def it_waits() -> bool:
+        return (await result(0))[0] == 429
+
+    async with asyncio.timeout(50):
+        waiting = asyncio.create_task(waited_for())
+        if end == "revoked":
+            await eventually(it_waits)
+            await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=admin)
+        status, answer, _ = await waiting
+    assert (status, answer["error"]["code"]) == (401, "unauthenticated")
+
+
 async def test_two_keys_in_one_request_let_nobody_in(guarded: Guarded) -> None:
     """What stands before the server may go by one of them, and the server by the other."""
     right = guarded.tokens["admin"]

@@ -123,10 +123,10 @@ class Jobs:
                 active.append(job if renewed is None else self._store.put(renewed.job))
         return Extended(extended=[job.id for job in active], cancelled=cancelled, jobs=active)
 
-    async def wait_terminal(self, job_id: str, timeout_s: float) -> Job:
+    async def wait_terminal(self, job_id: str, timeout_s: float, given_up: Callable[[], bool] = lambda: False) -> Job:
         try:
             async with asyncio.timeout(timeout_s):
-                while not (await self.get(job_id)).terminal:
+                while not (given_up() or (await self.get(job_id)).terminal):
                     self._store.changed.clear()
                     await self._store.changed.wait()
         except TimeoutError:

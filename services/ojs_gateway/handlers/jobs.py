@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from ojs_core.access.known_keys import unauthenticated
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
@@ -146,9 +147,12 @@ class JobHandlers:
         if not job.terminal and _flag(call, "wait"):
             timeout_s = self._timeout_s(call)
             with call.waiting():
-                waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))
+                wait = self._store.jobs.wait_terminal(job.id, timeout_s, lambda: call.admission.over)
+                waited = await self._context.unless_stopping(wait)
             job = waited or job
             if not job.terminal:
+                if call.admission.over:
+                    raise unauthenticated("the key has ended meanwhile")
                 raise OjsError(
                     "request_timeout",
                     f"job {job.id} is still {job.state}",

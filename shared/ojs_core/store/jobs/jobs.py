@@ -241,8 +241,11 @@ class Jobs:
                 return transition.job
         raise contended(f"job {job_id}")
 
-    async def wait_terminal(self, job_id: str, timeout_s: float) -> Job:
-        """The job once it is terminal, or as it stands when the time is up. Raises OjsError not_found."""
+    async def wait_terminal(self, job_id: str, timeout_s: float, given_up: Callable[[], bool] = lambda: False) -> Job:
+        """The job once it is terminal, or as it stands when the time is up or `given_up`, which is asked about every second.
+
+        Raises OjsError not_found.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         changed = asyncio.Event()
@@ -252,7 +255,7 @@ class Jobs:
                 changed.clear()
                 job = await self.get(job_id)
                 left = deadline - loop.time()
-                if job.terminal or left <= 0:
+                if job.terminal or left <= 0 or given_up():
                     return job
                 if await within(min(left, _WATCH_PAUSE_S), changed):
                     # The message is seen when it is sent, which may be just before it is stored; so never trust one wake.
