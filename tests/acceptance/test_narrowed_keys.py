@@ -201,6 +201,43 @@ async def test_a_key_without_payloads_can_t_guess_what_jobs_carry(guarded: Guard
         assert [(await guarded.ask("POST", path, body, token=token))[0] for token in controls] == [403, 200]
 
 
+async def test_a_key_without_payloads_gets_no_fingerprint_and_no_words_of_a_cancellation(guarded: Guarded) -> None:
+    """A fingerprint has no salt: who has it finds the arguments by trying."""
+    secret, queue, admin = f"secret{uuid.uuid4().hex}", f"q{uuid.uuid4().hex[:8]}", guarded.tokens["admin"]
+    pusher, operator = await guarded.token("producer"), await guarded.token("operator")
+    viewer = await guarded.token("viewer")
+    job = {"type": "a.b", "args": [4711], "options": {"queue": queue, "unique": {"keys": ["type", "queue", "args"]}}}
+    _, pushed, _ = await guarded.ask("POST", "/jobs", job, token=admin)
+    job_id = pushed["job"]["id"]
+
+    async def refused(path: str, body: object, token: str) -> tuple[int, Any]:
+        status, answer, _ = await guarded.ask("POST", path, body, token=token)
+        error = answer.get("error") or answer["items"][0]["error"]
+        assert (error["code"], error["details"]["existing_job_id"]) == ("duplicate", job_id), path
+        return status, error["details"]
+
+    for path, body in (("/jobs", job), ("/jobs/batch", {"jobs": [job]}), ("/jobs/bulk", {"jobs": [job]})):
+        shown, hidden = [(await refused(path, body, token))[1] for token in (operator, pusher)]
+        assert len(shown["unique_key"]) == 64, path
+        assert ("unique_key" in hidden, hidden["redacted"]) == (False, ["unique_key"]), path
+        assert shown["unique_key"] not in str(hidden), path
+    found = [await guarded.ask("GET", "/unique-jobs", token=token) for token in (operator, viewer)]
+    assert [status for status, _, _ in found] == [200, 403]
+    assert found[1][1]["error"]["details"]["permission"] == "payloads"
+
+    async with following(guarded.url + API, viewer, queue) as heard:
+        await guarded.ask("POST", f"/jobs/{job_id}/cancel", {"reason": secret}, token=admin)
+        await guarded.ask("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": queue}}, token=admin)
+        fetch = {"queues": [queue], "worker_id": "w", "wait_ms": 20_000}
+        [fetched] = (await guarded.ask("POST", "/workers/fetch", fetch, token=admin))[1]["jobs"]
+        await guarded.ask("POST", "/workers/ack", {"job_id": fetched["id"], "worker_id": "w"}, token=admin)
+    assert any(job_id in text for text in heard)
+    assert not any(secret in text for text in heard)
+    assert secret in (await guarded.ask("GET", f"/admin/jobs/{job_id}/why", token=operator))[1]["reasons"][0]["message"]
+    for path, text in (await told(guarded, viewer, [{"job_id": job_id, "queue": queue, "attempt": "1"}])).items():
+        assert secret not in text, path
+
+
 async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:
     worker = uuid.uuid4().hex
     mine = (await guarded.made("mine", "worker", queues=["shop.*"]))["token"]

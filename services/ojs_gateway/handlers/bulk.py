@@ -77,7 +77,7 @@ class BulkHandlers:
         answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
         met = (queue for outcome in outcomes if (queue := _queue_met(outcome)) is not None)
         pressed = pressure_headers(self._store, met), refusal_headers(outcome.error for outcome in outcomes)
-        return answer._replace(headers=sum(pressed, answer.headers))
+        return answer._replace(headers=sum(pressed, answer.headers), of_others=True)
 
     async def _drafts(self, sent: JobList, run: KeyedRun | None, slips: dict[int, list[AnswerWarning]]) -> list[Job | OjsError]:
         """The jobs of the request as they are asked for, or why they are refused; warnings go into `slips`, by place."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
@@ -29,7 +31,7 @@ class WhyHandlers:
         """GET /admin/jobs/{id}/why: without a projector, without what only the index knows."""
         job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         facts = await self._surroundings.facts(job, whole=call.sees(job.queue))
-        return Response(200, explanation(job, reasons(job, facts)))
+        return Response(200, explanation(job, reasons(job, replace(facts, hides=call.hides))))
 
 
 class Surroundings:

@@ -16,6 +16,7 @@ from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, NOBODY
 from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
+from ojs_core.wire.redaction import without_fingerprint
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.key_headers import left_headers, refusal_headers
@@ -66,6 +67,8 @@ class Door:
                 raise unauthenticated("the key has ended meanwhile")
         except OjsError as error:
             error.headers += refusal_headers(error, self._keys.now())
+            if call.hides or call.hides_others:
+                error.details = without_fingerprint(error.details)
             self._refused(call, endpoint, error)
             raise
         if call.bounded and not call.held:

@@ -268,7 +268,7 @@ JOBS: Final = Part(
             ListHandlers,
             ListHandlers.unique_jobs,
             ("GET /unique-jobs listUniqueJobs",),
-            "read",
+            "payloads",
             "List fingerprints of unique jobs",
             {200: UniqueJobPage},
             "Those that jobs hold which have not ended.",

@@ -37,6 +37,8 @@ class JobFacts(Struct, frozen=True, kw_only=True):
     """What is known around a job when it is asked about; times in Unix ms."""
 
     now: int
+    hides: bool = False
+    """Whether the caller may not see the words of who cancelled it."""
     maintenance: bool = False
     restored: RestoreMark | None = None
     """The mark of a restored system that waits for its release."""
@@ -61,7 +63,7 @@ def reasons(job: Job, facts: JobFacts) -> list[Reason]:
         case State.ACTIVE:
             return list(_active(job, facts))
         case _:
-            return list(_over(job))
+            return list(_over(job, facts))
 
 
 def _maintenance(facts: JobFacts) -> Iterator[Reason]:
@@ -144,13 +146,13 @@ def _active(job: Job, facts: JobFacts) -> Iterator[Reason]:
     yield Reason(code="lease", message=f"Unless it ends or its worker extends it, {ends.cause} comes at {format_ms(ends.at)}.")
 
 
-def _over(job: Job) -> Iterator[Reason]:
+def _over(job: Job, facts: JobFacts) -> Iterator[Reason]:
     last = job.transitions[-1] if job.transitions else None
     event, reason = (None, None) if last is None else (last.event, last.reason)
     if job.state is State.COMPLETED:
         yield Reason(code="completed", message=f"It was completed in attempt {job.attempt}.")
     elif job.state is State.CANCELLED:
-        why = f": {reason}" if event == "cancelled" and reason else ""
+        why = f": {reason}" if event == "cancelled" and reason and not facts.hides else ""
         remedy = _of_workflow(job) or "Retry it, if it shall run after all."
         yield Reason(code="cancelled", message=f"It was cancelled{why}.", remedy=remedy)
     elif event in {"expired", "ttl_expired"}:

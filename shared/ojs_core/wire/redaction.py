@@ -7,7 +7,7 @@ A member is hidden by its name, wherever it stands, so that a new answer with th
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -27,8 +27,16 @@ _CARRIED: Final = frozenset(
         "progress_message",
         "result",
         "stack_trace",
+        "unique_key",
     }
 )
+_FINGERPRINT: Final = "unique_key"
+"""A hash without salt: who has it finds short arguments by trying."""
+_SAY_WHAT: Final = ("event", "phase", "cause")
+"""Members that say of an entry of a job's log what happened."""
+_SAID: Final = frozenset({"reason", "error", "message"})
+"""Texts of those who cancel a job or fail a workflow's step."""
+_EVENT_TYPES: Final = ("type", "event_type", "event")
 _ENVELOPES: Final = frozenset({"source", "event_type", "event", "channel"})
 """One of these is beside `data` where that is what an event tells, whose members are looked at one by one."""
 _PROGRESS: Final = frozenset({"progress", "percentage"})
@@ -73,17 +81,36 @@ def redacted(body: bytes) -> bytes:
         return body
 
 
-def _shown(value: Raw) -> Raw:
+def without_fingerprint(details: dict[str, Any]) -> dict[str, Any]:
+    """Return the details of a refusal without the fingerprint of a job that was pushed by somebody else."""
+    if _FINGERPRINT not in details:
+        return details
+    return {name: value for name, value in details.items() if name != _FINGERPRINT} | {REDACTED: [_FINGERPRINT]}
+
+
+def _shown(value: Raw, *, says: bool = False) -> Raw:
+    """Return a value as it is shown; `says` of one that has the words of a cancellation or of a step's failure."""
     first = bytes(memoryview(value)[:1])
     if first == b"{":
         members = _decode_object(value)
         gone = hidden(members.keys())
-        shown = {name: _shown(one) for name, one in members.items() if name not in gone or _is_no_text(name, one)}
+        if says or _has(members, _SAY_WHAT, b'"cancelled"'):
+            gone |= members.keys() & _SAID
+        within = "data" if _has(members, _EVENT_TYPES, b'"job.cancelled"') else "error" if "step_id" in members else ""
+        shown = {
+            name: _shown(one, says=name == within)
+            for name, one in members.items()
+            if name not in gone or _is_no_text(name, one)
+        }
         left_out = sorted(members.keys() - shown.keys())
         return Raw(encode({**shown, REDACTED: left_out} if left_out else shown))
     if first == b"[":
         return Raw(encode([_shown(one) for one in _decode_list(value)]))
     return value
+
+
+def _has(members: dict[str, Raw], names: tuple[str, ...], text: bytes) -> bool:
+    return any(name in members and bytes(members[name]) == text for name in names)
 
 
 def _is_no_text(name: str, value: Raw) -> bool:

@@ -25,6 +25,13 @@ def seen(answer: object) -> Any:
         {"job_id": "1", "progress": 0.5, "message": SECRET, "data": {"a": SECRET}},
         {"source": "s", "job_id": "1", "data": {"job_id": "1", "progress_message": SECRET, "data": {"a": SECRET}}},
         {"source": "s", "job_id": "1", "data": {"job_id": "1", "progress_message": SECRET, "message": SECRET}},
+        {"error": {"code": "duplicate", "message": "m", "details": {"unique_key": SECRET}}},
+        {"timeline": [{"number": 2, "event": "cancelled", "from": "active", "reason": SECRET}]},
+        {"snapshots": [{"phase": "cancelled", "state": "cancelled", "at": "t", "error": SECRET}]},
+        {"event_type": "job.state_changed", "data": {"to": "cancelled", "cause": "cancelled", "reason": SECRET}},
+        {"event_type": "job.cancelled", "data": {"reason": SECRET}},
+        {"specversion": "1.0", "type": "job.cancelled", "source": "s", "data": {"job_id": "1", "reason": SECRET}},
+        {"type": "workflow.job_failed", "data": {"step_id": "a", "error": {"code": "cancelled", "message": SECRET}}},
         {"items": [[{"metadata": {"a": SECRET}, "checkpoint": {"state": SECRET}, "parent_results": [SECRET]}]]},
     ],
 )
@@ -44,6 +51,20 @@ def test_everything_else_stays_as_it_is() -> None:
 def test_an_absent_member_isn_t_said_to_be_hidden() -> None:
     assert seen({**JOB, "args": [1]}) == {**JOB, "redacted": ["args"]}
     assert seen(JOB) == JOB
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"timeline": [{"number": 2, "event": "dropped", "reason": "overflow"}]},
+        {"snapshots": [{"phase": "timed_out", "state": "retryable", "error": "timeout"}]},
+        {"type": "worker.stopped", "data": {"worker_id": "w", "reason": "signal"}},
+        {"items": [{"index": 0, "job_id": "1", "status": "skipped", "reason": "the job is cancelled"}]},
+        {"reasons": [{"code": "cancelled", "message": "It was cancelled."}]},
+    ],
+)
+def test_reasons_that_the_server_gives_are_shown(answer: object) -> None:
+    assert seen(answer) == answer
 
 
 def test_a_refusal_keeps_its_words() -> None:
