@@ -586,7 +586,7 @@ export interface Operations {
 	'PATCH /admin/jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };
 	'GET /admin/jobs/{job_id}/trace': { permission: "read"; query: { }; body: undefined; answer: JobTrace };
 	'GET /events/{job_id}/history': { permission: "read"; query: { }; body: undefined; answer: JobHistory };
-	'GET /unique-jobs': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UniqueJobPage };
+	'GET /unique-jobs': { permission: "payloads"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UniqueJobPage };
 	'POST /jobs/{job_id}/cancel': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
 	'POST /admin/jobs/{job_id}/cancel': { permission: "control"; query: { }; body: AdminCancelJobBody; answer: AdminChangedJob };
 	'POST /admin/jobs/{job_id}/retry': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };

@@ -1,7 +1,7 @@
 /** Jobs: found by a filter, counted exactly, and changed one by one, selected, or all that match. */
 
 import { button, json } from '../actions.js';
-import { offered, request, written } from '../api.js';
+import { may, offered, request, written } from '../api.js';
 import { beyondBulk, listed, parsed, replaced, STATES, SUGGESTIONS } from '../filter.js';
 import { count, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
@@ -85,7 +85,7 @@ export function open(visit) {
 		return html`${head('Jobs', unique() ? fingerprints : jobs, { cli: unique() ? null : cliOf(line()), actions: push(jobs.reload) })}
 			<nav class="tabs" aria-label="Presets">
 				${PRESETS.map(([q, name]) => html`<a href=${address('/jobs', { q })} aria-current=${q === line() && !unique() ? 'page' : 'false'}>${name}</a>`)}
-				<a href=${address('/jobs', { view: 'unique' })} aria-current=${unique() ? 'page' : 'false'}>Unique</a>
+				${may('payloads') ? html`<a href=${address('/jobs', { view: 'unique' })} aria-current=${unique() ? 'page' : 'false'}>Unique</a>` : nothing}
 			</nav>
 			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))], filter.problems)}
 			${progress()}

@@ -242,9 +242,9 @@ class Jobs:
         raise contended(f"job {job_id}")
 
     async def wait_terminal(self, job_id: str, timeout_s: float, given_up: Callable[[], bool] = lambda: False) -> Job:
-        """The job once it is terminal, or as it stands when the time is up or `given_up`, which is asked about every second.
+        """Return the job once it is terminal, or as it stands when the time is up or `given_up` says so.
 
-        Raises OjsError not_found.
+        That is asked about every second. Raises OjsError not_found.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
