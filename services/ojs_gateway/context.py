@@ -17,6 +17,7 @@ from ojs_core.read.client import Queries
 from ojs_core.runtime.preparation import Preparation, checks
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
+from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.roles import Roles
@@ -69,6 +70,7 @@ class Context:
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
         self.damage = Damage(store, timings.damage_s)
+        self.backup_age = BackupAge(store)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.webhook_private = webhook_private

@@ -161,6 +161,7 @@ class Gateway:
             self._context.store.needs(self._nats_api.nats)
         self._context.roles.start()
         self._context.damage.start()
+        self._context.backup_age.start()
         self._audit_room.start()
 
     async def stop(self) -> None:
@@ -180,6 +181,7 @@ class Gateway:
         await self._auditor.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
+        await self._context.backup_age.stop()
         await self._audit_room.stop()
         await self._context.worker_notes.stop()
         await self._context.targets.close()

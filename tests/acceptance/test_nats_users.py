@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import nats
 import pytest
 
@@ -22,6 +23,7 @@ from ojs_nats._worker.lifecycle import Trigger
 from support import users
 from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
+from support.scrape import scrape
 from support.system import Command, Processes, environment, send
 from support.waiting import eventually, until
 from support.webhook_target import WebhookTarget
@@ -326,8 +328,19 @@ def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_
         done = completed([*OJS_NATS, *words, "--nats", url], environment(), folder=tmp_path)
         assert done.returncode == 0, done.stderr
 
+    def ages() -> list[float]:
+        found = guarded.call("GET", "/admin/findings")  # one look is for all who ask within a second
+        assert "backup" not in {one["check"] for one in found["findings"]}
+        return list(scrape(guarded.url).of("ojs_backup_age_seconds").values())
+
+    assert guarded.call("GET", "/admin/findings")["checks"][-1] == "backup"
+    assert ages() == []
+    assert _of_backup(guarded, tmp_path) == ("ok", "no backup has been made")
     run("backup", "kept")
     assert guarded.violations[before:] == []
+    [age] = until(ages)
+    assert 0 <= age < 3_600
+    assert _of_backup(guarded, tmp_path)[1].startswith("the last backup is ")
     with NatsServer(tmp_path / "empty", more=users.section(*TEAMS)) as server:
         there = nats.replace(str(guarded.server.port), str(server.port))
         run("restore", "kept", "--quiet", url=there)
@@ -336,6 +349,30 @@ def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_
     with pytest.raises(AssertionError, match="is in use"):
         run("restore", "kept")
     assert state_of(guarded, made) == "available"
+
+
+def _of_backup(guarded: Guarded, folder: Path) -> tuple[str, str]:
+    """Status and words of the line about backups that the operator's doctor has from NATS itself."""
+    words = ("doctor", "--server", guarded.url, "--nats", guarded.as_user("operator"), "--json")
+    done = completed([*OJS_NATS, *words], environment(), folder=folder)
+    findings = msgspec.json.decode(done.stdout)["findings"]
+    [line] = [one for one in findings if one["check"] == "backup" and one["of"] == "namespace ojs in NATS"]
+    return line["status"], line["found"]
+
+
+def test_a_backup_whose_user_may_not_note_its_time_is_made_with_a_warning(tmp_path: Path) -> None:
+    lacking = ("backup", StoreConfig().last_backup)
+    with NatsServer(tmp_path / "nats", more=users.section(unsaid=lacking)) as server:
+        address = users.all_rights(f"127.0.0.1:{server.port}")
+        users.make_streams(address)
+        words = ("backup", "kept", "--nats", users.by_role(address), "--json")
+        done = completed([*OJS_NATS, *words], environment(), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
+    assert lines[-1]["namespace"] == "ojs"
+    assert (tmp_path / "kept").is_dir()
+    [told] = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert "print the users again with 'ojs-nats nats-conf --users'" in told
 
 
 def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:

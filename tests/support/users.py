@@ -31,15 +31,22 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="ojs-nats-users-"))
 
 
-def section(*teams: Team, namespace: str = DEFAULT_NAMESPACE, unheard: tuple[str, str] | None = None) -> str:
+def section(
+    *teams: Team,
+    namespace: str = DEFAULT_NAMESPACE,
+    unheard: tuple[str, str] | None = None,
+    unsaid: tuple[str, str] | None = None,
+) -> str:
     """Return the users of all roles, and one with all rights: for tests that look into NATS themselves.
 
-    `unheard` is a role and a subject that its user may not subscribe to.
+    `unheard` is a role and a subject that its user may not subscribe to, `unsaid` one that it may not publish on.
     """
     rows = all_grants(StoreConfig(namespace=namespace), teams or (Team(),), test_mode=True)
     rows[ANSWERING].publish.append("_INBOX.>")
     if unheard is not None:
         rows[unheard[0]].subscribe.remove(unheard[1])
+    if unsaid is not None:
+        rows[unsaid[0]].publish.remove(unsaid[1])
     return users_section(rows, seeds(folder(), rows)).replace("  ]\n}", f"{_HAS_ALL}  ]\n}}")
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats, progress
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.grants import BACKUP
+
+if TYPE_CHECKING:
+    from ojs_core.jetstream.connection import Connection
+    from ojs_core.jetstream.subjects import StoreConfig
 
 _EXAMPLES: Final = """\
   ojs-nats backup /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222
@@ -34,6 +39,9 @@ async def _backup(session: Session, given: argparse.Namespace) -> None:
         config = config_of(namespace_of(given))
         with ExitStack() as close:
             taken = await take_backup(nats, config, given.folder, progress(session.out, close))
+        unnoted = await _note(nats, config, taken.taken_at)
+    if unnoted is not None:
+        session.out.note(unnoted)
     if session.out.as_json:
         session.out.json_line(taken)
         return
@@ -41,3 +49,20 @@ async def _backup(session: Session, given: argparse.Namespace) -> None:
         f"backed up {taken.records:,} records, {taken.events:,} events and {taken.audit:,} entries of the audit "
         f"in {taken.seconds:,.1f} s: {given.folder} ({taken.bytes:,} bytes)"
     )
+
+
+async def _note(nats: Connection, config: StoreConfig, at: int) -> str | None:
+    """Store when the backup was made. Return a warning where that failed: the backup is whole all the same."""
+    from ojs_core.jetstream.api import Denied  # noqa: PLC0415  # as above
+    from ojs_core.store.backup.last import note_backup  # noqa: PLC0415
+
+    try:
+        await note_backup(nats, config, at)
+    except Denied:
+        return (
+            "warning: the backup is whole, but this NATS user may not note when it was made: "
+            "print the users again with 'ojs-nats nats-conf --users' (docs/nats-users.md)."
+        )
+    except OjsError as error:
+        return f"warning: the backup is whole, but NATS didn't note when it was made: {error.message}."
+    return None

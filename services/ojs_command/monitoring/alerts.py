@@ -176,6 +176,13 @@ ALERTS: Final = (
         "0m",
         "The audit is full, and its entries leave before their time.",
     ),
+    Alert(
+        "OjsBackupOld",
+        "ticket",
+        "min(ojs_backup_age_seconds) > 8 * 86400",
+        "15m",
+        "The last backup is {{ $value | humanizeDuration }} old.",
+    ),
 )
 
 _HEAD: Final = """\

@@ -220,6 +220,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                     ("max(ojs_audit_oldest_entry_age_seconds / (ojs_audit_promised_age_seconds > 0))", "age"),
                 ),
             ),
+            Panel("Age of the last backup", "s", (("min(ojs_backup_age_seconds)", "age"),)),
         ),
     ),
     (

@@ -51,6 +51,7 @@ class FindingHandlers:
             "workers": self._workers,
             "webhooks": self._webhooks,
             "durability": self._durability,
+            "backup": self._backup,
         }
         self._looking: asyncio.Task[Findings] | None = None
         self._looked_at = 0.0
@@ -172,3 +173,6 @@ class FindingHandlers:
 
     async def _durability(self) -> Iterable[Finding]:
         return server.durability(self._store.config.replicas, test_mode=self._context.test_mode)
+
+    async def _backup(self) -> Iterable[Finding]:
+        return server.backup(await self._context.backup_age.look())

@@ -23,7 +23,7 @@ OPERATOR: Final = "operator"
 KEYS: Final = "keys"
 """The role of a command that changes keys: it works as the operator."""
 BACKUP: Final = "backup"
-"""The user of `ojs-nats backup`, who reads everything."""
+"""The user of `ojs-nats backup`, who reads everything, and writes when the last backup was made."""
 RESTORE: Final = "restore"
 """The user of `ojs-nats restore` and `release`, who makes the streams and writes everything."""
 ANSWERING: Final = "gateway-api"
@@ -335,6 +335,7 @@ def _backup(config: StoreConfig) -> list[str]:
         *(f"$JS.API.CONSUMER.{call}.{stream}.*" for stream in streams for call in calls),
         f"$JS.API.CONSUMER.NAMES.{events}",
         f"$JS.API.CONSUMER.INFO.{events}.*",
+        config.last_backup,
     ]
 
 

@@ -69,10 +69,11 @@ Kind = Literal[
     "probe",
     "ring",
     "reset",
+    "backup",
 ]
 """What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
-LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "key"})
-"""What a reset leaves: the services' own."""
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "key", "backup"})
+"""What a reset leaves: the services' own, keys, and the time of the last backup."""
 
 
 Lane = str
@@ -223,6 +224,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def epoch(self) -> str:
         """Subject of the record that a reset writes last: jobs of lower sequence are gone, without a marker of their own."""
         return self.record("reset", "epoch")
+
+    @property
+    def last_backup(self) -> str:
+        """Subject of the record that says when the last backup was made."""
+        return self.record("backup", "last")
 
     def span(self, name: str) -> str:
         """Subject of the statistics of a minute or an hour: `minute.<start in Unix s>.<part>`, or `hour.…`."""

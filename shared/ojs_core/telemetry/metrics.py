@@ -9,7 +9,7 @@ A metric belongs to the process, so everything here is a module's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import structlog
@@ -22,6 +22,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.metrics_core import Metric
 
 from ojs_core.domain.job import Entry, Job, State
 from ojs_core.telemetry.fast_metrics import CounterFamily, FastHistogram, HistogramFamily
@@ -63,6 +64,25 @@ OF_GATEWAY: Final[list[Listed]] = []
 """What only a gateway serves."""
 OF_PROJECTOR: Final[list[Listed]] = []
 """What only a projector serves: in other processes its zeros would mean something that isn't so."""
+
+
+class OptionalGauge(Gauge):
+    """A gauge without labels that isn't served until it is set, and after `forget`: 0 would be a figure."""
+
+    _known = False
+
+    def set(self, value: float) -> None:
+        """Serve the value."""
+        super().set(value)
+        self._known = True
+
+    def forget(self) -> None:
+        """Serve no value."""
+        self._known = False
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the value, if there is one."""
+        return super().collect() if self._known else ()
 
 
 def _counter(name: str, text: str, *labels: str) -> CounterFamily:
@@ -255,6 +275,10 @@ AUDIT_FILL: Final = Gauge("ojs_audit_fill_ratio", "The share of the entries that
 AUDIT_AGE: Final = Gauge("ojs_audit_oldest_entry_age_seconds", "Age of the audit's oldest entry.", registry=None)
 AUDIT_PROMISED: Final = Gauge("ojs_audit_promised_age_seconds", "How long entries are to be kept.", registry=None)
 OF_GATEWAY.extend(Listed(gauge, ()) for gauge in (AUDIT_FILL, AUDIT_AGE, AUDIT_PROMISED))
+BACKUP_AGE: Final = OptionalGauge(
+    "ojs_backup_age_seconds", "Age of the last backup; absent while none was made.", registry=None
+)
+OF_GATEWAY.append(Listed(BACKUP_AGE, ()))
 _AUDIT: Final = _counter(
     "ojs_audit_entries",
     "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",

@@ -30,6 +30,7 @@ from support.tables import each
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
+DAY = 1_440 * MINUTE
 
 
 def said(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
@@ -94,10 +95,20 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.durability(3, test_mode=False), None),
         (server.durability(1, test_mode=False), "warning"),
         (server.durability(3, test_mode=True), "warning"),
+        (server.backup(None), None),
+        (server.backup(0), None),
+        (server.backup(8 * DAY), None),
+        (server.backup(8 * DAY + 1), "warning"),
+        (server.backup(400 * DAY), "warning"),
     ],
 )
 def test_the_server(found: Iterable[Finding], severity: str | None) -> None:
     assert [one[0] for one in said(found)] == ([] if severity is None else [severity])
+
+
+def test_an_old_backup_is_told_in_whole_days() -> None:
+    [(_, message, _)] = said(server.backup(10 * DAY - 1))
+    assert message == "the last backup is 9 days old"
 
 
 def test_unreadable_records_are_named_up_to_five() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -10,7 +11,7 @@ from ojs_command.client.nats_address import operators_address
 from ojs_core.base.errors import OjsError
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.wording import counted
+from ojs_core.base.wording import counted, duration
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
@@ -18,6 +19,8 @@ from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream, faulty_server
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, config_of, is_namespace
+from ojs_core.operations.findings.server import backup
+from ojs_core.store.backup.last import last_backup
 from ojs_core.store.queues.queues import queue_reader
 
 T = TypeVar("T")
@@ -131,6 +134,7 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
             yield _NO_KEYS
         async for finding in _waits(nats, config):
             yield finding
+        yield await _backup(nats, config)
     yield _room(info, copies)
 
 
@@ -250,6 +254,17 @@ async def _waits(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
             "no job is handed out, no delay and no cron entry comes due, no webhook is called, until it is released",
             f"once it may act: 'ojs-nats release --nats URL --namespace {config.namespace}' (docs/backup.md)",
         )
+
+
+async def _backup(nats: Connection, config: StoreConfig) -> Finding:
+    """Say how old the last backup is."""
+    at = await last_backup(nats, config)
+    if at is None:
+        return ok("backup", "no backup has been made")
+    age_ms = max(0, int(time.time() * 1_000) - at)
+    if (old := next(backup(age_ms), None)) is not None:
+        return warning(old.check, old.message, old.meaning, old.remedy)
+    return ok("backup", f"the last backup is {duration(age_ms / 1_000)} old")
 
 
 def _room(info: dict[str, Any], copies: int) -> Finding:

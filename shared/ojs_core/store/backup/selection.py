@@ -6,8 +6,8 @@ from typing import Final
 
 from ojs_core.jetstream.subjects import Kind, StoreConfig
 
-_MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset"})
-"""Records that say what is now: processes write them anew."""
+_MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "backup"})
+"""Records that say what is now: processes write them anew. The time of the last backup is of this system alone."""
 _HINTS: Final = frozenset(
     {
         ("timer", "workflow"),

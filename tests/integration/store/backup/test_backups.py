@@ -40,6 +40,7 @@ from ojs_core.jetstream.connection import Collected, Connection
 from ojs_core.jetstream.streams import RESTORING
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Archive, BackupProblem
+from ojs_core.store.backup.last import last_backup, note_backup
 from ojs_core.store.backup.release import Held, Release
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
@@ -230,6 +231,28 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     assert after is not None
     assert msgspec.json.decode(after[0], type=Subscription).since == 3
     assert len(await subjects(there, there.config.events_stream, there.config.events)) == 5
+
+
+async def test_the_time_of_the_last_backup_outlives_resets_alone(source: Store, backups: Backups) -> None:
+    nats, config = source.nats, source.config
+    assert await last_backup(nats, config) is None
+    for at in (1_000, 2_000):
+        await note_backup(nats, config, at)
+    assert await last_backup(nats, config) == 2_000
+    await source.reset()
+    assert await last_backup(nats, config) == 2_000
+    await backups.take(source)
+    there = await backups.open(await backups.restore())
+    assert await last_backup(there.nats, there.config) is None
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"at": "x"}', b"\xff"])
+async def test_a_note_that_cannot_be_read_counts_from_when_it_was_stored(source: Store, torn: bytes) -> None:
+    before = source.clock.now()
+    await put_raw(source, source.config.last_backup, torn)
+    at = await last_backup(source.nats, source.config)
+    assert at is not None
+    assert abs(at - before) < 60_000
 
 
 def archive_of(backups: Backups) -> Archive:

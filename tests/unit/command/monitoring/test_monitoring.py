@@ -56,6 +56,7 @@ FIRING: dict[str, list[tuple[str, str]]] = {
         ("ojs_audit_oldest_entry_age_seconds", "86400x40"),
         ("ojs_audit_promised_age_seconds", "7776000x40"),
     ],
+    "OjsBackupOld": [('ojs_backup_age_seconds{instance="a"}', "700000x40")],
 }
 """Series, at a minute's distance, that an alert fires for."""
 CALM: list[tuple[str, str]] = [
@@ -83,6 +84,7 @@ CALM: list[tuple[str, str]] = [
     ("ojs_audit_fill_ratio", "0.5x80"),
     ("ojs_audit_oldest_entry_age_seconds", "86400x80"),
     ("ojs_audit_promised_age_seconds", "7776000x80"),
+    ('ojs_backup_age_seconds{instance="a"}', "600000x80"),
 ]
 """What a system shows that is well: no alert fires."""
 
