@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-import msgspec
 import structlog
 
 from ojs_core.domain.queues.config import MAINTENANCE
@@ -62,7 +61,7 @@ class OperationHandlers:
                 replicas=store.config.replicas,
                 streams=[store.config.records_stream, store.config.ready_stream, store.config.events_stream],
             ),
-            limits=msgspec.structs.asdict(self._limits),
+            limits=self._limits.sizes(),
             test_mode=self._context.test_mode,
             middleware=self._context.middleware,
         )

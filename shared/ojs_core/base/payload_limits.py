@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ojs_core.base.numbers import LONGEST_MS
 
@@ -88,6 +89,10 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
 
     strict: bool = False
     """Whether members of a job's policies that OJS doesn't define are refused (strict mode); they have no effect."""
+
+    def sizes(self) -> dict[str, float]:
+        """Return the limits that are numbers, which answers publish."""
+        return {name: size for name, size in asdict(self).items() if not isinstance(size, bool)}
 
 
 DEFAULT_LIMITS = PayloadLimits()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated, Final, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.payload_limits import PayloadLimits
@@ -123,7 +122,7 @@ def manifest(
 
     Extensions are names and capabilities booleans: the Go SDK reads nothing else.
     """
-    sizes = {name: size for name, size in msgspec.structs.asdict(limits).items() if name not in _OF_PAYLOADS}
+    sizes = {name: size for name, size in limits.sizes().items() if name not in _OF_PAYLOADS}
     return Manifest(
         specversion=OJS_VERSION,
         implementation=Implementation("ojs-nats", version("ojs-nats"), "python"),
