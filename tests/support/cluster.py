@@ -39,9 +39,10 @@ class NatsCluster:
 
     Everything here blocks; a test whose event loop must go on meanwhile calls it through `asyncio.to_thread`.
     With a network, the nodes reach each other by its links alone.
+    `jetstream` is added to the configuration of their storage.
     """
 
-    def __init__(self, folder: Path, network: Network | None = None) -> None:
+    def __init__(self, folder: Path, network: Network | None = None, *, jetstream: str = "") -> None:
         ports = {f"n{number}": free_port() for number in (1, 2, 3)}
         pairs = permutations(ports, 2)
         self.links = {(one, other): network.link(ports[other]) for one, other in pairs} if network else {}
@@ -50,7 +51,7 @@ class NatsCluster:
         for name, port in ports.items():
             others = [other for other in ports if other != name]
             routes = [self.links[name, other].port if network else ports[other] for other in others]
-            self.nodes.append(_node(folder / name, port, routes))
+            self.nodes.append(_node(folder / name, port, routes, jetstream))
 
     @property
     def url(self) -> str:
@@ -114,7 +115,7 @@ class NatsCluster:
         self.stop()
 
 
-def _node(folder: Path, port: int, routes: Sequence[int]) -> NatsServer:
+def _node(folder: Path, port: int, routes: Sequence[int], jetstream: str) -> NatsServer:
     """One node, which connects to others by the routes that it is given and by none that it hears of."""
     urls = ", ".join(f'"nats://127.0.0.1:{route}"' for route in routes)
     more = (
@@ -122,7 +123,7 @@ def _node(folder: Path, port: int, routes: Sequence[int]) -> NatsServer:
         f'cluster {{ name: test, listen: "127.0.0.1:{port}", advertise: "{_NOWHERE}", '
         f"routes: [{urls}], no_advertise: true }}"
     )
-    return NatsServer(folder, name=folder.name, more=more)
+    return NatsServer(folder, name=folder.name, more=more, jetstream=jetstream)
 
 
 def _groups(node: NatsServer) -> list[tuple[str, dict[str, Any]]]:

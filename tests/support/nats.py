@@ -30,6 +30,7 @@ jetstream {{
   max_memory_store: 256MB
   max_file_store: {max_file_store}
   limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: {max_batch}, timeout: "10s" }} }}
+  {jetstream}
 }}
 {more}
 """
@@ -40,7 +41,8 @@ _RELOADED = "Reloaded server configuration"
 class NatsServer:
     """A nats-server with files in `folder`. It takes a free port and keeps it, so it can be killed and started again.
 
-    `more` is added to its configuration; `max_batch` is how many messages it takes in one atomic batch.
+    `more` is added to its configuration, `jetstream` to that of its storage.
+    `max_batch` is how many messages it takes in one atomic batch.
     `machine` is where it runs, if not here. Use as a context manager, or call `start` and `stop`.
     """
 
@@ -50,6 +52,7 @@ class NatsServer:
         *,
         name: str = "test",
         more: str = "",
+        jetstream: str = "",
         max_batch: int = 32_000,
         max_file_store: str = "4GB",
         machine: Machine | None = None,
@@ -59,6 +62,7 @@ class NatsServer:
         self._with_users = users.wanted() and not more
         self._has_streams = False
         self._more = users.section() if self._with_users else more
+        self._jetstream = jetstream
         self._host = machine.address if machine else "127.0.0.1"
         self._within = machine.within if machine else ()
         self._max_batch = max_batch
@@ -119,6 +123,7 @@ class NatsServer:
             host=self._host,
             folder=self.folder,
             more=self._more,
+            jetstream=self._jetstream,
             max_batch=self._max_batch,
             max_file_store=self.max_file_store,
         )
