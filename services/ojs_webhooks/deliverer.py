@@ -43,8 +43,6 @@ class Deliverer:
         self._targets = targets
         self._subscribers: dict[str, Subscriber] = {}
         self._news = asyncio.Event()
-        self._may_act = False
-        """Whether the system is known not to wait for its release after a restore: that is never taken back."""
         self._tasks: list[asyncio.Task[None]] = []
         store.on_reset(self._reset)
 
@@ -67,8 +65,8 @@ class Deliverer:
     async def _follow(self) -> None:
         await self._webhooks.follow(self._news.set)
         self._news.clear()
-        self._may_act = self._may_act or await self._store.queues.restored() is None
-        active = {one.id: one for one in self._webhooks.known() if one.active and self._may_act}
+        waits = await self._store.queues.wait_for_release()
+        active = {one.id: one for one in self._webhooks.known() if one.active and not waits}
         ended = [self._subscribers.pop(known) for known in list(self._subscribers) if known not in active]
         await asyncio.gather(*(subscriber.stop(0) for subscriber in ended))
         for subscription in active.values():
@@ -79,7 +77,7 @@ class Deliverer:
             self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription, self._timings)
             await begun.start()
         metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
-        await within(_LOOK_S if self._may_act else _HELD_S, self._news)
+        await within(_HELD_S if waits else _LOOK_S, self._news)
 
     async def _look_at_owners(self) -> None:
         """Pause what is brought in the name of a key that has ended: it may have been revoked without a gateway."""

@@ -39,6 +39,7 @@ def test_crons_webhooks_and_queues_of_a_rehearsal_wait_for_its_release(tmp_path:
         live.call("POST", "/queues/paused/pause")
         soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
         delayed = live.push("a.b", queue="delayed", delay_until=soon)["id"]
+        short = live.push("a.b", queue="paused", expires_at=soon)["id"]
         assert cli("backup", str(tmp_path / "kept"), *nats).code == 0
         rehearsal = (*nats, "--namespace", "rehearsal")
         restored = cli("restore", str(tmp_path / "kept"), *rehearsal)
@@ -49,10 +50,11 @@ def test_crons_webhooks_and_queues_of_a_rehearsal_wait_for_its_release(tmp_path:
             new = system.push("a.b", queue="waits")["id"]
             before, ran = runs(live), runs(system)
             until(lambda: datetime.now(UTC).isoformat() > soon and runs(live) >= before + 3, 120)
-            until(lambda: live.job(delayed)["state"] == "available")
+            until(lambda: (live.job(delayed)["state"], live.job(short)["state"]) == ("available", "discarded"))
             after = live.push("a.b")["id"]
             until(lambda: after in target.subjects)  # the live one's webhooks are brought meanwhile
-            assert (runs(system), system.job(delayed)["state"]) == (ran, "scheduled")
+            states = [system.job(job_id)["state"] for job_id in (delayed, short)]
+            assert (runs(system), states) == (ran, ["scheduled", "available"])
             assert system.fetch("waits", "delayed", "ticks", "paused", count=10) == []
             assert new not in target.subjects
             findings = {one["check"]: one for one in there("doctor", *rehearsal, "--json").json["findings"]}
@@ -60,12 +62,12 @@ def test_crons_webhooks_and_queues_of_a_rehearsal_wait_for_its_release(tmp_path:
             assert "ojs-nats release" in findings["release"]["remedy"]
             dry = there("release", *rehearsal, "--dry-run", "--json").json
             assert (dry["released"], dry["held"]["crons"], dry["held"]["webhooks"]) == (False, 1, 1)
-            assert (dry["held"]["due"], dry["held"]["paused"]) == (1, 1)
+            assert (dry["held"]["due"], dry["held"]["outlived"], dry["held"]["paused"]) == (1, 1, 1)
             asked = there("release", *rehearsal)
             assert (asked.code, "add --yes" in asked.err) == (1, True)
             assert system.fetch("waits") == []
             told = there("release", *rehearsal, "--yes")
-            assert (told.code, "1 delayed job" in told.out) == (0, True)
+            assert (told.code, "1 delayed job" in told.out, "1 job past `expires_at`" in told.out) == (0, True, True)
             got: list[Any] = []
 
             def all_handed_out() -> bool:
@@ -74,5 +76,6 @@ def test_crons_webhooks_and_queues_of_a_rehearsal_wait_for_its_release(tmp_path:
 
             until(all_handed_out, 60)
             until(lambda: runs(system) > ran and new in target.subjects, 60)
+            until(lambda: system.job(short)["state"] == "discarded")
             assert set(got) == {waiting, new, delayed}
             assert "doesn't wait" in there("release", *rehearsal, "--yes").out

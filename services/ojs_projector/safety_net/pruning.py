@@ -97,7 +97,7 @@ class Pruner:
             if not self._leading() or self._model.partial:
                 return False
             await self._store.queues.settings(DEFAULT_QUEUE)
-            if self._surplus() is None:
+            if self._surplus() is None or await self._store.queues.wait_for_release():
                 return False
             # Everything that was deleted or retried before now is known, by whomever.
             sequence = await self._barrier.sequence()

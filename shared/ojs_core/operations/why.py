@@ -68,7 +68,7 @@ def reasons(job: Job, facts: JobFacts) -> list[Reason]:
 
 def _maintenance(facts: JobFacts) -> Iterator[Reason]:
     if facts.restored is not None:
-        message = f"No job is handed out, and nothing comes due: {facts.restored.said}."
+        message = f"No job is handed out, and nothing comes due or expires: {facts.restored.said}."
         remedy = "Release the system, once it may act: 'ojs-nats release'."
         yield Reason(code="maintenance", message=message, remedy=remedy)
     elif facts.maintenance:

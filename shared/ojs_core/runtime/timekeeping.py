@@ -29,6 +29,10 @@ AskLiveness = Callable[[str, int], Awaitable[Liveness]]
 
 _ROUNDS: Final = 8
 """How often a job that keeps changing is looked at again before its due message waits for redelivery."""
+_HELD_S: Final = 0.25
+"""How often it is asked whether maintenance is over, by a copy of the record."""
+_WAIT_S: Final = 1.0
+"""How often NATS is asked whether a restored system was released."""
 _OLD_MS: Final = 5_000
 """From here on a due message may be one that was delivered before."""
 
@@ -40,9 +44,11 @@ class Timekeeper:
         self._store = store
         self._messages = store.due_messages(service)
         self._liveness = liveness
-        # Leases and time-outs of running jobs end under maintenance, too; only what would start waits.
-        held = store.queues.under_maintenance if service == "scheduler" else None
-        self._loop = DueLoop(service, self._messages, self._handle, held)
+        # Leases and limits of time end under maintenance, too; only what would start waits. A restored system waits whole.
+        held, held_s = (
+            (store.queues.under_maintenance, _HELD_S) if service == "scheduler" else (store.queues.wait_for_release, _WAIT_S)
+        )
+        self._loop = DueLoop(service, self._messages, self._handle, held, held_s=held_s)
         self._lateness = metrics.DUE_LATENESS.labels(service)
 
     async def start(self) -> None:

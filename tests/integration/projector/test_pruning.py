@@ -13,6 +13,8 @@ from integration.samples import configure, draft, fetch
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
 from ojs_core.read.client import Barrier, Queries
 from ojs_core.read.messages import DeadLettersAsk
 from ojs_core.store.store import Store
@@ -102,6 +104,19 @@ async def test_each_queue_keeps_what_it_is_told_to(store: Store, projector: Proj
     await indexed(projector)
     await one.look()
     assert [len(await kept(store, queue)) for queue in ("two", "all", "other")] == [2, 5, 3]
+
+
+async def test_in_a_restored_system_all_stay_until_its_release(store: Store, projector: Projector) -> None:
+    """The number that a queue keeps is a setting of the projector's, and may be another one than in the original."""
+    jobs = await dead_letters(store, "q", 3)
+    mark = RestoreMark(namespace="older", taken_at=1, at=2)
+    await store.queues.change(MAINTENANCE, lambda old, moment: waiting_for_release(old, moment, mark))
+    await indexed(projector)
+    assert await pruner(projector, 1).look() is False
+    assert await kept(store, "q") == in_order(jobs)
+    await store.queues.change(MAINTENANCE, released)
+    assert await pruner(projector, 1).look() is False
+    assert await kept(store, "q") == in_order(jobs)[-1:]
 
 
 async def test_one_that_was_retried_meanwhile_stays(store: Store, projector: Projector) -> None:

@@ -14,8 +14,15 @@ from integration.samples import draft
 from ojs_core.access.keys import make_key
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.queues.config import DEFAULT_QUEUE, QueueConfig
-from ojs_core.domain.queues.record import Maintenance, configured, deleted
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, QueueConfig
+from ojs_core.domain.queues.record import (
+    Maintenance,
+    RestoreMark,
+    configured,
+    deleted,
+    released,
+    waiting_for_release,
+)
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.api import call
@@ -203,6 +210,27 @@ async def test_what_was_deleted_is_not_brought_back(own_server: MakeServer, open
         await eventually(back)
         assert subjects[0] not in await subjects_of(store.nats, store.config.records_stream, store.config.records)
         assert list(store.lost.names) == ["queue.stays"]
+
+
+async def test_a_restored_system_waits_on_where_its_mark_is_lost(own_server: MakeServer, open_store: OpenStore) -> None:
+    """Of a process that has asked before. A release leaves a record."""
+    with own_server() as server:
+        store = await open_store(server.url)
+        mark = RestoreMark(namespace="older", taken_at=1, at=2)
+
+        async def lose() -> None:
+            request = {"filter": store.config.queue(MAINTENANCE)}
+            await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", request)
+
+        await store.queues.change(MAINTENANCE, lambda old, moment: waiting_for_release(old, moment, mark))
+        assert await store.queues.wait_for_release()
+        await lose()
+        assert await store.queues.wait_for_release()
+        await store.queues.change(MAINTENANCE, lambda old, moment: waiting_for_release(old, moment, mark))
+        await store.queues.change(MAINTENANCE, released)
+        assert not await store.queues.wait_for_release()
+        await lose()
+        assert not await store.queues.wait_for_release()
 
 
 async def test_after_a_reset_and_in_a_stream_that_was_made_anew_nothing_is_brought_back(

@@ -46,6 +46,8 @@ class Held(Struct, frozen=True, kw_only=True):
     """Jobs that wait in them."""
     due: int
     """Jobs whose delay is over."""
+    outlived: int
+    """Jobs that have outlived a limit of time, such as `expires_at`."""
     paused: int
     """Queues with jobs that stay paused."""
     maintenance: bool
@@ -102,6 +104,7 @@ class Release:
             queues=len(moving),
             jobs=sum(moving.values()),
             due=await count(self._nats, config.records_stream, config.due("scheduler", ANY), "due jobs"),
+            outlived=await count(self._nats, config.records_stream, config.due("reaper", ANY), "jobs past a limit"),
             paused=len(waiting) - len(moving),
             maintenance=record.paused_as_of(self._clock.now()),
         )

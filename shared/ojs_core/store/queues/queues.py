@@ -68,6 +68,8 @@ class Queues:
         self._common = NOT_SET
         self._default: QueueSettings | None = None
         self._maintenance: QueueRecord | None = None
+        self._waits: bool | None = None
+        """Whether the system waits for its release; None until somebody asks."""
         self._signals = bucket.signals
 
     # Known by heart
@@ -125,6 +127,18 @@ class Queues:
         record = await self.get(MAINTENANCE)
         return None if record is None else record.restored
 
+    async def wait_for_release(self) -> bool:
+        """Return whether a restored system waits for its release, on the leader's word. One that doesn't never will again.
+
+        A release leaves the record without its mark, so one that is gone without a trace was lost, and the wait goes on.
+        Raises OjsError backend_unavailable.
+        """
+        if self._waits is not False:
+            revision, record = await self._documents.read(MAINTENANCE)
+            if revision or not self._waits:
+                self._waits = record is not None and record.restored is not None
+        return self._waits
+
     async def all(self) -> Mapping[str, QueueRecord]:
         """Every queue that has a record and is not deleted, by name, as of some milliseconds ago.
 
@@ -147,6 +161,7 @@ class Queues:
             self._watch.put(subject, *said)
 
     async def reset(self) -> None:
+        self._waits = None
         await self._watch.reset()
 
     async def stop(self) -> None:

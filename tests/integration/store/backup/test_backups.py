@@ -13,6 +13,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+import ojs_reaper
 from integration.conftest import OpenStore
 from integration.samples import (
     ANYONE,
@@ -39,6 +40,7 @@ from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Connection
 from ojs_core.jetstream.streams import RESTORING
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.runtime.settings import Settings
 from ojs_core.store.backup.archive import Archive, BackupProblem
 from ojs_core.store.backup.last import last_backup, note_backup
 from ojs_core.store.backup.release import Held, Release
@@ -426,6 +428,42 @@ async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
     assert [one.id for one in found] == [job.id]
     assert await fetch(there, "paused") == []
     assert await backups.waiting(restored) is None
+
+
+async def test_no_job_outlives_its_limits_until_the_release(source: Store, backups: Backups, queue: str) -> None:
+    """Two reapers: that of the source says that the time is over, by the end of its own jobs."""
+    soon = source.clock.now() + 2_000
+    limits = ({"expires_at": soon}, {"enqueue_ttl_ms": 2_000}, {"total_timeout_ms": 2_000})
+    jobs = [(await source.jobs.push(draft(queue=queue, **limit))).id for limit in limits]
+    delayed = await source.jobs.push(draft(queue=queue, expires_at=soon, scheduled_at=soon + 3_600_000))
+    jobs.append(delayed.id)
+    await backups.take(source)
+    restored = await backups.restore(quiet=None)
+    there = await backups.open(restored)
+    before = [(await there.jobs.get(job_id)).state for job_id in jobs]
+    reapers = [ojs_reaper.build(store, Settings()) for store in (source, there)]
+    for reaper in reapers:
+        await reaper.start()
+    try:
+
+        async def outlived() -> bool:
+            held = await backups.waiting(restored)
+            return held is not None and held.outlived == len(jobs) and await ended(source, jobs)
+
+        await eventually(outlived)
+        later = await source.jobs.push(draft(queue=queue, enqueue_ttl_ms=1_000))
+        await eventually(lambda: ended(source, [later.id]))
+        assert [(await there.jobs.get(job_id)).state for job_id in jobs] == before
+        await backups.release(restored)
+        await eventually(lambda: ended(there, jobs))
+    finally:
+        for reaper in reapers:
+            await reaper.stop()
+
+
+async def ended(store: Store, jobs: list[str]) -> bool:
+    """Whether all of them are discarded."""
+    return {(await store.jobs.get(job_id)).state for job_id in jobs} == {State.DISCARDED}
 
 
 @pytest.mark.parametrize(
