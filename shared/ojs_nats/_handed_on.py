@@ -53,7 +53,11 @@ async def with_results(job: Job, send: Callable[[Request], Awaitable[Any]], *, m
                 reading.create_task(read(job_id))
     except* OjsError as errors:
         raise errors.exceptions[0] from None
-    return msgspec.structs.replace(job, parent_results=_filled(job.parent_results, found))
+    return msgspec.structs.replace(
+        job,
+        parent_results=_filled(job.parent_results, found),
+        parent_results_by_index=_filled(job.parent_results_by_index, found),
+    )
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -93,6 +93,7 @@ class Job(msgspec.Struct, frozen=True):
     workflow_step_id: str | None = None
     parent_results: Any = None
     checkpoint: Checkpoint | None = None
+    parent_results_by_index: dict[str, Any] | None = None
 
     @property
     def ended(self) -> bool:

@@ -45,6 +45,11 @@ async def gather(ctx: JobContext, name: str) -> list[Any]:
     return [name, *(ctx.parent_results or [])]
 
 
+@app.job("w.indexed", queue="w")
+async def indexed(ctx: JobContext) -> Any:
+    return ctx.parent_results_by_index
+
+
 @app.job("w.day", queue="w")
 async def day() -> date:
     return date(2026, 11, 24)
@@ -101,6 +106,9 @@ async def test_a_chain_hands_its_results_on(started: App) -> None:
     assert (found.name, found.type, found.metadata.job_count) == ("sums", "chain", 4)
     assert [one.id async for one in workflows.list(state="completed")] == [handle.id]
     assert await (await workflows.start(chain(add.s(1), day.s()))).result("30s") == date(2026, 11, 24)
+    by_index = {"0": 1, "1": {"0": 3, "1": 4}}
+    given = await workflows.start(chain(add.s(1), group(add.s(2), add.s(3)), indexed.s()))
+    assert await given.result("30s") == by_index
 
 
 async def test_a_step_is_given_results_for_which_its_job_had_no_room(started: App) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import nats
 
 from support.system import System
 from support.waiting import until
@@ -76,6 +79,12 @@ def test_a_nested_workflow_reads_as_it_went(system: System) -> None:
     assert done[0]["parent_results"] == []
     assert done[1]["parent_results"] == done[2]["parent_results"] == ["extract"]
     assert done[3]["parent_results"] == ["extract", ["x", "y"]]
+    assert [one["parent_results_by_index"] for one in done] == [
+        {},
+        {"0": "extract"},
+        {"0": "extract"},
+        {"0": "extract", "1": {"0": "x", "1": "y"}},
+    ]
     assert [(one["workflow_id"], one["workflow_step"]) for one in (done[0], done[3])] == [
         (created["id"], 0),
         (created["id"], 2),
@@ -100,10 +109,31 @@ def test_a_python_sdk_batch_calls_back_what_its_jobs_came_to(system: System) -> 
     found, done = run(system, created["id"], fail=("j1",))
     assert [one["type"] for one in done[2:]] == ["on-complete", "on-failure"]
     assert done[2]["parent_results"] == ["j0", None]
+    assert done[2]["parent_results_by_index"] == {"0": "j0", "1": None}
     states = {name: step["state"] for name, step in found["callbacks"].items()}
     assert states == {"on_complete": "completed", "on_success": "cancelled", "on_failure": "completed"}
     assert (found["state"], found["metadata"]["failed_count"]) == ("completed", 1)
     assert (found["errors"][0]["code"], found["errors"][0]["step_id"]) == ("no", "step-1")
+
+
+async def test_what_nats_has_no_room_for_twice_is_told_once(system: System) -> None:
+    result = "r" * 1_048_000
+    created = create(
+        system, {"type": "batch", "jobs": [job(f"j{n}") for n in range(4)], "callbacks": {"on_success": job("all")}}
+    )
+    for one in system.fetch("wf", count=4, worker_id="w"):
+        system.call("POST", "/workers/ack", {"job_id": one["id"], "worker_id": "w", "result": result})
+    wanted = {"queues": ["wf"], "worker_id": "w", "wait_ms": 10_000}
+    link = await nats.connect(system.nats_url)
+    answer = await link.request("ojs.api.fetchJobs.wf", json.dumps(wanted).encode(), timeout=60)
+    await link.close()
+    [over_nats] = json.loads(answer.data)["jobs"]
+    assert (over_nats["workflow_id"], over_nats["parent_results"]) == (created["id"], [result] * 4)
+    assert "parent_results_by_index" not in over_nats
+    error = {"code": "no", "message": "another worker is to have it"}
+    system.call("POST", "/workers/nack", {"job_id": over_nats["id"], "worker_id": "w", "error": error, "requeue": True})
+    [over_http] = system.fetch("wf", worker_id="w", wait_ms=10_000)
+    assert over_http["parent_results_by_index"] == {str(n): result for n in range(4)}
 
 
 def test_a_failed_dag_is_retried_from_where_it_failed(system: System) -> None:
@@ -127,6 +157,7 @@ def test_a_failed_dag_is_retried_from_where_it_failed(system: System) -> None:
     found, done = run(system, created["id"])
     assert [one["type"] for one in done] == ["b", "d"]
     assert done[1]["parent_results"] == ["c", "b"]
+    assert done[1]["parent_results_by_index"] == {"1": "b", "2": "c"}
     assert (found["state"], found["retries"]) == ("completed", 1)
     assert system.request("POST", f"{BASE}/workflows/{created['id']}/retry").status == 409
 

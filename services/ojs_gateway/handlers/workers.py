@@ -21,6 +21,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.worker import Worker
+from ojs_core.domain.workflows.inputs import ParentResults
 from ojs_core.jetstream.reading import RECORD_ERRORS
 from ojs_core.read.messages import JobsAsk
 from ojs_core.read.walk import walk
@@ -62,8 +63,6 @@ from ojs_gateway.pressure import refusal_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from msgspec import Raw
 
     from ojs_core.domain.checkpoints import Checkpoint
     from ojs_core.domain.job import Job
@@ -144,7 +143,7 @@ class WorkerHandlers:
     def _what_fits(
         self,
         jobs: list[Job],
-        inputs: Mapping[str, Sequence[Raw]],
+        inputs: Mapping[str, ParentResults],
         checkpoints: Mapping[str, Checkpoint | None],
         acks: AcksAnswer | UnsetType,
         undelivered: set[str],
@@ -153,13 +152,16 @@ class WorkerHandlers:
     ) -> tuple[list[Job], bytes]:
         """Return the first of the jobs, as many as go into `room` bytes, with their answer.
 
-        A single one may have up to `most`; None for any number.
+        A single one may have up to `most`; None for any number. Its `parent_results_by_index` is left out where only
+        that is too much.
         """
         while len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks))) > room and jobs:
             if len(jobs) == 1:
                 if most is None or len(body) <= most:
                     break
-                if (size := len(encode(fetched_jobs(jobs, inputs, checkpoints)))) > most:
+                if len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks, indexed=False))) <= most:
+                    break
+                if (size := len(encode(fetched_jobs(jobs, inputs, checkpoints, indexed=False)))) > most:
                     reason = f"the job is {size} bytes with what belongs to it, and NATS takes {most}: fetch it over HTTP"
                     self._fail(jobs[0], reason, undelivered)
             jobs = jobs[: len(jobs) // 2]
@@ -188,7 +190,7 @@ class WorkerHandlers:
                 size += 0 if checkpoint is None else len(checkpoint.state) + len(checkpoint.metadata)
         return found
 
-    def _can_be_shown(self, job: Job, inputs: Mapping[str, Sequence[Raw]], undelivered: set[str]) -> bool:
+    def _can_be_shown(self, job: Job, inputs: Mapping[str, ParentResults], undelivered: set[str]) -> bool:
         try:
             encode(fetched_jobs([job], inputs))
         except RECORD_ERRORS as error:
@@ -202,12 +204,12 @@ class WorkerHandlers:
         undelivered.discard(job.id)
         self._store.dispatcher.fail(job, reason)
 
-    async def _inputs(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Sequence[Raw]]:
+    async def _inputs(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, ParentResults]:
         """Return what earlier steps hand on to each job that can be handed out: to as many as fill `room`, in order.
 
         Raises OjsError backend_unavailable if NATS is in the way of all of them.
         """
-        inputs: dict[str, Sequence[Raw]] = {}
+        inputs: dict[str, ParentResults] = {}
         failure: OjsError | None = None
         size = 0
         for job in jobs:
@@ -215,11 +217,11 @@ class WorkerHandlers:
                 break
             size += len(job.args)
             if job.workflow is None or not job.workflow.inputs:
-                inputs[job.id] = ()
+                inputs[job.id] = ParentResults()
                 continue
             try:
                 inputs |= await self._store.workflows.results.inputs([job])
-                size += sum(map(len, inputs[job.id]))
+                size += 2 * sum(map(len, inputs[job.id].results))  # as a list and by index
             except OjsError as error:
                 if error.info.retryable:
                     failure = error

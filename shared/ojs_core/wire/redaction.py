@@ -24,6 +24,7 @@ _CARRIED: Final = frozenset(
         "meta",
         "metadata",
         "parent_results",
+        "parent_results_by_index",
         "progress_message",
         "result",
         "stack_trace",

@@ -132,6 +132,14 @@ class JobContext:
         return self.job.parent_results
 
     @property
+    def parent_results_by_index(self) -> dict[str, Any] | None:
+        """Return the same by the index of each step, members of groups and DAGs likewise; None outside of workflows.
+
+        It is None, too, for a job that comes over NATS and has no room for both.
+        """
+        return self.job.parent_results_by_index
+
+    @property
     def checkpoint(self) -> Any:
         """The state that an earlier attempt saved last; None if there is none."""
         return self.job.checkpoint.state if self.job.checkpoint else None

@@ -83,7 +83,11 @@ class Encryption:
         said = _encoded(job.args[0]) if len(job.args) == 1 else None
         if said is not None:
             job = msgspec.structs.replace(job, args=self._opened(said, key_id))
-        context.job = msgspec.structs.replace(job, parent_results=self._each_decoded(job.parent_results))
+        context.job = msgspec.structs.replace(
+            job,
+            parent_results=self._each_decoded(job.parent_results),
+            parent_results_by_index=self._each_decoded(job.parent_results_by_index),
+        )
         result = await next()
         if result is None or said is None:
             return result

@@ -39,7 +39,10 @@ def job(*results: Any) -> Job:
 
 async def test_references_are_read_once_wherever_they_stand() -> None:
     server = Server({FIRST: {"a": 1}, SECOND: None})
-    found = await with_results(job(reference(FIRST), 5, {"0": reference(SECOND), "1": [reference(FIRST)]}), server.send)
+    given = job(reference(FIRST), 5, {"0": reference(SECOND), "1": [reference(FIRST)]})
+    by_index = dict(zip("012", given.parent_results, strict=True))
+    found = await with_results(msgspec.structs.replace(given, parent_results_by_index=by_index), server.send)
+    assert list((found.parent_results_by_index or {}).values()) == found.parent_results
     assert found.parent_results == [{"a": 1}, 5, {"0": None, "1": [{"a": 1}]}]
     assert sorted(server.asked) == [FIRST, SECOND]
 

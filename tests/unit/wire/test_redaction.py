@@ -32,7 +32,18 @@ def seen(answer: object) -> Any:
         {"event_type": "job.cancelled", "data": {"reason": SECRET}},
         {"specversion": "1.0", "type": "job.cancelled", "source": "s", "data": {"job_id": "1", "reason": SECRET}},
         {"type": "workflow.job_failed", "data": {"step_id": "a", "error": {"code": "cancelled", "message": SECRET}}},
-        {"items": [[{"metadata": {"a": SECRET}, "checkpoint": {"state": SECRET}, "parent_results": [SECRET]}]]},
+        {
+            "items": [
+                [
+                    {
+                        "metadata": {"a": SECRET},
+                        "checkpoint": {"state": SECRET},
+                        "parent_results": [SECRET],
+                        "parent_results_by_index": {"0": SECRET},
+                    }
+                ]
+            ]
+        },
     ],
 )
 def test_what_jobs_carry_is_left_out_and_named(answer: object) -> None:

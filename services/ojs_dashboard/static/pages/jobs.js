@@ -220,7 +220,7 @@ const words = (/** @type {string} */ text) => new Set(text.split(/\s+/));
 const OWN = words(`specversion id type args meta state attempt max_attempts created_at enqueued_at activated_at started_at
 	completed_at cancelled_at discarded_at re_enqueued_at next_attempt_at retry_delay_ms uncounted_attempts worker_id result
 	result_size_bytes result_stored_at result_expires_at error errors workflow_id workflow_step workflow_step_id previous_state
-	rate_limit_until checkpoint parent_results visible_until leaves_at timeline timers dead_letter redacted
+	rate_limit_until checkpoint parent_results parent_results_by_index visible_until leaves_at timeline timers dead_letter redacted
 	retry_policy`);
 /** Those that are options; other members are a client's own. */
 const OPTIONS =

@@ -6,6 +6,10 @@ on. Whoever has no such predecessor gets what the workflow around it gets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
 import msgspec
 from msgspec import Raw
 
@@ -15,15 +19,25 @@ Source = int | list["Source"] | dict[str, "Source"]
 """Where a result comes from: a job's node, or the members of a nested workflow, those of a DAG by their ids."""
 
 
-def inputs_of(graph: Graph, node: int) -> list[Source]:
-    """The sources of a job's `parent_results`, in order."""
+class ParentResults(NamedTuple):
+    """The results of earlier steps for a job: a list, and an object by the index of each step (ojs-workflows §7).
+
+    Members of a nested workflow are in the object by their index, too.
+    """
+
+    results: Sequence[Raw] = ()
+    by_index: Mapping[str, Raw] = MappingProxyType({})
+
+
+def inputs_of(graph: Graph, node: int) -> dict[int, Source]:
+    """Return the sources of a job's `parent_results` in order, each by the index of its step."""
     while node:
         parent = graph.parent(node)
         needs = _predecessors(parent, node - parent.first)
         if needs:
-            return [_result_of(graph, parent.first + position) for position in needs]
+            return {position: _result_of(graph, parent.first + position) for position in needs}
         node = parent.node
-    return []
+    return {}
 
 
 def has_inputs(graph: Graph, node: int) -> bool:
@@ -56,14 +70,14 @@ def _result_of(graph: Graph, node: int) -> Source:
     return members
 
 
-def leaves(sources: list[Source]) -> list[int]:
+def leaves(sources: Iterable[Source]) -> list[int]:
     """The nodes of the jobs in some sources, in order."""
     found: list[int] = []
     for source in sources:
         if isinstance(source, int):
             found.append(source)
         else:
-            found += leaves(source if isinstance(source, list) else list(source.values()))
+            found += leaves(source if isinstance(source, list) else source.values())
     return found
 
 

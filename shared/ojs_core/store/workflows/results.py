@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from ojs_core.base.lru import Lru
 from ojs_core.domain.job import Job, Membership
-from ojs_core.domain.workflows.inputs import Source, inputs_of, leaves, reference
+from ojs_core.domain.workflows.inputs import ParentResults, Source, inputs_of, leaves, reference
 from ojs_core.domain.workflows.record import Workflow, job_id, run_of
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.reading import RecordReader
@@ -23,6 +23,7 @@ _CACHE_BYTES: Final = 32 * 1024 * 1024
 _PORTION: Final = 100
 """Results in one read, so that not much more is read than may be given."""
 _NULL: Final = Raw(b"null")
+_encode: Final = msgspec.json.Encoder().encode
 
 result_reader: Final = RecordReader("wfres", msgspec.json.Decoder(Raw).decode, foreign=True)
 
@@ -47,12 +48,12 @@ class Results:
         }
         await asyncio.gather(*(put(self._nats, subject, body, None, "a step's result") for subject, body in bodies.items()))
 
-    async def inputs(self, jobs: Sequence[Job]) -> dict[str, list[Raw]]:
-        """The `parent_results` of those of some jobs that are given any, by job id.
+    async def inputs(self, jobs: Sequence[Job]) -> dict[str, ParentResults]:
+        """Return the parent results of those of some jobs that are given any, by job id.
 
         A predecessor that didn't complete gives null. Raises OjsError backend_unavailable.
         """
-        found: dict[str, list[Raw]] = {}
+        found: dict[str, ParentResults] = {}
         for job in jobs:
             if job.workflow is not None and job.workflow.inputs:
                 found[job.id] = await self._inputs(job.workflow)
@@ -61,13 +62,13 @@ class Results:
     def clear(self) -> None:
         self._cache.clear()
 
-    async def _inputs(self, member: Membership) -> list[Raw]:
+    async def _inputs(self, member: Membership) -> ParentResults:
         graph = await self._definitions.graph(member.id, member.definition)
         if graph is None:
-            return []
+            return ParentResults()
         sources = inputs_of(graph, member.node)
         gathering = _Gathering(self._limit)
-        nodes = leaves(sources)
+        nodes = leaves(sources.values())
         nodes.reverse()  # the nearest predecessors are the last to go without
         for start in range(0, len(nodes), _PORTION):
             if gathering.full:
@@ -75,7 +76,9 @@ class Results:
             await self._gather(member, nodes[start : start + _PORTION], gathering)
         if len(gathering.values) < len(nodes) or gathering.absent:
             await self._complete(member, nodes, gathering)
-        return [_encoded(source, gathering.values) for source in sources]
+        values = gathering.values
+        listed = [_listed(source, values) for source in sources.values()]
+        return ParentResults(listed, {str(index): _by_index(source, values) for index, source in sources.items()})
 
     async def _gather(self, member: Membership, nodes: Sequence[int], gathering: _Gathering) -> None:
         unknown = []
@@ -143,9 +146,16 @@ class _Gathering:
                 self._left = 0
 
 
-def _encoded(source: Source, values: Mapping[int, Raw]) -> Raw:
+def _listed(source: Source, values: Mapping[int, Raw]) -> Raw:
     if isinstance(source, int):
         return values[source]
     if isinstance(source, list):
-        return Raw(msgspec.json.encode([_encoded(inner, values) for inner in source]))
-    return Raw(msgspec.json.encode({name: _encoded(inner, values) for name, inner in source.items()}))
+        return Raw(_encode([_listed(inner, values) for inner in source]))
+    return Raw(_encode({name: _listed(inner, values) for name, inner in source.items()}))
+
+
+def _by_index(source: Source, values: Mapping[int, Raw]) -> Raw:
+    if isinstance(source, int):
+        return values[source]
+    members = source if isinstance(source, list) else source.values()
+    return Raw(_encode({str(index): _by_index(inner, values) for index, inner in enumerate(members)}))

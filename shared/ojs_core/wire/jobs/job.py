@@ -127,6 +127,9 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     parent_results: (
         Annotated[list[Raw], Meta(description="What earlier steps of its workflow hand on, to whoever fetches it.")] | UnsetType
     ) = UNSET
+    parent_results_by_index: (
+        Annotated[dict[str, Raw], Meta(description="The same as an object by the steps' indexes.")] | UnsetType
+    ) = UNSET
 
 
 A = TypeVar("A", bound=JobAnswer)

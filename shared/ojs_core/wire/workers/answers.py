@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.times import format_ms
@@ -13,6 +13,7 @@ from ojs_core.domain.checkpoints import Checkpoint
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_core.domain.worker import Mark
+from ojs_core.domain.workflows.inputs import ParentResults
 from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.jobs.checkpoints import job_checkpoint
 from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
@@ -21,6 +22,7 @@ from ojs_core.wire.workers.marks import mark_text
 from ojs_core.wire.workers.requests import Ack
 
 _HEARTBEAT_INTERVAL_S: Final = 5
+_NO_RESULTS: Final = ParentResults()
 
 _Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
 _Mark = Annotated[str, Meta(description="When this was, for the `complete` of later heartbeats.")]
@@ -115,23 +117,28 @@ class DeregisteredWorker(Struct):
 
 def fetched_jobs(
     jobs: Iterable[Job],
-    inputs: Mapping[str, Sequence[Raw]] = {},
+    inputs: Mapping[str, ParentResults] = {},
     checkpoints: Mapping[str, Checkpoint | None] = {},
     acks: AcksAnswer | UnsetType = UNSET,
+    *,
+    indexed: bool = True,
 ) -> FetchedJobs:
     """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from.
 
-    `acks` is what became of those that came with the fetch.
+    `acks` is what became of those that came with the fetch. Without `indexed` the inputs are lists alone.
     """
-    return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id)) for job in jobs], acks)
+    return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id), indexed=indexed) for job in jobs], acks)
 
 
-def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]], checkpoint: Checkpoint | None) -> JobView:
+def _fetched(job: Job, inputs: Mapping[str, ParentResults], checkpoint: Checkpoint | None, *, indexed: bool) -> JobView:
     if job.workflow is None and checkpoint is None:
         return job_view(job)
     answer = job_answer(job)
     if job.workflow is not None:
-        answer.parent_results = list(inputs.get(job.id, ()))
+        handed_on = inputs.get(job.id, _NO_RESULTS)
+        answer.parent_results = list(handed_on.results)
+        if indexed:
+            answer.parent_results_by_index = dict(handed_on.by_index)
     if checkpoint is not None:
         answer.checkpoint = job_checkpoint(checkpoint)
     return with_extra(answer, job)

@@ -196,7 +196,7 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     await end(store, queue, result=7)
     await coordinate(store, name)
     (second,) = await fetch(store, queue)
-    assert (await store.workflows.results.inputs([second]))[second.id] == [Raw(b"7")]
+    assert (await store.workflows.results.inputs([second]))[second.id].results == [Raw(b"7")]
     await store.jobs.change(second.id, acked)
     await coordinate(store, name)
     ended = (await store.workflows.get(name)).record

@@ -13,6 +13,7 @@ from integration.store.workflows.flows import batch, chain, coordinate, create, 
 from ojs_core.base.ids import new_job_id
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.workflows.inputs import ParentResults
 from ojs_core.domain.workflows.record import counts, job_id
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.store.store import Store
@@ -22,7 +23,7 @@ from support.waiting import eventually
 async def given(store: Store, job: Job) -> Any:
     """A fetched job's parent_results."""
     found = await store.workflows.results.inputs([job])
-    return [msgspec.json.decode(raw) for raw in found.get(job.id, [])]
+    return [msgspec.json.decode(raw) for raw in found.get(job.id, ParentResults()).results]
 
 
 async def test_a_chain_runs_in_order_and_hands_on_its_results(store: Store, queue: str) -> None:

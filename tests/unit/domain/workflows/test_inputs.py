@@ -6,12 +6,16 @@ from ojs_core.domain.workflows.inputs import has_inputs, inputs_of, leaves, need
 from unit.domain.workflows.definitions import batch, chain, dag, group, job, parsed
 
 
-def inputs(definition: Any, node: int) -> Any:
+def by_index(definition: Any, node: int) -> Any:
     graph = parsed(definition).graph
     found = inputs_of(graph, node)
     assert bool(found) is has_inputs(graph, node)
-    assert all(needed(graph, leaf) for leaf in leaves(found)), "what is given must have been kept"
+    assert all(needed(graph, leaf) for leaf in leaves(found.values())), "what is given must have been kept"
     return found
+
+
+def inputs(definition: Any, node: int) -> Any:
+    return list(by_index(definition, node).values())
 
 
 def test_a_step_of_a_chain_gets_the_results_of_all_before_it() -> None:
@@ -31,6 +35,13 @@ def test_callbacks_get_the_results_of_all_members() -> None:
 def test_a_step_of_a_dag_gets_what_it_depends_on_in_that_order() -> None:
     definition = dag(a="", b="", c="b a")
     assert inputs(definition, 3) == [2, 1]
+    assert by_index(definition, 3) == {1: 2, 0: 1}
+
+
+def test_each_result_has_the_index_of_its_step() -> None:
+    assert by_index(chain(job(), group(job(), job()), job()), 3) == {0: 1, 1: [4, 5]}
+    assert by_index(batch(job(), job(), on_complete=job()), 3) == {0: 1, 1: 2}
+    assert by_index(dag(a="", b="", c="b"), 3) == {1: 2}
 
 
 def test_a_group_in_a_chain_is_a_list() -> None:

@@ -102,12 +102,12 @@ async def test_results_of_earlier_steps_are_read() -> None:
     _, told = await run(codec, await pushed(codec), 42)
     nested = ([[told, 1], {"a": [told]}], [[42, 1], {"a": [42]}])
     for results, wanted in (([told, 1], [42, 1]), ({"a": told}, {"a": 42}), (told, 42), (None, None), nested):
-        running = context(parent_results=results)
+        running = context(parent_results=results, parent_results_by_index={"0": results})
 
         async def handler(running: Any = running) -> Any:
-            return running.parent_results
+            return running.parent_results, running.parent_results_by_index
 
-        assert await codec.on_run(running, handler) == wanted
+        assert await codec.on_run(running, handler) == (wanted, {"0": wanted})
 
 
 async def test_uniqueness_by_what_nobody_can_compare_is_refused() -> None:
