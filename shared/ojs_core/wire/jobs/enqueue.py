@@ -279,9 +279,9 @@ def _specversion(_draft: _Draft, value: Any, path: str) -> None:
 
 
 def _id(draft: _Draft, value: Any, path: str) -> None:
-    if type(value) is not str or not is_job_id(lowered := value.lower()):
-        raise invalid(path, f"{path} must be a UUIDv7, or left out to get one, not {shown(value)}")
-    draft.fields["id"] = lowered
+    if type(value) is not str or not is_job_id(value):
+        raise invalid(path, f"{path} must be a UUIDv7 in lower case, or left out to get one, not {shown(value)}")
+    draft.fields["id"] = value
 
 
 def _schema(draft: _Draft, value: Any, path: str) -> None:

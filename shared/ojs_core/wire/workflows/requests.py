@@ -190,10 +190,10 @@ def _id(raw: Raw, default_id: str, limits: PayloadLimits) -> str:
     if absent(raw):
         return default_id
     value = value_of(raw, "$.id", limits)
-    found = workflow_id_of(value) if type(value) is str else None
-    if found is None:
-        raise invalid_workflow("$.id", "must be a UUIDv7, or left out to get one")
-    return found
+    text = value.removeprefix("wf_") if type(value) is str else ""
+    if not is_job_id(text):
+        raise invalid_workflow("$.id", "must be a UUIDv7 in lower case, or left out to get one")
+    return text
 
 
 def workflow_id_of(text: str) -> str | None:

@@ -206,6 +206,7 @@ INVALID: list[tuple[str, Any, str, str]] = [
     ("args", True, "invalid_request", "args"),
     ("id", "", "invalid_request", "id"),
     ("id", 5, "invalid_request", "id"),
+    ("id", ID.upper(), "invalid_request", "id"),
     ("id", "550e8400-e29b-41d4-a716-446655440000", "invalid_request", "id"),
     ("specversion", "2.0", "invalid_request", "specversion"),
     ("specversion", "10", "invalid_request", "specversion"),
