@@ -94,8 +94,19 @@ class ServiceTask(Kept):
         await asyncio.wait({self._task}, timeout=seconds)
         if not self._task.done():
             log.error(CUT_OFF, role=self.name)
-        self.clean = self._task.done() and not self._task.cancelled() and self._task.exception() is None and self._task.result()
+        self.clean = self._task.done() and self._ended_clean(self._task)
         await stop_tasks([self._task])
+
+    def _ended_clean(self, task: asyncio.Task[bool]) -> bool:
+        """Return whether all of its work was finished. One that couldn't start has none."""
+        if task.cancelled():
+            return False
+        problem = task.exception()
+        if problem is None:
+            return task.result()
+        if not isinstance(problem, StartupProblem):
+            log.error("died", child=self.name, exc_info=problem)
+        return isinstance(problem, StartupProblem)
 
     def _ended(self, task: asyncio.Task[bool]) -> str:
         """Write down why it has ended, and return that."""

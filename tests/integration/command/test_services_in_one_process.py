@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from structlog.testing import capture_logs
 
 from ojs_command.services import BACKGROUND
 from ojs_command.together import ServiceTask, load_services
+from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.settings import Settings
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -52,3 +54,35 @@ async def test_a_service_that_ends_while_it_runs_is_started_again_alone(nats_ser
         assert [one.clean for one in services] == [True] * len(services)
     assert [line["child"] for line in logs if line["event"] == "died"] == ["scheduler"]
     assert [line["child"] for line in logs if line["event"] == "started again"] == ["scheduler"]
+
+
+class Doomed:
+    """A service whose start fails, once it is told to."""
+
+    def __init__(self, problem: Exception) -> None:
+        self.begun, self.fails = asyncio.Event(), asyncio.Event()
+        self._problem = problem
+
+    async def start(self) -> None:
+        self.begun.set()
+        await self.fails.wait()
+        raise self._problem
+
+    async def stop(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("problem", "clean"), [(StartupProblem("NATS is away"), True), (RuntimeError("a defect"), False)])
+async def test_what_could_not_start_before_it_was_stopped_has_cut_nothing_off(
+    nats_server: NatsServer, problem: Exception, clean: bool
+) -> None:
+    service = Doomed(problem)
+    task = ServiceTask("doomed", lambda _store, _settings: service, Settings(nats=nats_server.url, health_port=None), STOP_S)
+    with capture_logs() as logs:
+        starting = asyncio.create_task(task.start_or_retry())
+        await service.begun.wait()
+        starting.cancel()
+        service.fails.set()
+        await task.stop(STOP_S)
+    assert task.clean is clean
+    assert any(line["event"] == "died" for line in logs) is not clean
