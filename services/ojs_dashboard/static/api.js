@@ -184,8 +184,9 @@ const AGAIN_MS = [1_000, 2_000, 5_000, 10_000];
  * @param {Operations['GET /events/stream']['query']} query
  * @param {(event: import('./openapi.js').Event, id: string) => void} heard
  * @param {(open: boolean) => void} connected
+ * @param {(id: string) => void} reached Told of each id, and of the one that the stream begins behind.
  */
-export function follow(query, heard, connected = () => {}) {
+export function follow(query, heard, connected = () => {}, reached = () => {}) {
 	const ended = new AbortController();
 	let last = '';
 	let failures = 0;
@@ -213,6 +214,7 @@ export function follow(query, heard, connected = () => {}) {
 			for (const message of messages) {
 				const members = new Map(message.split('\n').map((line) => /** @type {[string, string]} */ (split(line))));
 				last = members.get('id') ?? last;
+				reached(last);
 				const data = members.get('data');
 				if (data && members.get('event') !== 'reset' && members.get('event') !== 'missed') heard(exact(data), last);
 			}

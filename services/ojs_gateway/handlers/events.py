@@ -107,7 +107,8 @@ class EventHandlers:
             channel = resumed(channel, last)
         followed = await self._following.open(channel, after)
         writer = _Writer(self._context, self._following, followed, call, replays=after is not None)
-        return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)
+        begins_behind = followed.subscription.cursor if after is None else None
+        return sse(writer.write, followed.subscription.close, lambda: self._context.stopping, begins_behind)
 
 
 def _sees(call: Call) -> Sees | None:

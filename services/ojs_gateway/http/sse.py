@@ -28,12 +28,18 @@ _HEADERS: Final = {
 
 
 def sse(
-    write: Callable[[web.StreamResponse], Awaitable[None]], close: Callable[[], None], stopping: Callable[[], bool]
+    write: Callable[[web.StreamResponse], Awaitable[None]],
+    close: Callable[[], None],
+    stopping: Callable[[], bool],
+    begins_behind: int | None = None,
 ) -> StreamedResponse:
-    """An answer into which `write` writes events until it returns or the client leaves; `close` is called in any case.
+    """Return an answer into which `write` writes events until it returns or the client leaves; `close` is called in any case.
 
-    When `write` has returned because the gateway is `stopping`, the client is told so.
+    When `write` has returned because the gateway is `stopping`, the client is told so. `begins_behind` is the cursor of the last
+    event before the stream: a client whose connection breaks before its first event goes on from there.
     """
+    begins = b": connected\nretry: %d\n" % _RETRY_MS
+    begins += b"" if begins_behind is None else b"id: %d\n" % begins_behind
 
     async def serve(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={**headers, **_HEADERS})
@@ -42,7 +48,7 @@ def sse(
                 await response.prepare(request)
                 if request.method == hdrs.METH_HEAD:
                     return response
-                await response.write(b": connected\nretry: %d\n\n" % _RETRY_MS)
+                await response.write(begins + b"\n")
                 await write(response)
                 if stopping():
                     await response.write(frame(SHUTDOWN, SHUTDOWN_DATA))

@@ -1,6 +1,6 @@
 /** Events as they happen. */
 
-import { follow, request } from '../api.js';
+import { follow } from '../api.js';
 import { copier } from '../dialogs.js';
 import { moment, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
@@ -44,20 +44,13 @@ export function open(visit) {
 	const listen = () =>
 		follow(
 			{ ...asked, last_event_id: last },
-			(event, id) => {
-				last = id;
-				heard(event, id);
-			},
+			heard,
 			(open) => (visit.connected.value = open),
+			(id) => (last = id),
 		);
 	/** Follow while the tab is seen, each time from where it was left. */
 	const begin = () => visit.ended.signal.aborted || visit.finally(effect(() => (seen.value ? listen() : undefined)));
-	if (after) begin();
-	else
-		request({ call: 'GET /events', query: { page: 1, per_page: 1 } })
-			.then(({ cursor }) => (last = cursor))
-			.catch(() => '')
-			.finally(begin);
+	begin();
 	const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ value, hint = label) =>
 		html`<input name=${name} type="search" placeholder=${hint} aria-label=${label} .value=${value} data-search />`;
 
