@@ -94,7 +94,7 @@ export class Visit {
 			timer = setTimeout(() => {
 				if (paused.peek() || document.hidden) soon(LEAST_MS);
 				else if (!read.peek().busy) load(false); // its answer asks again
-			}, ms);
+			}, Math.ceil(ms)); // of a part of one it would come too early, and once more
 		};
 
 		this.finally(
