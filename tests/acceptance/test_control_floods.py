@@ -10,12 +10,13 @@ from typing import Final
 import aiohttp
 import pytest
 
+from support.examples import amount
 from support.nats import NatsServer
 from support.system import Processes
 
 pytestmark = pytest.mark.slow
 
-CALLS: Final = 200
+CALLS: Final = 1_000 if amount() == "all" else 60
 
 
 @pytest.fixture(scope="module")

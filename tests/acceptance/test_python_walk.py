@@ -1,16 +1,13 @@
-"""The first worker of docs/python.md, and the README's, as they are written."""
+"""The first worker of docs/python.md, and what else it shows, as they are written."""
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from support.system import System
 from support.walks import blocks, walked
-
-README_PUSH = "import asyncio\nfrom app.jobs import send_email\n\nasync def main() -> None:\n{}\nasyncio.run(main())\n"
 
 
 def test_the_first_worker(system: System, tmp_path: Path) -> None:
@@ -25,9 +22,3 @@ def test_what_else_is_shown(system: System, tmp_path: Path, heading: str) -> Non
     jobs = blocks("docs/python.md", "A first worker")[0]
     program, printed = blocks("docs/python.md", heading)
     assert walked(system, tmp_path, jobs, program) == printed
-
-
-def test_the_readme_s(system: System, tmp_path: Path) -> None:
-    jobs, push = blocks("README.md", "A first job in Python")
-    body = textwrap.indent(push, "    ")
-    assert walked(system, tmp_path, jobs, README_PUSH.format(body)) == "{'sent': 'ada@example.org'}\n"

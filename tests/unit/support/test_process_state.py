@@ -172,7 +172,7 @@ def test_a_test_that_leaves_some_fails_and_so_does_a_file_and_those_behind_them_
     for name, text in files.items():
         (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")
     ours = ["-p", "conftest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)]
-    options = ["-n0", "-q", "--order", "fixed", "-p", "no:cacheprovider", *ours]
+    options = ["-n0", "-q", "--order", "fixed", "-p", "no:cacheprovider", "-rN", *ours]
     command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     said = "This test leaves state of the whole process changed:\n  os.environ: OJS_OF_A_TEST (use monkeypatch)"
