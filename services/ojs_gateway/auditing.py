@@ -188,7 +188,7 @@ class Auditor:
                 key_prefix=UNSET if known else _key_prefix(call),
                 reason=reason or UNSET,
                 status=status or UNSET,
-                user_agent=(call.header("User-Agent") or "")[:_MOST_CHARS] or UNSET,
+                user_agent=(call.remark("User-Agent") or "")[:_MOST_CHARS] or UNSET,
             ),
         )
 
@@ -224,14 +224,14 @@ def _is_known(principal: Principal) -> bool:
 
 
 def _mechanism(call: Call) -> Literal["api_key", "session"] | UnsetType:
-    if call.header("Authorization") is not None:
+    if call.remark("Authorization") is not None:
         return "api_key"
-    return "session" if call.header("Cookie") is not None else UNSET
+    return "session" if call.remark("Cookie") is not None else UNSET
 
 
 def _key_prefix(call: Call) -> str | UnsetType:
     """The beginning of a key that wasn't taken, without anything of its secret, if it has the form of ours."""
-    _, _, token = (call.header("Authorization") or "").strip().partition(" ")
+    _, _, token = (call.remark("Authorization") or "").strip().partition(" ")
     key_id = key_id_of(token.strip())
     return UNSET if key_id is None else f"{PREFIX}{key_id[:_MOST_ID]}_…"
 

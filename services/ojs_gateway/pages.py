@@ -67,7 +67,7 @@ class Pages:
 
     async def document(self, path: str, call: Call) -> Response:
         """Return the page to those who ask for HTML; others get the API's answer to a path that isn't there."""
-        if "text/html" not in (call.header(hdrs.ACCEPT) or ""):
+        if "text/html" not in (call.remark(hdrs.ACCEPT) or ""):
             values = iter(call.parameters)
             raise no_path(_PARAMETER.sub(lambda _: next(values), path))
         document = _MISSING if self._dashboard is None else self._dashboard.document
@@ -84,7 +84,7 @@ class Pages:
 
 def _sent(call: Call, file: files.File, headers: tuple[tuple[str, str], ...]) -> Response:
     headers = (*headers, (hdrs.CONTENT_TYPE, file.media_type), (hdrs.VARY, hdrs.ACCEPT_ENCODING))
-    accepted = call.header(hdrs.ACCEPT_ENCODING)
+    accepted = call.remark(hdrs.ACCEPT_ENCODING)
     if not file.packed or accepted is None or not accepts_gzip(accepted):
         return Response(200, file.body, headers)
     return Response(200, file.packed, (*headers, (hdrs.CONTENT_ENCODING, "gzip")))

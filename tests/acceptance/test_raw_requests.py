@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from acceptance.test_access_matrix import BODIES, NOWHERE
+from ojs_core.runtime.browsers import DECIDING
 from support.described import Described
 from support.guarded import Guarded
 from support.system import Answer, System
@@ -20,6 +21,13 @@ UNTOUCHED: Final = frozenset({"adminReset", "resetSystem", "setMaintenance", "se
 SESSIONS: Final = frozenset({"createSession", "deleteSession"})
 NO_OBJECTS: Final = (b"[]", b"{", b'{"a": NaN}', b'{"a": "\xff"}', b'"x"')
 AGENTS: Final = ("", "x", "\u00e9t\u00e9/1.0 (\u2603)", "PHP/8.3", "okhttp/4", " " * 100 + "a" * 4_000)
+KEEPING_NO_KEYS: Final = frozenset({"createWebhookSubscription", "triggerCronJob", "createKey"})
+NO_TEXT: Final = b"\xe9\xff".decode(errors="surrogateescape")
+EVERYWHERE: Final = (*map(str, DECIDING), "OJS-Version", "OJS-Requires-Extension")
+"""Headers that each operation goes by."""
+NOWHERE_READ: Final = ("Accept", "Accept-Encoding", "Cookie", "Forwarded", "Referer", "User-Agent", "X-Forwarded-For")
+TOLD: Final = (*NOWHERE_READ, "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id", "traceparent", "tracestate")
+"""Headers that decide nothing, or not without a proxy that is believed."""
 
 
 class Operation(NamedTuple):
@@ -28,18 +36,22 @@ class Operation(NamedTuple):
     path: str
     needs_body: bool
     takes_body: bool
+    headers: tuple[str, ...] = ()
+    """Those that its description names."""
 
     def sent(self, host: str, headers: Iterable[str] = (), body: bytes | None = None) -> bytes:
         """The bytes of a request."""
         path = _filled(self.path)
         lines = [f"{self.method} {path} HTTP/1.1", f"Host: {host}", *headers]
+        if any(header.startswith("Host:") for header in headers):
+            del lines[1]
         if body is None and self.needs_body:
             body = _filled(json.dumps(BODIES.get(self.name.partition("At")[0], {}))).encode()
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         elif self.method in {"POST", "PUT"}:
             lines.append("Content-Length: 0")
-        return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+        return "\r\n".join([*lines, "", ""]).encode(errors="surrogateescape") + (body or b"")
 
 
 def _filled(text: str) -> str:
@@ -85,7 +97,8 @@ def operations(described: Described) -> list[Operation]:
             continue
         takes = method != "GET" and "requestBody" in about
         needs = bool(about.get("requestBody", {}).get("required"))
-        found.append(Operation(about["operationId"], method, path, needs, takes))
+        named = tuple(one["name"] for one in about.get("parameters", ()) if one["in"] == "header")
+        found.append(Operation(about["operationId"], method, path, needs, takes, named))
     return found
 
 
@@ -142,3 +155,50 @@ async def test_a_body_that_no_operation_needs_is_sound_or_refused(system: System
         paused = Operation("pauseQueue", "POST", "/ojs/v1/queues/raw/pause", needs_body=False, takes_body=False)
         assert [(await raw.ask(paused.sent(host, body=body))).status for body in NO_OBJECTS] == [400] * len(NO_OBJECTS)
         assert (await raw.ask(paused.sent(host, body=b'{"reason": "of a later version"}'))).status == 200
+
+
+async def test_a_header_whose_bytes_are_no_text_is_named_where_it_counts(system: System) -> None:
+    host = urlsplit(system.url).netloc
+    asked = operations(Described.by(system.url))
+    assert {"Idempotency-Key"} <= {header for one in asked for header in one.headers}
+    async with Raw.to(system.url) as raw:
+        for number, operation in enumerate(asked):
+            for header in (EVERYWHERE[number % len(EVERYWHERE)], *operation.headers):
+                body = BODIES.get(operation.name) if header in operation.headers else None
+                sent = None if body is None else _filled(json.dumps(body)).encode()
+                answer = await raw.ask(operation.sent(host, [f"{header}: {NO_TEXT}"], sent))
+                assert (answer.status, field(answer)) == (400, header), (operation, header, answer)
+
+
+async def test_a_header_whose_bytes_are_no_text_is_passed_over_where_it_decides_nothing(system: System) -> None:
+    host = urlsplit(system.url).netloc
+    asked = operations(Described.by(system.url))
+    elsewhere = {header for one in asked for header in one.headers} | {"Last-Event-ID", "Authorization"}
+    async with Raw.to(system.url) as raw:
+        for operation in asked:
+            keeps_none = {"Idempotency-Key"} if operation.name.partition("At")[0] in KEEPING_NO_KEYS else set()
+            passed_over = [*TOLD, *elsewhere.difference(operation.headers, keeps_none)]
+            answer = await raw.ask(operation.sent(host, [f"{header}: {NO_TEXT}" for header in passed_over]))
+            assert answer.status < 500, (operation, answer)
+            assert field(answer) not in passed_over, (operation, answer)
+
+
+async def test_a_key_whose_bytes_are_no_text_opens_nothing(guarded: Guarded) -> None:
+    host = urlsplit(guarded.url).netloc
+    open_to_all = {"getHealth", "getLiveness", "getReadiness", "getManifest", "getOpenApi", "deleteSession"}
+    async with Raw.to(guarded.url) as raw:
+        for operation in operations(guarded.described):
+            answer = await raw.ask(operation.sent(host, [f"Authorization: Bearer {NO_TEXT}"]))
+            assert answer.status < 500, (operation, answer)
+            if answer.status != 400 or field(answer) != "Authorization":
+                assert operation.name.partition("At")[0] in open_to_all, (operation, answer)
+
+
+async def test_the_audit_has_an_act_of_a_client_whose_name_is_no_text(guarded: Guarded) -> None:
+    pause = Operation("pauseQueue", "POST", "/ojs/v1/queues/no-text/pause", needs_body=False, takes_body=False)
+    shown = [f"Authorization: Bearer {guarded.tokens['admin']}", f"User-Agent: {NO_TEXT}", f"Cookie: a={NO_TEXT}"]
+    async with Raw.to(guarded.url) as raw:
+        assert (await raw.ask(pause.sent(urlsplit(guarded.url).netloc, shown))).status == 200
+    _, audit, _ = await guarded.ask("GET", "/admin/audit?per_page=100", token=guarded.tokens["admin"])
+    [entry] = [one for one in audit["entries"] if one["detail"].get("target") == {"queue": "no-text"}]
+    assert entry["detail"]["user_agent"] == "\N{REPLACEMENT CHARACTER}" * 2

@@ -43,3 +43,6 @@ class Request(Call):
 
     def header(self, _name: str) -> str | None:
         return None
+
+    def remark(self, name: str) -> str | None:
+        return self.header(name)

@@ -56,7 +56,7 @@ async def serve_socket(
     socket = web.WebSocketResponse(
         heartbeat=context.timings.keep_alive_s, max_msg_size=_MAX_MESSAGE_BYTES, protocols=(SUBPROTOCOL,)
     )
-    if not socket.can_prepare(request).ok:
+    if not _can_prepare(socket, request):
         raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
     socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
     try:
@@ -66,6 +66,13 @@ async def serve_socket(
     except ConnectionError:
         log.debug("websocket left")
     return socket
+
+
+def _can_prepare(socket: web.WebSocketResponse, request: web.BaseRequest) -> bool:
+    try:
+        return socket.can_prepare(request).ok
+    except ValueError:  # of a key that isn't ASCII, which aiohttp lets through
+        return False
 
 
 class _Request(Struct, forbid_unknown_fields=True):

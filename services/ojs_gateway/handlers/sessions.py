@@ -23,7 +23,7 @@ class SessionHandlers:
 
     async def begin(self, call: Call) -> Response:
         """POST /session: a session for who shows a key."""
-        if call.header("Authorization") is None:
+        if call.remark("Authorization") is None:
             raise unauthenticated("a session begins with a key in Authorization")
         sealed = self._keys.session(call.principal)
         if sealed is None:
@@ -35,7 +35,7 @@ class SessionHandlers:
 
     async def read(self, call: Call) -> Response:
         """GET /session: who asks."""
-        by_session = call.header("Authorization") is None and self._keys.any and call.session is not None
+        by_session = call.remark("Authorization") is None and self._keys.any and call.session is not None
         ends_at = call.admission.until if by_session else None
         answer = session_answer(call.principal, signed_in=by_session, is_open=not self._keys.any, ends_at=ends_at)
         return Response(200, answer, self._without_the_old(call))

@@ -149,11 +149,15 @@ class Call(ABC):
     @property
     @abstractmethod
     def queries(self) -> Mapping[str, str]:
-        """The parameters that aren't of the path."""
+        """The parameters that aren't of the path. Raises invalid_request for some that aren't UTF-8."""
 
     @abstractmethod
     def header(self, name: str) -> str | None:
-        """One of the request's headers."""
+        """Return one of the request's headers. Raises invalid_request for one that isn't UTF-8."""
+
+    @abstractmethod
+    def remark(self, name: str) -> str | None:
+        """Return a header that is only told of, or helps: what of it isn't UTF-8 has been replaced."""
 
     @abstractmethod
     async def body(self, limit: int) -> bytes:

@@ -20,7 +20,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.browsers import HOST, METHODS, Browsers, check_media_type
+from ojs_core.runtime.browsers import DECIDING, HOST, METHODS, Browsers, check_media_type
 from ojs_core.runtime.connections import (
     MOST_TARGET,
     Connections,
@@ -31,6 +31,7 @@ from ojs_core.runtime.connections import (
     visiting,
 )
 from ojs_core.runtime.proxies import Proxies, Visit
+from ojs_core.runtime.readable import ALL_READABLE, readable_headers, require_readable
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
@@ -41,7 +42,7 @@ from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
-from ojs_gateway.http.request import HttpCall, Site, said_by_parser
+from ojs_gateway.http.request import UNREADABLE, HttpCall, Site, said_by_parser
 from ojs_gateway.http.request_log import RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
@@ -51,6 +52,8 @@ log = structlog.get_logger(__name__)
 _OJS_VERSION: Final = istr("OJS-Version")
 _REQUEST_ID: Final = istr("X-Request-Id")
 _REQUIRES: Final = istr("OJS-Requires-Extension")
+_DECIDING: Final = (*DECIDING, _OJS_VERSION, _REQUIRES)
+"""Headers that every operation goes by, so that a request is refused for one that isn't text."""
 _NOSNIFF: Final = istr("X-Content-Type-Options")
 _NO_STORE: Final = "no-store"
 """Answers are about now, and of who asks. What may be kept says so itself, as the dashboard's files do."""
@@ -97,7 +100,10 @@ class Edge:
         dialect = dialect_of(headers.get(hdrs.USER_AGENT), headers.get(hdrs.ACCEPT), version, headers.get(hdrs.CONTENT_TYPE))
         cors: tuple[tuple[str, str], ...] = ()
         call: HttpCall | None = None
+        unreadable = request.get(UNREADABLE, ALL_READABLE)
         try:
+            if unreadable:
+                require_readable(unreadable, _DECIDING)
             visit = self._visit(request)
             host = headers.get(HOST) if visit is None else visit.host
             self._browsers.admit_name(host)
@@ -116,7 +122,7 @@ class Edge:
                 if refused is not None and endpoint.name not in _HEALTH:
                     raise refused.error
                 check_media_type(request.method, headers, body=request.body_exists)
-                call = HttpCall(request, dialect, parameters, self._limits, self._aside, self._site, visit)
+                call = HttpCall(request, dialect, parameters, self._limits, self._aside, self._site, visit, unreadable)
                 call.request_id = request_id
                 with self._place(request, visit, endpoint):
                     answer = await self._door.through(call, endpoint)
@@ -212,7 +218,9 @@ def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[s
 
 def _path(request: web.BaseRequest) -> str:
     raw = request.raw_path
-    return raw.partition("?")[0] if raw.startswith("/") else request.path  # the latter for absolute-form targets
+    if raw.startswith("/"):
+        return raw.partition("?")[0]
+    return request.rel_url.raw_path  # of an absolute-form target
 
 
 def _headers(request_id: str, dialect: Dialect, more: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
@@ -281,6 +289,12 @@ def server(edge: Edge, limits: PayloadLimits, connections: Connections) -> web.S
         writer: AbstractStreamWriter,
         task: asyncio.Task[None],
     ) -> web.BaseRequest:
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.max_body_bytes)
+        headers, unreadable = readable_headers(message.headers)
+        if unreadable:
+            message = message._replace(headers=headers)
+        request = web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.max_body_bytes)
+        if unreadable:
+            request[UNREADABLE] = unreadable
+        return request
 
     return _Server(edge, connections, request_of)

@@ -16,11 +16,15 @@ from ojs_core.runtime.browsers import HOST, port_of, require_own_page
 from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.runtime.connections import certificate_of, has_left
 from ojs_core.runtime.proxies import Visit
+from ojs_core.runtime.readable import ALL_READABLE, unreadable_header
 from ojs_core.wire.dialects.readers import Dialect
+from ojs_core.wire.queries import parse_queries
 from ojs_gateway.http.call import Call
 from ojs_gateway.http.compression import beyond
 from ojs_gateway.http.large_bodies import LargeBodies
 
+UNREADABLE: Final = web.RequestKey("unreadable", frozenset[str])
+"""The names of a request's headers that weren't UTF-8, in small letters. It is there if there are some."""
 OLD_COOKIE: Final = "ojs_session"
 """The name of sessions' cookies before it said whose they are."""
 _BODY_TIMEOUT_S: Final = 30.0
@@ -52,7 +56,7 @@ _BY_ITSELF: Final = Site()
 class HttpCall(Call):
     """The client is gone once it has closed the connection; nobody is told whether an answer arrived."""
 
-    __slots__ = ("_request", "_visit", "site")
+    __slots__ = ("_queries", "_request", "_unreadable", "_visit", "site")
 
     def __init__(
         self,
@@ -63,9 +67,12 @@ class HttpCall(Call):
         aside: LargeBodies,
         site: Site = _BY_ITSELF,
         visit: Visit | None = None,
+        unreadable: frozenset[str] = ALL_READABLE,
     ) -> None:
         super().__init__(dialect, parameters, limits, aside)
         self._request = request
+        self._unreadable = unreadable
+        self._queries: dict[str, str] | None = None
         self._visit = visit
         """The client as a trusted proxy names it; None where none does."""
         self.site = site
@@ -119,9 +126,16 @@ class HttpCall(Call):
 
     @property
     def queries(self) -> Mapping[str, str]:
-        return self._request.query
+        if self._queries is None:
+            self._queries = parse_queries(self._request.rel_url.raw_query_string)
+        return self._queries
 
     def header(self, name: str) -> str | None:
+        if name.lower() in self._unreadable:
+            raise unreadable_header(name)
+        return self.remark(name)
+
+    def remark(self, name: str) -> str | None:
         values = self._request.headers.getall(name, None)
         return None if values is None else ", ".join(values)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
-from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_gateway.http.endpoint import Endpoint
 
 _PREFIX: Final = "/ojs/v1"
@@ -63,7 +63,10 @@ class Router:
             waiting += node.children.values()
 
     def find(self, method: str, path: str) -> tuple[Endpoint, tuple[str, ...], str]:
-        """The endpoint, the segments that names stood for, and the template. Raises not_found, method_not_allowed."""
+        """Return the endpoint, the segments that names stood for, and the template.
+
+        Raises not_found, method_not_allowed, and invalid_request for segments that aren't UTF-8.
+        """
         if self._prefix and (path == self._prefix or path.startswith(f"{self._prefix}/")):
             try:
                 return self._found(method, path.removeprefix(self._prefix) or "/")
@@ -97,13 +100,16 @@ class Router:
             literal = node.children.get(segment)
             if literal is None:
                 literal = node.children.get(_ANY) if segment else None
-                parameters.append(unquote(segment))
+                parameters.append(segment)
             node = literal
             if node is None:
                 break
         if node is None or not node.methods:
             raise no_path(path)
-        return node, tuple(parameters)
+        try:
+            return node, tuple([unquote(segment, errors="strict") for segment in parameters])
+        except UnicodeDecodeError:
+            raise invalid("path", f"the path {path[:_MOST_SHOWN]} is not valid UTF-8 once it is decoded") from None
 
 
 def no_path(path: str) -> OjsError:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import ClassVar, Final
-from urllib.parse import parse_qsl
+from typing import ClassVar, Final, NamedTuple
 
 from ojs_core.base.errors import invalid, too_large
 from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.runtime.readable import ALL_READABLE, readable, unreadable_header
 from ojs_core.wire.dialects.readers import Dialect
+from ojs_core.wire.queries import parse_queries
 from ojs_gateway.http.call import Binding, Call
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.operation import Operation
@@ -21,19 +22,29 @@ ANY_QUEUE: Final = "_"
 _PARAMETERS: Final = "OJS-Parameters"
 _TIMEOUT: Final = "OJS-Timeout"
 _INTERIM: Final = "OJS-Interim"
-_MOST_PARAMETERS: Final = 100
 
 
-def headers_of(block: bytes | None) -> dict[str, str]:
-    """The headers of a message, their names in small letters; values of one name are joined by commas."""
+class Headers(NamedTuple):
+    """The headers of a message by their names in small letters, and the names of those that weren't UTF-8."""
+
+    values: dict[str, str]
+    unreadable: frozenset[str] = ALL_READABLE
+
+
+def headers_of(block: bytes | None) -> Headers:
+    """Return the headers of a message; values of one name are joined by commas."""
     found: dict[str, str] = {}
+    unreadable: list[str] = []
     if block is not None:
-        for line in block.decode("utf-8", "replace").split("\r\n")[1:]:
-            name, colon, value = line.partition(":")
+        for line in block.decode("utf-8", "surrogateescape").split("\r\n")[1:]:
+            name, colon, sent = line.partition(":")
             if colon:
-                name = name.strip().lower()
-                found[name] = f"{found[name]}, {value.strip()}" if name in found else value.strip()
-    return found
+                name, value = readable(name).strip().lower(), readable(sent)
+                if value != sent:
+                    unreadable.append(name)
+                value = value.strip()
+                found[name] = f"{found[name]}, {value}" if name in found else value
+    return Headers(found, frozenset(unreadable))
 
 
 class NatsCall(Call):
@@ -43,7 +54,7 @@ class NatsCall(Call):
     Raises invalid_request for headers that can't be read, permission_denied for a path about another queue than the subject's.
     """
 
-    __slots__ = ("_body", "_headers", "_listened", "_queries", "_until")
+    __slots__ = ("_body", "_headers", "_listened", "_queries", "_unreadable", "_until")
 
     binding: ClassVar[Binding] = "nats"
 
@@ -51,7 +62,7 @@ class NatsCall(Call):
         self,
         operation: Operation,
         asked_queue: str,
-        headers: Mapping[str, str],
+        sent: Headers,
         body: bytes,
         dialect: Dialect,
         limits: PayloadLimits,
@@ -61,12 +72,15 @@ class NatsCall(Call):
         room: int,
         listened: Callable[[], Awaitable[bool]],
     ) -> None:
+        headers, self._unreadable = sent
         self._listened = listened if _INTERIM.lower() in headers else None
         queue = None if asked_queue == ANY_QUEUE else asked_queue
         self._headers = headers
         self._body = body
         self._until = _until(headers.get(_TIMEOUT.lower()), arrived)
-        self._queries = queries = _parameters(headers.get(_PARAMETERS.lower()))
+        if _PARAMETERS.lower() in self._unreadable:
+            raise unreadable_header(_PARAMETERS)
+        self._queries = queries = parse_queries(headers.get(_PARAMETERS.lower(), ""), _PARAMETERS)
         if operation.of_a_queue and queue is not None:
             queries.setdefault("queue", queue)
         for name in operation.placed:
@@ -93,6 +107,11 @@ class NatsCall(Call):
         return self._queries
 
     def header(self, name: str) -> str | None:
+        if name.lower() in self._unreadable:
+            raise unreadable_header(name)
+        return self.remark(name)
+
+    def remark(self, name: str) -> str | None:
         return self._headers.get(name.lower())
 
     async def body(self, limit: int) -> bytes:
@@ -113,16 +132,3 @@ def _until(timeout: str | None, arrived: float) -> float | None:
     if milliseconds is None:
         raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {shown(timeout)}")
     return arrived + milliseconds / 1_000
-
-
-def _parameters(text: str | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    try:
-        pairs = parse_qsl(text or "", keep_blank_values=True, max_num_fields=_MOST_PARAMETERS, errors="strict")
-    except ValueError:
-        raise invalid(
-            _PARAMETERS, f"{_PARAMETERS} is a query string in UTF-8 of at most {_MOST_PARAMETERS} members (job_id=…&limit=10)"
-        ) from None
-    for name, value in pairs:
-        found.setdefault(name, value)
-    return found

@@ -20,6 +20,7 @@ from ojs_core.jetstream.connection import CannotConnect, Connection, Reply
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.streams import no_way_to_nats
 from ojs_core.jetstream.subjects import REST, StoreConfig
+from ojs_core.runtime.readable import readable, require_readable
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.system.extensions import require_extensions
@@ -28,7 +29,7 @@ from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.http.showing import shown
-from ojs_gateway.nats_api.call import ANY_QUEUE, NatsCall, headers_of
+from ojs_gateway.nats_api.call import ANY_QUEUE, Headers, NatsCall, headers_of
 from ojs_gateway.nats_api.operation import Operation
 
 log = structlog.get_logger(__name__)
@@ -36,6 +37,8 @@ log = structlog.get_logger(__name__)
 _METHOD: Final = "NATS"
 """What metrics have as the method of a request that came this way."""
 _INTERIM: Final = "OJS-Status: 102\r\n"
+_DECIDING: Final = ("OJS-Version", "OJS-Requires-Extension")
+"""Headers that every operation goes by."""
 _HEAD_BYTES: Final = 4_096
 """What an answer's headers may take of NATS's max_payload."""
 _MOST_ERROR: Final = 200
@@ -125,7 +128,7 @@ class NatsApi:
     async def _answered(self, operation: Operation, endpoint: micro.Endpoint, message: Reply, arrived: float) -> None:
         began = time.perf_counter()
         exchange = _Exchange(headers_of(message.headers))
-        tracing.answering(exchange.headers)
+        tracing.answering(exchange.headers.values)
         outcome: Response | OjsError
         try:
             outcome = await self._outcome(operation, exchange, message, arrived)
@@ -140,13 +143,14 @@ class NatsApi:
 
     async def _outcome(self, operation: Operation, exchange: _Exchange, message: Reply, arrived: float) -> Response:
         """The handler's answer, its body as it is sent."""
+        require_readable(exchange.headers.unreadable, _DECIDING)
         require_supported(exchange.dialect, exchange.version)
-        if (required := exchange.headers.get("ojs-requires-extension")) is not None:
+        if (required := exchange.headers.values.get("ojs-requires-extension")) is not None:
             require_extensions(required)
         room = self._nats.max_payload - _HEAD_BYTES
         call = exchange.call = NatsCall(
             operation,
-            self._config.queue_of_api(message.subject.decode()),
+            self._config.queue_of_api(readable(message.subject.decode(errors="surrogateescape"))),
             exchange.headers,
             message.data,
             exchange.dialect,
@@ -197,8 +201,9 @@ class NatsApi:
 class _Exchange:
     """What a request's headers say of its answer, and the call once it is one."""
 
-    def __init__(self, headers: dict[str, str]) -> None:
-        self.headers = headers
+    def __init__(self, sent: Headers) -> None:
+        self.headers = sent
+        headers = sent.values
         self.version = headers.get("ojs-version")
         self.request_id = request_id_of(headers.get("x-request-id"))
         self.dialect: Dialect = dialect_of(

@@ -166,6 +166,7 @@ def _once(members: list[tuple[str, Any]]) -> None:
     if len(set(names)) == len(names):
         return
     double = next(name for at, name in enumerate(names) if name in names[:at])[:64]
+    double = double.encode(errors="replace").decode()  # it may have half of a surrogate pair, which no answer can hold
     raise invalid(double, f"{double} stands twice in one object of the request: leave one out")
 
 

@@ -10,8 +10,9 @@ import msgspec
 from aiohttp import web
 
 from ojs_core.base.errors import OjsError
-from ojs_core.runtime.browsers import HOST, Browsers
+from ojs_core.runtime.browsers import DECIDING, HOST, Browsers
 from ojs_core.runtime.listen import Listener
+from ojs_core.runtime.readable import readable_headers, require_readable
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
@@ -71,9 +72,11 @@ def health_listener(name: str, settings: Settings, port: int, check: Callable[[]
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         try:
-            host = request.headers.get(HOST)
+            headers, unreadable = readable_headers(request.headers)
+            require_readable(unreadable, DECIDING)
+            host = headers.get(HOST)
             browsers.admit_name(host)
-            browsers.admit(request.method, request.headers, host)
+            browsers.admit(request.method, headers, host)
         except OjsError as error:
             return answer(error.info.status, status="refused", reason=error.message, hint=error.hint)
         return await handler(request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import nats
@@ -18,6 +19,7 @@ from ojs_core.store.store import Store
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.route import Route
 from ojs_gateway.server import Gateway
+from support.nats import NatsServer
 from support.waiting import eventually
 
 
@@ -125,6 +127,42 @@ async def test_what_can_t_be_read_is_named(ask: Asker, subject: str, headers: di
     answer = await ask(subject, **headers)
     assert 400 <= answer.status < 500
     assert said in answer.body["error"]["message"] or answer.body["error"]["code"] == "invalid_payload"
+
+
+async def asked_in_bytes(url: str, subject: bytes, headers: bytes, body: bytes = b"") -> tuple[bytes, Any]:
+    """Return the headers and the body of an answer to what no client library sends."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        head = b"NATS/1.0\r\n%s\r\n" % headers
+        sizes = b"%d %d" % (len(head), len(head) + len(body))
+        writer.write(b'CONNECT {"headers": true, "verbose": false}\r\nSUB _INBOX.bytes 1\r\n')
+        writer.write(b"HPUB ojs.api.%s _INBOX.bytes %s\r\n%s%s\r\n" % (subject, sizes, head, body))
+        async with asyncio.timeout(60):
+            while not (line := await reader.readline()).startswith(b"HMSG "):
+                assert not line.startswith(b"-ERR"), line
+            of_head, of_all = map(int, line.split()[-2:])
+            answer = await reader.readexactly(of_all)
+    finally:
+        writer.close()
+    return answer[:of_head], json.loads(answer[of_head:])
+
+
+@pytest.mark.parametrize(
+    "header", ["Idempotency-Key", "OJS-Requires-Extension", "OJS-Version", "OJS-Parameters", "OJS-Timeout"]
+)
+async def test_a_header_whose_bytes_are_no_text_is_named(shared_nats_server: NatsServer, header: str) -> None:
+    sent = b"%s: \xe9\xff\r\n" % header.encode()
+    _, answer = await asked_in_bytes(shared_nats_server.url, b"createJob._", sent, json.dumps(new_job("mail")).encode())
+    assert (answer["error"]["code"], answer["error"]["details"]["field"]) == ("invalid_request", header)
+
+
+async def test_a_queue_whose_bytes_are_no_text_is_nobodys(shared_nats_server: NatsServer) -> None:
+    url, body = shared_nats_server.url, json.dumps(new_job("mail")).encode()
+    _, answer = await asked_in_bytes(url, b"createJob.\xe9", b"User-Agent: \xe9\r\nX-Request-Id: \xe9\r\n", body)
+    assert answer["error"]["code"] == "permission_denied"
+    headers, answer = await asked_in_bytes(url, b"createJob.mail", b"User-Agent: \xe9\r\nX-Request-Id: \xe9\r\n", body)
+    assert (b"OJS-Status: 201" in headers, answer["job"]["queue"]) == (True, "mail")
 
 
 async def test_who_has_stopped_waiting_is_given_no_job(store: Store, ask: Asker, queue: str) -> None:
