@@ -62,6 +62,7 @@ def _show(session: Session, namespace: str, held: Held) -> None:
     session.out.text(f"  {waiting}{stay if held.paused else ''}")
     session.out.text(f"  {counted(held.due, 'delayed job')} that are due")
     if held.outlived:
-        session.out.text(f"  {counted(held.outlived, 'job')} past `expires_at` or another limit of time, to be discarded")
+        outlived = counted(held.outlived, "job")
+        session.out.text(f"  {outlived} past `expires_at` or another limit of time, to be discarded")
     if held.maintenance:
         session.out.text("There is maintenance besides, which goes on: end it when jobs may start.")

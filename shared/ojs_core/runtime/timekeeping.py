@@ -44,10 +44,10 @@ class Timekeeper:
         self._store = store
         self._messages = store.due_messages(service)
         self._liveness = liveness
-        # Leases and limits of time end under maintenance, too; only what would start waits. A restored system waits whole.
-        held, held_s = (
-            (store.queues.under_maintenance, _HELD_S) if service == "scheduler" else (store.queues.wait_for_release, _WAIT_S)
-        )
+        # Under maintenance leases and limits of time go on, only what would start waits. A restored system waits whole.
+        held, held_s = store.queues.wait_for_release, _WAIT_S
+        if service == "scheduler":
+            held, held_s = store.queues.under_maintenance, _HELD_S
         self._loop = DueLoop(service, self._messages, self._handle, held, held_s=held_s)
         self._lateness = metrics.DUE_LATENESS.labels(service)
 

@@ -251,7 +251,7 @@ async def _waits(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
         yield warning(
             "release",
             record.restored.said,
-            "no job is handed out, comes due or expires, no cron entry fires, no webhook is called, until it is released",
+            "no job is handed out, comes due or expires, no cron entry fires, no webhook is called until its release",
             f"once it may act: 'ojs-nats release --nats URL --namespace {config.namespace}' (docs/backup.md)",
         )
 

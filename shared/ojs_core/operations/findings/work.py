@@ -36,7 +36,7 @@ def maintenance(record: QueueRecord | None, now: int, namespace: str) -> Iterato
         yield warning(
             "maintenance",
             record.restored.said,
-            "no job is handed out, comes due or expires, no cron entry fires, no webhook is called, until it is released",
+            "no job is handed out, comes due or expires, no cron entry fires, no webhook is called until its release",
             f"once it may act: 'ojs-nats release --nats URL --namespace {namespace}' (docs/backup.md)",
             "/system",
         )

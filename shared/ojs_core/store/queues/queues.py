@@ -128,9 +128,9 @@ class Queues:
         return None if record is None else record.restored
 
     async def wait_for_release(self) -> bool:
-        """Return whether a restored system waits for its release, on the leader's word. One that doesn't never will again.
+        """Return whether a restored system waits for its release, on the leader's word. Without a mark it never will.
 
-        A release leaves the record without its mark, so one that is gone without a trace was lost, and the wait goes on.
+        A release leaves a record without the mark, so one that is gone without a trace was lost: the wait goes on.
         Raises OjsError backend_unavailable.
         """
         if self._waits is not False:
