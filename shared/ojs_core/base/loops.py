@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.lasting import Lasting
+from ojs_link.lasting import Lasting
 
 log = structlog.get_logger(__name__)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_link.lasting import Lasting
 from ojs_nats._errors import NotFound, OjsError, PermissionDenied, RateLimited, Unauthorized, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
@@ -23,8 +24,6 @@ _BEYOND_WAIT_S: Final = 10.0
 """What an answer may take beyond the time that the server waits for jobs."""
 
 
-_SAID_AGAIN_S: Final = 30.0
-"""How often the log says that fetches go on failing for the same reason."""
 _REMEDY: Final = (
     "start it again with a key that lives and may do that (OJS_AUTH_TOKEN, --token-file, App(token=…)); how its jobs ended is "
     "reported again for a minute, or as long as their leases"
@@ -74,11 +73,8 @@ class Fetching:
         register: Callable[[], Coroutine[Any, Any, None]],
         timings: Timings = TIMINGS,
     ) -> None:
-        self.answered = True
-        """Whether the last fetch was."""
-        self._failing_since = 0.0
-        self._said = ("", 0.0)
-        """Why the last fetch failed that the log has, and when that was."""
+        self._trouble = Lasting()
+        """Why fetches fail, as long as they do."""
         self._transport = transport
         self._portions = [list(queues[start : start + MOST_QUEUES]) for start in range(0, len(queues), MOST_QUEUES)]
         self._turn = 0
@@ -89,6 +85,11 @@ class Fetching:
         self._register = register
         self._timings = timings
 
+    @property
+    def answered(self) -> bool:
+        """Whether the last fetch was."""
+        return not self._trouble.is_there
+
     async def fetch(self, count: int, carried: Sequence[Success] = (), *, wait: bool = True) -> Fetched:
         """Return up to `count` jobs, once the server has heard of the successes that are `carried`.
 
@@ -98,9 +99,11 @@ class Fetching:
         try:
             fetched = await self._fetched(count, carried, wait=wait and not carried)
         except NotFound as error:
+            self._trouble.noted(str(error))
             log.warning("the server doesn't know this worker: it registers again", reason=str(error))
             await self._registered_again()
         except (Unauthorized, PermissionDenied) as error:
+            self._trouble.noted(str(error))
             log.error("the server doesn't take this worker's key", reason=str(error), remedy=_REMEDY)
         except OjsError as error:
             self._say_failed(str(error))
@@ -109,11 +112,9 @@ class Fetching:
         except Exception as error:  # noqa: BLE001  # whatever an answer holds, the next fetch follows
             self._say_failed(str(error), error=type(error).__name__)
         else:
-            if not self.answered:
-                self._say_answered()
+            if (seconds := self._trouble.over()) is not None:
+                log.info("fetches are answered again", after_seconds=round(seconds, 1))
             return fetched
-        if self.answered:
-            self.answered, self._failing_since = False, asyncio.get_running_loop().time()
         await asyncio.sleep(pause)
         return Fetched()
 
@@ -160,16 +161,8 @@ class Fetching:
         return Fetched(jobs, unreadable, all_found=len(answer.jobs) == count - refused_acks)
 
     def _say_failed(self, reason: str, **members: str) -> None:
-        now = asyncio.get_running_loop().time()
-        before, at = self._said
-        if self.answered or reason != before or now - at >= _SAID_AGAIN_S:
-            self._said = (reason, now)
-            log.warning("a fetch failed", reason=reason, **members)
-
-    def _say_answered(self) -> None:
-        self.answered = True
-        seconds = round(asyncio.get_running_loop().time() - self._failing_since, 1)
-        log.info("fetches are answered again", after_seconds=seconds)
+        if (seconds := self._trouble.noted(reason)) is not None:
+            log.warning("a fetch failed", reason=reason, seconds=round(seconds), **members)
 
     async def _registered_again(self) -> None:
         try:

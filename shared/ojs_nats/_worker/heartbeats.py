@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from ojs_link.lasting import Lasting
 from ojs_nats._errors import OjsError
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import HEARTBEAT, Request
@@ -87,6 +88,8 @@ class Heartbeats(Generic[T]):
         self._beside = beside
         self._let_in = self._answered = time.monotonic()
         self._told = False
+        self._trouble = Lasting()
+        """Why heartbeats fail, as long as they do."""
         self._told_to_end = False
         self._every_s = 0.0
         self._next = 0.0
@@ -176,10 +179,17 @@ class Heartbeats(Generic[T]):
             for start in range(0, max(len(ids), 1), _PORTION):
                 await self._send(link, signs, ids[start : start + _PORTION])
         except OjsError as error:
-            log.warning("a heartbeat wasn't answered", reason=str(error))
+            self._say_failed("a heartbeat wasn't answered", str(error))
         except Exception as error:  # noqa: BLE001  # without heartbeats the server would take the worker for dead
-            log.warning("a heartbeat failed", error=type(error).__name__, reason=str(error))
+            self._say_failed("a heartbeat failed", str(error), error=type(error).__name__)
+        else:
+            if (seconds := self._trouble.over()) is not None:
+                log.info("heartbeats are answered again", after_seconds=round(seconds, 1))
         return again_s
+
+    def _say_failed(self, event: str, reason: str, **members: str) -> None:
+        if (seconds := self._trouble.noted(reason)) is not None:
+            log.warning(event, reason=reason, seconds=round(seconds), **members)
 
     async def _send(self, link: Transport, signs: Signs[T], ids: Sequence[str]) -> None:
         named = {job_id: signs.attempts[job_id] for job_id in ids}

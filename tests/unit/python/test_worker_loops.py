@@ -124,6 +124,21 @@ async def test_a_server_that_is_away_is_logged_once_and_so_is_that_it_is_back(
     assert found[-1][1]["after_seconds"] >= 0
 
 
+async def test_heartbeats_without_an_answer_are_logged_once_and_so_is_that_they_are_answered_again(
+    server: Server, app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ojs_nats")
+    server.beat_replies.extend([ojs_error(503, "unavailable")] * 20)
+
+    def said() -> list[str]:
+        records = (parts(record) for record in caplog.records if record.name == "ojs_nats._worker.heartbeats")
+        return [found[0] for found in records if found is not None]
+
+    async with working(app):
+        await eventually(lambda: "heartbeats are answered again" in said())
+    assert said() == ["a heartbeat wasn't answered", "heartbeats are answered again"]
+
+
 @pytest.mark.parametrize("answer", ODD_ANSWERS)
 async def test_heartbeats_go_on_behind(server: Server, app: App, answer: str) -> None:
     async with working(app):
