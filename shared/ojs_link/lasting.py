@@ -9,7 +9,7 @@ from typing import Final
 _FIRST_S: Final = 30.0
 _MOST_S: Final = 600.0
 _REASONS: Final = 5
-"""How many reasons are told when they are new. A reason may hold a number that is another each time."""
+"""How many reasons are logged when they are new. A reason may hold a number that is another each time."""
 
 
 class Lasting:

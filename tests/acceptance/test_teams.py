@@ -139,6 +139,15 @@ async def test_a_team_extends_the_jobs_of_its_queue_alone(teams: Teams) -> None:
     assert left.status == 200
 
 
+async def test_a_fetch_under_the_name_of_the_other_teams_worker_says_nothing_of_that_worker(teams: Teams) -> None:
+    async with teams.asking("media-worker") as media, teams.asking("shop-worker") as shop:
+        fetch = {"worker_id": "media-3", "wait_ms": 0}
+        assert (await media("fetchJobs", "thumbnails", {**fetch, "queues": ["thumbnails"]})).status == 200
+        assert (await shop("fetchJobs", "email", {**fetch, "queues": ["email"]})).status == 200
+        assert (await media("workerHeartbeat", "thumbnails", {"worker_id": "media-3"})).status == 200
+    assert teams.call("GET", "/admin/workers/media-3")["queues"] == ["thumbnails"]
+
+
 async def test_the_same_idempotency_key_of_two_teams_is_two_keys(teams: Teams) -> None:
     made = []
     for user, queue in (("media-client", "thumbnails"), ("shop-client", "email")):

@@ -94,7 +94,10 @@ class WorkerHandlers:
         self._store = context.store
         self._limits = context.limits
         self._fetched: Lru[tuple[str, ...]] = Lru(_FETCHED_BYTES)
-        """The queues that workers named in their last fetch from this gateway: not all name them in heartbeats."""
+        """The queues that workers named in their last fetch from this gateway: not all name them in heartbeats.
+
+        By their caller's reach and their id, as anybody may fetch under another's id.
+        """
 
     async def fetch(self, call: Call) -> Response:
         """POST /workers/fetch. What is claimed for a client that left meanwhile is given back.
@@ -105,7 +108,7 @@ class WorkerHandlers:
         ask = await call.read_jobs(parse_fetch, self._limits)
         call.require_entry(*ask.queues)
         if ask.worker is not None:
-            self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
+            self._fetched.put((call.principal.reach, ask.worker), ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
         if not ask.acks:
             return Response(200, await self._fetched_jobs(ask, call))
         acks = acks_answer(ask.acks, await self._refused_acks(ask.acks, call))
@@ -344,7 +347,7 @@ class WorkerHandlers:
         held = await self._own_jobs(call, held)
         record = await self._own_worker(call, _record(beat.worker))
         if not record.queues:
-            record = replace(record, queues=self._fetched.get(record.id) or ())
+            record = replace(record, queues=self._fetched.get((call.principal.reach, record.id)) or ())
         if record.handlers is not None:
             await self._context.worker_notes.declare(record.id, record.handlers)
         elif (handled := await self._context.worker_notes.handled(record.id)) is not None:

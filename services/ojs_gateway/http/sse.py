@@ -35,8 +35,8 @@ def sse(
 ) -> StreamedResponse:
     """Return an answer into which `write` writes events until it returns or the client leaves; `close` is called in any case.
 
-    When `write` has returned because the gateway is `stopping`, the client is told so. `begins_behind` is the cursor of the last
-    event before the stream: a client whose connection breaks before its first event goes on from there.
+    When `write` has returned because the gateway is `stopping`, the client is told so. `begins_behind` is the cursor of
+    the last event before the stream: a client whose connection breaks before its first event goes on from there.
     """
     begins = b": connected\nretry: %d\n" % _RETRY_MS
     begins += b"" if begins_behind is None else b"id: %d\n" % begins_behind
