@@ -32,8 +32,11 @@ Again = Callable[[int, Made], Awaitable[Response]]
 async def once(context: Context, call: Call, operation: str, body: bytes, make: Make, again: Again) -> Response:
     """Return the answer of `make`; under a key that was used before, that of `again` for the first status and ids.
 
-    A key belongs to its principal: another's request with the same key is another request. Raises OjsError
-    conflict for a key that was used with another body, or whose first request still runs; and as `make` and `again`.
+    A key belongs to its principal: another's request with the same key is another request. `make` marks its run when it
+    has made something: a refusal (4xx) before that frees the key.
+
+    Raises OjsError conflict for a key that was used with another body, or whose first request still runs; and as
+    `make` and `again`.
     """
     key = idempotency_key(call.header(HEADER), None, context.limits)
     if key is None:

@@ -94,6 +94,82 @@ async def test_what_is_refused_is_tried_again(http: aiohttp.ClientSession, queue
         assert (status, answer["error"]["code"]) == (400, "invalid_request")
 
 
+async def test_what_is_refused_leaves_its_key_to_what_is_right(http: aiohttp.ClientSession, system: System, queue: str) -> None:
+    wrong, right = {"type": "No Type", "args": [], "options": {"queue": queue}}, job(queue)
+    for path, bad, good in [
+        ("/jobs", wrong, right),
+        ("/jobs", {"type": "keyed.job"}, right),
+        ("/jobs/batch", {"jobs": [right, wrong]}, {"jobs": [right, right]}),
+        ("/jobs/batch", {"jobs": []}, {"jobs": [right]}),
+        ("/jobs/bulk", {"jobs": [wrong]}, {"jobs": [right]}),
+        ("/jobs/bulk", {"jobs": [right, wrong], "atomicity": "atomic"}, {"jobs": [right, right]}),
+        ("/workflows", {"type": "chain", "steps": [right, wrong]}, flow(queue)),
+    ]:
+        key = f"{path}-{uuid7().hex}"
+        for _ in range(2):
+            status, answer = await send(http, path, bad, key)
+            assert 400 <= status < 500, (path, bad, answer)
+        first = await send(http, path, good, key)
+        again = await send(http, path, good, key)
+        assert (first[0], again[0]) == (201, 201), (path, bad, first, again)
+        status, answer = await send(http, path, bad, key)
+        assert status == 409 or bad == {"jobs": []}, (path, bad, answer)
+    assert waiting(system, queue) == 2 + 3 + 3 + 1
+
+
+async def test_a_key_is_free_after_a_refusal_that_had_nothing_to_do_with_the_body(
+    http: aiohttp.ClientSession, system: System, queue: str
+) -> None:
+    system.call("PUT", f"/queues/{queue}/config", {"max_size": 1})
+    assert (await send(http, "/jobs", job(queue), f"first-{queue}"))[0] == 201
+    for path, body in [("/jobs", job(queue, 1)), ("/jobs/batch", {"jobs": [job(queue, 2)]}), ("/workflows", flow(queue))]:
+        status, answer = await send(http, path, body, f"key-{queue}")
+        assert (status, answer["error"]["code"]) == (429, "QUEUE_FULL"), path
+    status, answer = await send(http, "/jobs/bulk", {"jobs": [job(queue, 3)]}, f"key-{queue}")
+    assert (status, answer["items"][0]["error"]["code"]) == (422, "QUEUE_FULL")
+    system.call("PUT", f"/queues/{queue}/config", {"max_size": 50})
+    for path, body in [("/jobs", job(queue, 4)), ("/jobs/batch", {"jobs": [job(queue, 5)]}), ("/workflows", flow(queue))]:
+        for _ in range(2):
+            assert (await send(http, path, body, f"key-{queue}"))[0] == 201, path
+    for _ in range(2):
+        assert (await send(http, "/jobs/bulk", {"jobs": [job(queue, 6)]}, f"key-{queue}"))[0] == 201
+    assert waiting(system, queue) == 5
+
+
+async def test_what_was_made_in_part_keeps_its_key(http: aiohttp.ClientSession, system: System, queue: str) -> None:
+    mixed = {"jobs": [job(queue, 0), {"type": "No Type", "args": []}]}
+    first = await send(http, "/jobs/bulk", mixed, f"key-{queue}")
+    again = await send(http, "/jobs/bulk", mixed, f"key-{queue}")
+    assert (first[0], first[1]["succeeded"]) == (207, 1)
+    assert again == first
+    status, answer = await send(http, "/jobs/bulk", {"jobs": [job(queue, 1)]}, f"key-{queue}")
+    assert (status, answer["error"]["code"]) == (409, "conflict")
+    assert waiting(system, queue) == 1
+
+
+async def test_a_change_that_changed_nothing_frees_its_key(http: aiohttp.ClientSession, system: System, queue: str) -> None:
+    pushed = system.push("keyed.job", queue=queue)
+    nobody = {"job_ids": [str(uuid7())]}
+    assert (await send(http, "/jobs/bulk/cancel", nobody, f"key-{queue}"))[0] == 422
+    for _ in range(2):
+        status, answer = await send(http, "/jobs/bulk/cancel", {"job_ids": [pushed["id"]]}, f"key-{queue}")
+        assert (status, answer["cancelled"]) == (200, 1)
+
+
+async def test_a_refused_request_and_its_correction_may_be_sent_at_once(
+    http: aiohttp.ClientSession, system: System, queue: str
+) -> None:
+    wrong, right = {"type": "No Type", "args": [], "options": {"queue": queue}}, job(queue)
+    for number in range(5):
+        key = f"key-{queue}-{number}"
+        sent = [send(http, "/jobs", body, key) for body in (wrong, right, wrong, right)]
+        answers = await asyncio.gather(*sent)
+        assert [status for status, _ in answers[1::2]] == [201, 201], answers
+        assert len({ids_in(answer)[0] for _, answer in answers[1::2]}) == 1
+        assert {status for status, _ in answers[::2]} <= {400, 409}
+    assert waiting(system, queue) == 5
+
+
 async def test_a_unique_job_that_was_found_is_found_again(http: aiohttp.ClientSession, queue: str) -> None:
     unique = job(queue, unique={"keys": ["type", "queue"], "on_conflict": "ignore"})
     _, first = await send(http, "/jobs", unique)
@@ -135,10 +211,12 @@ async def test_the_key_counts_over_nats_as_well(system: System, queue: str) -> N
     try:
         body = json.dumps(job(queue)).encode()
         found = []
+        bad = b'{"type": "No Type", "args": []}'
+        named = {"idempotency-key": f"key-{queue}"}
+        refused = await connection.request(f"ojs.api.createJob.{queue}", bad, timeout=30, headers=named)
+        assert "error" in json.loads(refused.data)
         for _ in range(2):
-            answer = await connection.request(
-                f"ojs.api.createJob.{queue}", body, timeout=30, headers={"idempotency-key": f"key-{queue}"}
-            )
+            answer = await connection.request(f"ojs.api.createJob.{queue}", body, timeout=30, headers=named)
             found.append(json.loads(answer.data)["job"]["id"])
     finally:
         await connection.close()

@@ -68,6 +68,8 @@ class BatchHandlers:
         except OjsError as error:
             await self._context.refusals.tell(error, drafts)
             jobs = await self._stored_before(drafts, run, error)
+        if run is not None:
+            run.made = True
         superfluous = [index for index, (draft, job) in enumerate(zip(drafts, jobs, strict=True)) if draft.id != job.id]
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
@@ -78,12 +80,15 @@ class BatchHandlers:
 
     async def _stored_before(self, drafts: Sequence[Job], run: KeyedRun | None, error: OjsError) -> list[Job]:
         """Return the jobs if the same request stored them before it could answer. Raises `error` for others."""
-        if run is None or not run.repeated or error.code != "duplicate":
+        if run is None or error.code != "duplicate":
             raise error
         found = await self._store.records.many([draft.id for draft in drafts])
         jobs = [found[draft.id].job for draft in drafts]
         mine = [job for job in jobs if job is not None and job.created_at >= run.began]
         if len(mine) < len(drafts):
+            raise error
+        run.made = True  # by this run, as it seems, and NATS's answer was lost
+        if not run.repeated:
             raise error
         return mine
 

@@ -67,17 +67,22 @@ class JobHandlers:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
             await self._context.refusals.tell(error, [draft])
-            job = await self._stored_before(draft, run, error)
+            job = await self._stored_before(draft, run, error, derived)
+        if run is not None:
+            run.made = run.made or job.id == draft.id
         answer = await self._pushed(call, draft, job, warned, found)
         return answer, Made([job.id])
 
-    async def _stored_before(self, draft: Job, run: KeyedRun | None, error: OjsError) -> Job:
+    async def _stored_before(self, draft: Job, run: KeyedRun | None, error: OjsError, derived: str | None) -> Job:
         """Return the job if the same request stored it before it could answer. Raises `error` for another one."""
         mine = error.code == "duplicate" and error.details["existing_job_id"] == draft.id
-        if run is None or not run.repeated or not mine:
+        if run is None or not mine:
             raise error
         job = await self._store.jobs.get(draft.id)
         if job.created_at < run.began:  # it was there before anybody ran this request
+            raise error
+        run.made = True  # by this run, as it seems, and NATS's answer was lost
+        if not run.repeated and draft.id != derived:
             raise error
         return job
 

@@ -75,14 +75,28 @@ class WorkflowHandlers:
             stored = await self._store.workflows.create(definition)
         except OjsError as error:
             await self._refusals.tell(error, list(definition.jobs.values()))
-            if run is None or not run.repeated or error.code != "duplicate" or definition.id != derived:
-                raise
-            stored = await self._store.workflows.get(definition.id)  # the same request stored it before it could answer
+            stored = await self._stored_before(definition, run, error, derived)
+        if run is not None:
+            run.made = True
         pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
         headers = (("Location", _LOCATION + stored.record.id), *pressed)
         answer = await self._answer(stored, StepPage(0, self._limits.max_workflow_page))
         made = Made([stored.record.id])
         return Response(201, replace(answer, warnings=warnings[:MOST_WARNINGS] or UNSET), headers), made
+
+    async def _stored_before(
+        self, definition: Definition, run: KeyedRun | None, error: OjsError, derived: str | None
+    ) -> StoredWorkflow:
+        """Return the workflow if the same request stored it before it could answer. Raises `error` for another one."""
+        if run is None or error.details.get("existing_workflow_id") != definition.id:
+            raise error
+        stored = await self._store.workflows.get(definition.id)
+        if stored.record.created_at < run.began:  # it was there before anybody ran this request
+            raise error
+        run.made = True  # by this run, as it seems, and NATS's answer was lost
+        if not run.repeated and definition.id != derived:
+            raise error
+        return stored
 
     async def _created_before(self, call: Call, status: int, made: Made) -> Response:
         try:

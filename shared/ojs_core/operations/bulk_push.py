@@ -86,21 +86,27 @@ class BulkPush:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
             await self._rejections.tell(error, [draft])
-            if run is None or not run.repeated or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
+            if run is None or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
                 raise
             job = await self._store.jobs.get(draft.id)
             if job.created_at < run.began:  # it was there before anybody ran this request
+                raise
+            run.made = True  # by this run, as it seems, and NATS's answer was lost
+            if not run.repeated:
                 raise
         return ItemOutcome(job=job, existing=job.id != draft.id, warnings=told)
 
     async def _created_before(self, drafts: Sequence[Job], run: KeyedRun | None) -> list[ItemOutcome] | None:
         """The jobs, if the same request stored them before it could answer."""
-        if run is None or not run.repeated:
+        if run is None:
             return None
         found = await self._store.records.many([draft.id for draft in drafts])
         jobs = [found[draft.id].job for draft in drafts]
         mine = [job for job in jobs if job is not None and job.created_at >= run.began]
-        return [ItemOutcome(job=job) for job in mine] if len(mine) == len(drafts) else None
+        if len(mine) < len(drafts):
+            return None
+        run.made = True  # by this run, as it seems, and NATS's answer was lost
+        return [ItemOutcome(job=job) for job in mine] if run.repeated else None
 
 
 def _without_room(draft: Job, error: OjsError, now: int) -> ItemOutcome:

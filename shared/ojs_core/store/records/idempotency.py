@@ -3,6 +3,9 @@
 `$KV.ojs.idempotency.<hash>` holds what was asked, when it was first, and the answer once there is one. Whoever meets it
 without an answer waits, and takes over when its runner has been silent for too long. So a request may be begun twice, and
 what it creates has to be named by the key: `KeyedRun.began` is the same for all who run it.
+
+A request that was refused before it made anything frees its key, for whatever is sent with it next. One whose
+outcome is open keeps it: nobody can say then that nothing was made.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ class IdempotencyTimings(Struct, frozen=True, kw_only=True):
 
 
 class _Record(Struct, frozen=True, omit_defaults=True):
-    """`digest` of the request; `runner` and when it took the request (server time, Unix ms; 0: it gave up); the answer."""
+    """The `digest` of a request, who runs it and since when (server time, Unix ms; 0: it gave up), and the answer.
+
+    It is `free` once the request was refused: then it counts for nothing.
+    """
 
     digest: str
     began: At
@@ -56,6 +62,8 @@ class _Record(Struct, frozen=True, omit_defaults=True):
     taken: At
     status: Status = 0
     body: Raw = NOTHING
+    free: bool = False
+    """Earlier versions, which don't know of it, take the request over when it is sent again."""
 
 
 def _go(record: _Record) -> str:
@@ -67,17 +75,23 @@ def _is_go(record: _Record, go: str) -> bool:
     return _go(record) == go
 
 
-class KeyedRun(NamedTuple):
-    """One go at a request. `name` stands for the operation and its key; `repeated` says that somebody tried before."""
+class KeyedRun(Struct):
+    """One go at a request. `name` stands for the operation and its key; `repeated` says that somebody tried before.
+
+    Whoever runs it sets `made` once something was made, or may have been: a refusal after that doesn't free the key.
+    """
 
     name: str
     began: int
     repeated: bool
+    made: bool = False
 
 
 class KeptAnswer(NamedTuple):
-    """The answer to a request. Unless it is `final` it isn't kept: NATS was in the way of some of the work, which the same
-    request does when it is sent again.
+    """The answer to a request. One of 400 or more says that nothing was made or changed.
+
+    Unless it is `final` it isn't kept: NATS was in the way of some of the work, which the same request does when it is
+    sent again.
     """
 
     status: int
@@ -108,38 +122,51 @@ class Idempotency:
         await stop_tasks(self._under_way)
 
     async def run(self, operation: str, key: str, request: bytes, work: RunOnce) -> tuple[int, bytes]:
-        """Status and body of `work`, or those of the first time.
+        """Return status and body of `work`, or those of the first time.
 
-        Raises OjsError conflict if the key was used with another request, or its request still runs; or as `work` does,
-        after which the next request with this key tries again.
+        While the request that has the key still runs, others wait for it, also other requests: it may be refused.
+
+        Raises OjsError conflict if the key was used with another request, or its request still runs; or as `work` does.
+        After a refusal (4xx) the key is free, after anything else the same request with it tries again.
         """
         name = hashlib.sha256(f"{operation}\0{key}".encode()).hexdigest()
         digest = hashlib.sha256(request).hexdigest()
         until = asyncio.get_running_loop().time() + self._timings.wait_s
         while True:
             sequence, record = await self._read(name)
-            if record is not None and record.digest != digest:
+            if record is not None and record.free:
+                record = None
+            left = record is not None and self._clock.now() - record.taken > self._timings.silent_ms
+            if record is not None and record.digest != digest and (record.status or left):
                 raise _refused(f"idempotency key {key!r} was used with another request; use another key")
             if record is not None and record.status:
                 return record.status, bytes(record.body)
-            if record is None or self._clock.now() - record.taken > self._timings.silent_ms:
+            if record is None or left:
                 taken = await self._take(name, sequence, record, digest)
                 if taken is not None:
-                    return await self._carry_out(name, *taken, repeated=record is not None, work=work)
+                    run = KeyedRun(name, taken[1].began, repeated=record is not None)
+                    return await self._carry_out(run, *taken, work)
             if asyncio.get_running_loop().time() > until:
                 raise _refused(f"the first request with idempotency key {key!r} still runs; send it again later", retry_after=5)
             await asyncio.sleep(_PAUSE_S)
 
-    async def _carry_out(
-        self, name: str, sequence: int, record: _Record, *, repeated: bool, work: RunOnce
-    ) -> tuple[int, bytes]:
+    async def _carry_out(self, run: KeyedRun, sequence: int, record: _Record, work: RunOnce) -> tuple[int, bytes]:
+        def given_up(status: int) -> _Record:
+            # An earlier go may have made what this one was refused: only a first one can say that there is nothing.
+            return replace(record, taken=0, free=400 <= status < 500 and not run.repeated and not run.made)
+
         try:
-            reply = await work(KeyedRun(name, record.began, repeated))
-        except BaseException:
-            await self._settle(name, sequence, replace(record, taken=0))
+            reply = await work(run)
+        except OjsError as error:
+            await self._settle(run.name, sequence, given_up(error.info.status))
             raise
-        answered = replace(record, status=reply.status, body=Raw(reply.body)) if reply.final else replace(record, taken=0)
-        await self._settle(name, sequence, answered)
+        except BaseException:
+            await self._settle(run.name, sequence, replace(record, taken=0))
+            raise
+        ended = given_up(reply.status if reply.final else 0)
+        if reply.final and not ended.free:
+            ended = replace(record, status=reply.status, body=Raw(reply.body))
+        await self._settle(run.name, sequence, ended)
         return reply.status, reply.body
 
     async def _read(self, name: str) -> tuple[int, _Record | None]:
