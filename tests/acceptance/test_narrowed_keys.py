@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
@@ -236,6 +237,55 @@ async def test_a_key_without_payloads_gets_no_fingerprint_and_no_words_of_a_canc
     assert secret in (await guarded.ask("GET", f"/admin/jobs/{job_id}/why", token=operator))[1]["reasons"][0]["message"]
     for path, text in (await told(guarded, viewer, [{"job_id": job_id, "queue": queue, "attempt": "1"}])).items():
         assert secret not in text, path
+
+
+async def test_of_its_own_step_in_a_workflow_with_others_a_key_hears_the_workflow_s_name_and_nothing_of_theirs(
+    guarded: Guarded,
+) -> None:
+    """The step of the others comes first, fails once, and hands its result on."""
+    admin, mark, secret = guarded.tokens["admin"], f"m{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
+    key = (await guarded.made(f"team-{mark}", "operator", queues=["shop.*"]))["token"]
+
+    async def ask(path: str, body: object = None, method: str = "POST", token: str = admin) -> Any:
+        status, answer, _ = await guarded.ask(method, path, body, token=token)
+        assert status in {200, 201}, (path, answer)
+        return answer
+
+    async def run(queue: str, **end: object) -> str:
+        held = {"worker_id": f"worker-{queue}"}
+        [job] = (await ask("/workers/fetch", {**held, "queues": [queue], "wait_ms": 20_000}))["jobs"]
+        way = "nack" if "error" in end else "ack"
+        await ask(f"/workers/{way}", {**held, "job_id": job["id"], "attempt": job["attempt"], **end})
+        return str(job["id"])
+
+    def step(name: str, queue: str, carried: str) -> dict[str, object]:
+        retry = {"initial_interval_ms": 1, "jitter": False}
+        options = {"queue": queue, "retry": retry, "tags": [carried], "metadata": {"m": carried}}
+        return {"name": f"{name}-{mark}", "type": f"{name}.{mark}", "args": [carried], "options": options}
+
+    theirs, own = f"mail.{mark}", f"shop.{mark}"
+    steps = [step("theirs", theirs, secret), step("own", own, "own")]
+    made = await ask("/workflows", {"type": "chain", "name": f"flow-{mark}", "steps": steps})
+    foreign = await run(theirs, error={"code": "e", "type": "E", "message": secret})
+    assert await run(theirs, result={"r": secret}) == foreign
+    mine = await run(own)
+
+    async def heard() -> str:
+        answer = await ask("/events?after=0&limit=1000", method="GET", token=key)
+        return json.dumps([event for event in answer["events"] if mark in json.dumps(event)])
+
+    await eventually(lambda: _has(heard, "workflow.step_completed"))
+    told = await heard()
+    assert mine in told
+    assert made["workflow"]["id"] in told
+    for job_path in (f"/jobs/{mine}", f"/jobs/{mine}/history", f"/jobs/{mine}/lineage"):
+        told += json.dumps(await ask(job_path, method="GET", token=key))
+    for foreign_word in (secret, theirs, foreign, f"theirs.{mark}", f"theirs-{mark}"):
+        assert foreign_word not in told, told
+
+
+async def _has(heard: Callable[[], Awaitable[str]], word: str) -> bool:
+    return word in await heard()
 
 
 async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:
