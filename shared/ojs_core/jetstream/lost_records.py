@@ -6,7 +6,7 @@ a trace was lost, as with a damaged file or in a power cut. What it restricted m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -42,6 +42,12 @@ class Known(NamedTuple):
 
 
 _NOTHING: Final = Known(0, b"", 0)
+Lasts = Callable[[str, Known], int | None]
+"""(subject, record) -> the seconds that the record has left, none or fewer if its time is over; None if it stays."""
+
+
+def stays(_subject: str, _known: Known) -> None:
+    """Return that a record has no end of its own."""
 
 
 class _End(Struct, frozen=True):
@@ -89,13 +95,21 @@ class LostRecords:
         """The names of records that could not be written back, which this process alone knows."""
         return [name for name, back in self._names.items() if not back]
 
-    async def kept(self, known: Mapping[str, Known], found: Mapping[str, Known], away_s: float) -> dict[str, Known]:
+    async def kept(
+        self, known: Mapping[str, Known], found: Mapping[str, Known], away_s: float, lasts: Lasts = stays
+    ) -> dict[str, Known]:
         """Return the records that are `known` and that the stream lacks, by what was `found` there.
 
         `away_s` is for how long this process heard nothing. Beyond an hour a deleted record and a lost one look
-        the same. A stream that was made anew is another system's. Raises OjsError backend_unavailable.
+        the same. A stream that was made anew is another system's. What `lasts` no longer has left by its own time.
+        Raises OjsError backend_unavailable.
         """
-        doubtful = [subject for subject, one in known.items() if _is_doubtful(one, found.get(subject))]
+        left = {subject: lasts(subject, one) for subject, one in known.items()}
+        doubtful = [
+            subject
+            for subject, one in known.items()
+            if _is_doubtful(one, found.get(subject)) and ((left_s := left[subject]) is None or left_s > 0)
+        ]
         for name in self.missing:
             self._names[name] = bool(found.get(f"{self._subject}{name}", _NOTHING).body)
         if not doubtful:
@@ -113,7 +127,8 @@ class LostRecords:
         lost = [(subject, one) for subject, one in zip(doubtful, stored, strict=True) if _lacks(one, known[subject])]
         kept: dict[str, Known] = {}
         for subject, one in lost:
-            kept[subject] = await self._write_back(subject, known[subject], 0 if one is None else one.seq)
+            over = 0 if one is None else one.seq
+            kept[subject] = await self._write_back(subject, known[subject], over, left[subject])
         if kept:
             self._tell([subject[self._prefix :] for subject in kept])
         return kept
@@ -121,11 +136,11 @@ class LostRecords:
     async def _stored(self, subject: str) -> Message | None:
         return await message(self._nats, self._stream, {"last_by_subj": subject}, _WHAT)
 
-    async def _write_back(self, subject: str, known: Known, over: int) -> Known:
+    async def _write_back(self, subject: str, known: Known, over: int, left_s: int | None) -> Known:
         """Store a record again, unless another process was faster; what stands until there is news of it."""
         written: int | None = None
         with suppress(OjsError):  # there is no room, or this process may not write it: it goes on knowing it
-            written = await put_if(self._nats, subject, known.body, over, _WHAT)
+            written = await put_if(self._nats, subject, known.body, over, _WHAT, ttl_s=left_s)
             # Where a file is damaged nats-server takes what it doesn't keep, until it is started again.
             written = written if await self._stored(subject) is not None else None
         name = subject[self._prefix :]

@@ -15,7 +15,7 @@ from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
-from ojs_core.jetstream.lost_records import Known, LostRecords
+from ojs_core.jetstream.lost_records import Known, Lasts, LostRecords, stays
 from ojs_core.jetstream.ordered_consumer import OrderedConsumer
 from ojs_core.jetstream.subjects import StoreConfig
 
@@ -32,7 +32,8 @@ WatchedEntry = tuple[int, bytes]
 class Watch:
     """`changed` is called after every change of `entries`.
 
-    `lost` keeps records that are gone without a trace; None if records here may leave by their own time.
+    `lost` keeps records that are gone without a trace, None if it doesn't matter. `lasts` says when one leaves by
+    its own time.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class Watch:
         subjects: Sequence[str],
         changed: Callable[[], None],
         lost: LostRecords | None = None,
+        lasts: Lasts = stays,
     ) -> None:
         self._nats = nats
         self._name = name
         self._consumer = OrderedConsumer(nats, config.records_stream, name, subjects)
         self._changed = changed
         self._lost = lost
+        self._lasts = lasts
         self._entries: dict[str, WatchedEntry] = {}
         self._stored_at: dict[str, int] = {}
         self._loaded = asyncio.Event()
@@ -126,7 +129,8 @@ class Watch:
                     raise unavailable("the first records did not come")
                 empty = True
         if self._lost is not None:
-            found |= await self._lost.kept(self._known(), found, self._away_s) if self._entries else {}
+            if self._entries:
+                found |= await self._lost.kept(self._known(), found, self._away_s, self._lasts)
             await self._lost.begin()
         self._replace(found)
         self._confirm()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import Raw
 
@@ -14,6 +15,7 @@ from integration.samples import draft
 from ojs_core.access.keys import make_key
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.fair_pools import Pool
+from ojs_core.domain.handlers import Handler
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, QueueConfig
 from ojs_core.domain.queues.record import (
     Maintenance,
@@ -25,9 +27,12 @@ from ojs_core.domain.queues.record import (
 )
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.webhooks.records import Subscription
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.contents import subjects_of
+from ojs_core.jetstream.api import call, put
+from ojs_core.jetstream.connection import header
+from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.store import Store
+from ojs_core.store.workers.notes import Directive, WorkerNotes
+from ojs_core.store.workers.presence import WorkerRecord
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -210,6 +215,76 @@ async def test_what_was_deleted_is_not_brought_back(own_server: MakeServer, open
         await eventually(back)
         assert subjects[0] not in await subjects_of(store.nats, store.config.records_stream, store.config.records)
         assert list(store.lost.names) == ["queue.stays"]
+
+
+async def test_what_is_noted_of_workers_holds_and_is_written_back_for_the_time_that_it_has_left(
+    own_server: MakeServer, open_store: OpenStore
+) -> None:
+    """A lost `quiet` would let the worker go on, lost handlers would bring it jobs of any type."""
+
+    def notes_of(store: Store) -> WorkerNotes:
+        return WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance)
+
+    with own_server() as server:
+        store = await open_store(server.url)
+        notes = notes_of(store)
+        quiet, gone = WorkerRecord(id="w"), WorkerRecord(id="gone")
+        await notes.give(quiet, "quiet")
+        await notes.heard(WorkerRecord(id="w", state="drain"))
+        await notes.declare("w", (Handler(type="mail.send"),))
+        await notes.give(gone, "terminate")
+        await notes.withdraw("gone")
+        subjects = [f"$KV.ojs.worker.{name}" for name in ("w.directive", "w.handlers", "w.leaving", "gone.directive")]
+
+        async def lose() -> None:
+            for subject in subjects:
+                await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": subject})
+
+        async def back() -> bool:
+            there = await subjects_of(store.nats, store.config.records_stream, store.config.records)
+            return {subject for subject in subjects if subject in there} == set(subjects[:3])
+
+        await remade(store, lose)
+        await eventually(back)
+        for view in (notes, notes_of(await open_store(server.url))):
+            told, handled = await view.of(quiet), await view.handled("w")
+            assert told is not None
+            assert handled is not None
+            assert (told.wish, await view.leaving("w")) == ("quiet", True)
+            assert [one.type for one in handled.declared] == ["mail.send"]
+            assert await view.of(gone) is None
+            await view.stop()
+        assert sorted(store.lost.names) == ["worker.w.directive", "worker.w.handlers", "worker.w.leaving"]
+        for subject, most_s in zip(subjects[:3], (7 * 86_400, 7 * 86_400, 3_600), strict=True):
+            request = {"last_by_subj": subject}
+            found = await message(store.nats, store.config.records_stream, request, "a note")
+            assert found is not None
+            left_s = int((header(found.hdrs, b"Nats-TTL") or b"0s").removesuffix(b"s"))
+            assert most_s - 120 <= left_s <= most_s
+
+
+async def test_a_directive_whose_time_is_over_stays_lost(own_server: MakeServer, open_store: OpenStore) -> None:
+    with own_server() as server:
+        store = await open_store(server.url)
+        notes = WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance)
+        old, new = (store.config.record("worker", f"{name}.directive") for name in ("old", "new"))
+        given = msgspec.json.encode(Directive("terminate", store.clock.now() - 3_600_000))
+        await put(store.nats, old, given, None, "a directive")
+        await notes.give(WorkerRecord(id="new"), "terminate")
+        await eventually(lambda: notes.of(WorkerRecord(id="old")))
+
+        async def lose() -> None:
+            for subject in (old, new):
+                await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": subject})
+
+        async def forgotten() -> bool:
+            return await notes.of(WorkerRecord(id="old")) is None
+
+        await remade(store, lose)
+        await eventually(forgotten)
+        assert await notes.of(WorkerRecord(id="new")) is not None
+        assert list(store.lost.names) == ["worker.new.directive"]
+        await notes.stop()
 
 
 async def test_a_restored_system_waits_on_where_its_mark_is_lost(own_server: MakeServer, open_store: OpenStore) -> None:

@@ -23,6 +23,7 @@ from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import message
+from ojs_core.jetstream.lost_records import TRACE_S, Known, LostRecords
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.jetstream.watch import Watch
@@ -38,7 +39,8 @@ LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
 """What a worker says of itself that takes no more jobs (ojs-graceful-shutdown §5.1)."""
 _LEAVING_S: Final = 3_600
 """As long as what is known of a worker stays after its last heartbeat."""
-_WITHDRAWN_S: Final = 60
+_WITHDRAWN_S: Final = TRACE_S
+"""A note that is gone without a trace counts as lost for as long."""
 _HANDLERS_S: Final = 7 * 86_400
 _RENEWED_MS: Final = 86_400_000
 """After so long a fetch stores again what its worker can run, as that would be forgotten."""
@@ -85,12 +87,19 @@ directive_reader: Final = RecordReader("worker", msgspec.json.Decoder(Directive)
 class WorkerNotes:
     """One gateway's view of all notes; `stop` ends it."""
 
-    def __init__(self, nats: Connection, clock: ServerClock, config: StoreConfig, instance: str) -> None:
+    def __init__(
+        self,
+        nats: Connection,
+        clock: ServerClock,
+        config: StoreConfig,
+        lost: LostRecords,
+        instance: str,
+    ) -> None:
         self._nats = nats
         self._clock = clock
         self._config = config
         patterns = [self._config.record("worker", Wildcard(f"*.{kind}")) for kind in (DIRECTIVE, LEAVE, HANDLERS)]
-        self._watch = Watch(nats, config, f"worker-notes-{instance}", patterns, self._changed)
+        self._watch = Watch(nats, config, f"worker-notes-{instance}", patterns, self._changed, lost, self._lasts)
         self._known: dict[str, tuple[int, Directive]] = {}
         self._leaving: frozenset[str] = frozenset()
         self._declared: dict[str, _Declared] = {}
@@ -230,6 +239,20 @@ class WorkerNotes:
 
     async def _put(self, subject: str, body: bytes, ttl_s: int) -> None:
         self._watch.put(subject, await put(self._nats, subject, body, ttl_s, _WHAT), body)
+
+    def _lasts(self, subject: str, known: Known) -> int:
+        """Return for how many seconds a note still holds; 0 if it is withdrawn, or can't be read."""
+        kind, key, at, ttl_s = subject.rpartition(".")[2], self._key(subject), known.at, 0
+        if not known.body:
+            return 0
+        if kind == LEAVE:
+            ttl_s = _LEAVING_S
+        elif kind == HANDLERS:
+            if (declared := handlers_reader.read(key, known.sequence, known.body)) is not None:
+                at, ttl_s = declared.at, _HANDLERS_S
+        elif (directive := directive_reader.read(key, known.sequence, known.body)) is not None:
+            at, ttl_s = directive.at, _TTL_S[directive.wish]
+        return ttl_s - (self._clock.now() - at) // 1_000
 
     def _changed(self) -> None:
         """Read what is new; a note is read once, however many others change."""

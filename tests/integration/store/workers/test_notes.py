@@ -25,7 +25,7 @@ async def watching() -> AsyncIterator[Watching]:
     views: list[WorkerNotes] = []
 
     def view(store: Store) -> WorkerNotes:
-        views.append(WorkerNotes(store.nats, store.clock, store.config, store.instance))
+        views.append(WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance))
         store.on_reset(views[-1].reset)
         return views[-1]
 
