@@ -25,6 +25,7 @@ from ojs_command.server_conf import (
     server_configuration,
 )
 from ojs_core.base.masking import mask
+from ojs_core.base.numbers import whole_number
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
@@ -84,6 +85,13 @@ def add_nats_conf_command(commands: argparse._SubParsersAction[CommandParser]) -
     )
     parser.add_argument("--node", type=int, metavar="N", help="which of them [1]")
     parser.add_argument("--host", type=_host, help="address of a single server or a leaf [127.0.0.1]")
+    parser.add_argument("--port", type=_port, metavar="PORT", help="where services and clients connect [4222]")
+    parser.add_argument(
+        "--monitor-port",
+        type=_port,
+        metavar="PORT",
+        help="where it tells health and figures, on 127.0.0.1 alone [8222]; each server of one machine needs its own",
+    )
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="where it stores [/var/lib/nats]")
     parser.add_argument(
         "--sync",
@@ -94,7 +102,7 @@ def add_nats_conf_command(commands: argparse._SubParsersAction[CommandParser]) -
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM), for clients and other servers")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
     parser.add_argument("--tls-ca", type=Path, metavar="FILE", help="CA (PEM) whose certificates the servers of a cluster show")
-    parser.add_argument("--leaf-port", type=int, metavar="PORT", help="take leaf nodes there, usually 7422")
+    parser.add_argument("--leaf-port", type=_port, metavar="PORT", help="take leaf nodes there, usually 7422")
     parser.add_argument("--leaf", metavar="URL,…", help="a leaf node that connects to these, without storage of its own")
     login = parser.add_mutually_exclusive_group()
     login.add_argument("--leaf-creds", type=Path, metavar="FILE", help="a .creds file that the leaf shows")
@@ -151,16 +159,7 @@ def _server(given: argparse.Namespace) -> str:
         raise StartupProblem(f"--node {node} is none of 1 to {len(hosts)}, the servers of --cluster")
     if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
         raise StartupProblem(f"--jobs {jobs} is not a number from 1 to {_MOST_JOBS}")
-    port = found.get("leaf_port")
-    if port is not None and not 1 <= port <= _MOST_PORT:
-        raise StartupProblem(f"--leaf-port {port} is not a port from 1 to {_MOST_PORT}")
-    place = ServerPlace(
-        host=found.get("host", "127.0.0.1"),
-        hosts=hosts,
-        node=node,
-        store=found.get("store", Path("/var/lib/nats")),
-        leaf_port=port,
-    )
+    place = _place(found, "host", "node", "port", "monitor_port", "store", "leaf_port", hosts=hosts)
     gigabytes = FILE_GB[found.get("size", "small")] if jobs is None else file_gb(jobs)
     if not given.users and not is_loopback(place.listens):
         print(
@@ -171,6 +170,10 @@ def _server(given: argparse.Namespace) -> str:
     return server_configuration(place, gigabytes, found.get("sync", "2m" if hosts else "always"), _tls_files(found))
 
 
+def _place(found: Mapping[str, Any], *names: str, **more: Any) -> ServerPlace:
+    return ServerPlace(**{name: found[name] for name in names if name in found}, **more)
+
+
 def _tls_files(found: Mapping[str, Any]) -> TlsFiles | None:
     cert, key, ca = (found.get(name) for name in ("tls_cert", "tls_key", "tls_ca"))
     if (cert is None) != (key is None) or (ca is not None and cert is None):
@@ -179,7 +182,7 @@ def _tls_files(found: Mapping[str, Any]) -> TlsFiles | None:
 
 
 def _leaf(found: Mapping[str, Any]) -> str:
-    others = [name for name in found if name not in {*_ALONE, "leaf", "host", "leaf_creds", "leaf_seed"}]
+    others = [name for name in found if name not in {*_ALONE, "leaf", "host", "port", "leaf_creds", "leaf_seed"}]
     if others or found["users"]:
         flag = (others or ["users"])[0].replace("_", "-")
         raise StartupProblem(f"--{flag} is of the server that a leaf connects to: a leaf stores nothing and has no users")
@@ -187,7 +190,7 @@ def _leaf(found: Mapping[str, Any]) -> str:
     for url in hubs:
         if not _HUB.fullmatch(url):
             raise StartupProblem(f"--leaf {mask(url)} is not an address like nats-leaf://hub.internal:7422, or tls://…")
-    return leaf_configuration(hubs, found.get("host", "127.0.0.1"), found.get("leaf_creds"), found.get("leaf_seed"))
+    return leaf_configuration(hubs, _place(found, "host", "port"), found.get("leaf_creds"), found.get("leaf_seed"))
 
 
 def _hosts(text: str) -> tuple[str, ...]:
@@ -203,6 +206,13 @@ def _host(text: str) -> str:
     if not _HOST.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a host name or an address")
     return text
+
+
+def _port(text: str) -> int:
+    port = whole_number(text, 5)
+    if port is None or not 1 <= port <= _MOST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is not a port from 1 to {_MOST_PORT}")
+    return port
 
 
 def _namespace(text: str) -> str:

@@ -43,6 +43,9 @@ class ServerPlace(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     hosts: tuple[str, ...] = ()
     node: int = 1
+    port: int = 4222
+    monitor_port: int = 8222
+    """Where it tells its health and figures, to this machine alone."""
     store: Path = Path("/var/lib/nats")
     leaf_port: int | None = None
     """Where leaf nodes come in."""
@@ -65,9 +68,9 @@ def server_configuration(place: ServerPlace, gigabytes: int, sync: Sync, tls: Tl
             f"server_name: {name}",
             "# Where services and clients connect. Beyond a private network it needs users and TLS.",
             f"host: {_quoted(place.listens)}",
-            "port: 4222",
+            f"port: {place.port}",
             "# Health and figures: /healthz, /varz, /jsz. Nothing authenticates there.",
-            'http: "127.0.0.1:8222"',
+            f"http: {_quoted(f'127.0.0.1:{place.monitor_port}')}",
             f"max_payload: {MAX_PAYLOAD}",
             "",
             "jetstream {",
@@ -91,12 +94,12 @@ def server_configuration(place: ServerPlace, gigabytes: int, sync: Sync, tls: Tl
     )
 
 
-def leaf_configuration(hubs: Sequence[str], host: str, creds: Path | None, seed: Path | None) -> str:
+def leaf_configuration(hubs: Sequence[str], place: ServerPlace, creds: Path | None, seed: Path | None) -> str:
     """Return the configuration of a server without storage at the edge, that has one outbound connection to `hubs`."""
     lines = [
         "server_name: ojs-nats-leaf",
-        f"host: {_quoted(host)}",
-        "port: 4222",
+        f"host: {_quoted(place.host)}",
+        f"port: {place.port}",
         f"max_payload: {MAX_PAYLOAD}",
         "",
         "# Workers and producers here ask over NATS, as if they were at the hub.",

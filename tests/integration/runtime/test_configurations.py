@@ -80,6 +80,14 @@ def test_each_server_of_a_cluster_knows_the_others(printed: Printed) -> None:
     assert 'host: "nats-2.internal"' in printed("--cluster", "3", "--node", "2")
 
 
+def test_two_servers_of_one_machine_have_ports_of_their_own(printed: Printed) -> None:
+    text = printed("--port", "4223", "--monitor-port", "8223")
+    assert ("\nport: 4223\n" in text, 'http: "127.0.0.1:8223"' in text, "4222" in text) == (True, True, False)
+    assert "\nport: 4224\n" in printed("--leaf", "nats-leaf://hub.internal", "--port", "4224")
+    assert "\nport: 4222\n" in printed()
+    assert 'http: "127.0.0.1:8222"' in printed()
+
+
 def test_users_and_certificates_go_into_it(printed: Printed, tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     pair = authority.server()
@@ -102,7 +110,10 @@ def test_users_and_certificates_go_into_it(printed: Printed, tmp_path: Path) -> 
         (("--node", "2"), "name that with --cluster, too"),
         (("--cluster", "3", "--host", "x"), "--host is of a single server"),
         (("--jobs", "0"), "--jobs 0 is not a number from 1"),
-        (("--leaf-port", "70000"), "--leaf-port 70000 is not a port"),
+        (("--leaf-port", "70000"), "--leaf-port: 70000 is not a port"),
+        (("--port", "0"), "--port: 0 is not a port"),
+        (("--monitor-port", "٣"), "--monitor-port: ٣ is not a port"),
+        (("--leaf", "nats-leaf://hub", "--monitor-port", "8223"), "--monitor-port is of the server that a leaf connects to"),
         (("--tls-cert", "x"), "--tls-cert and --tls-key go together"),
         (("--host", 'x" authorization'), "is not a host name or an address"),
         (("--leaf", "hub"), "--leaf hub is not an address like nats-leaf://hub.internal:7422"),
