@@ -101,6 +101,7 @@ class Edge:
         cors: tuple[tuple[str, str], ...] = ()
         call: HttpCall | None = None
         unreadable = request.get(UNREADABLE, ALL_READABLE)
+        visit: Visit | None = None
         try:
             if unreadable:
                 require_readable(unreadable, _DECIDING)
@@ -129,7 +130,7 @@ class Edge:
                     if isinstance(answer, StreamedResponse):
                         with self._door.streaming(call):
                             streamed = await answer.serve(request, _headers(request_id, dialect, cors))
-                        self._answered(request, call, route, streamed.status, began, request_id)
+                        self._answered(request, call, visit, route, streamed.status, began, request_id)
                         return streamed
                 status, body, more = answer.status, shown_body(call, answer), answer.headers
         except OjsError as error:
@@ -147,7 +148,7 @@ class Edge:
         more = (*more, *cors)
         if len(body) >= LARGE_BYTES and (hdrs.VARY, hdrs.ACCEPT_ENCODING) not in more:  # else it is as the client takes it
             body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
-        self._answered(request, call, route, status, began, request_id)
+        self._answered(request, call, visit, route, status, began, request_id)
         response = Answer(status, body, _headers(request_id, dialect, more).items())
         if refusal_of(request) is not None or self.closing():
             response.force_close()
@@ -180,12 +181,19 @@ class Edge:
         return self._site.prefix + location if location.startswith("/") else location
 
     def _answered(
-        self, request: web.BaseRequest, call: HttpCall | None, route: str, status: int, began: float, request_id: str
+        self,
+        request: web.BaseRequest,
+        call: HttpCall | None,
+        visit: Visit | None,
+        route: str,
+        status: int,
+        began: float,
+        request_id: str,
     ) -> None:
         seconds = time.perf_counter() - began
         metrics.answered(request.method, route, status, seconds)
         if self._log_request is not None:
-            self._log_request(request, call, route, status, seconds, request_id)
+            self._log_request(request, call, visit, route, status, seconds, request_id)
 
     async def _packed(
         self, body: bytes, accepted: str | None, more: tuple[tuple[str, str], ...]

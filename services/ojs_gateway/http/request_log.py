@@ -8,11 +8,14 @@ from typing import Final
 import structlog
 from aiohttp import web
 
+from ojs_core.runtime.proxies import Visit
 from ojs_core.runtime.settings import RequestLogMode
 from ojs_gateway.http.request import HttpCall
 
-RequestLog = Callable[[web.BaseRequest, HttpCall | None, str, int, float, str], None]
-"""Takes the request, its call once there is one, the route's template, the status, the seconds and the request's id."""
+RequestLog = Callable[[web.BaseRequest, HttpCall | None, Visit | None, str, int, float, str], None]
+"""Takes the request, its call once there is one, its client as a trusted proxy names it, the route's template, the
+status, the seconds and the request's id.
+"""
 
 log: Final = structlog.get_logger(__name__)
 
@@ -32,12 +35,28 @@ def request_log(mode: RequestLogMode) -> RequestLog | None:
             return _any
 
 
-def _failed(request: web.BaseRequest, call: HttpCall | None, route: str, status: int, seconds: float, request_id: str) -> None:
+def _failed(
+    request: web.BaseRequest,
+    call: HttpCall | None,
+    visit: Visit | None,
+    route: str,
+    status: int,
+    seconds: float,
+    request_id: str,
+) -> None:
     if status >= 400:
-        _any(request, call, route, status, seconds, request_id)
+        _any(request, call, visit, route, status, seconds, request_id)
 
 
-def _any(request: web.BaseRequest, call: HttpCall | None, route: str, status: int, seconds: float, request_id: str) -> None:
+def _any(
+    request: web.BaseRequest,
+    call: HttpCall | None,
+    visit: Visit | None,
+    route: str,
+    status: int,
+    seconds: float,
+    request_id: str,
+) -> None:
     write = log.error if status >= 500 else log.warning if status >= 400 else log.info
     write(
         "request",
@@ -45,7 +64,7 @@ def _any(request: web.BaseRequest, call: HttpCall | None, route: str, status: in
         route=route,
         status=status,
         ms=round(seconds * 1_000, 1),
-        address=request.remote if call is None else call.address,
+        address=request.remote if visit is None else visit.address,
         key=None if call is None or status == 401 else call.principal.name,
         request_id=request_id,
     )

@@ -101,12 +101,13 @@ async def test_a_page_is_known_by_the_host_that_a_trusted_proxy_names(start: Sta
         assert answer.status == 403
 
 
-async def test_the_log_names_the_client_behind_a_trusted_proxy(start: Start) -> None:
+@pytest.mark.parametrize("path", ["/ojs/v1/jobs/x?limit=1", "/nowhere"])
+async def test_the_log_names_the_client_behind_a_trusted_proxy(start: Start, path: str) -> None:
     sent = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
     for trusted, address in ((("127.0.0.1",), "203.0.113.7"), ((), "127.0.0.1")):
         http = await start(trusted_proxies=trusted, request_log="all")
         with structlog.testing.capture_logs() as logs:
-            async with http.get("/ojs/v1/jobs/x?limit=1", headers=sent) as answer:
+            async with http.get(path, headers=sent) as answer:
                 assert answer.status == 404
         assert [entry["address"] for entry in logs if entry["event"] == "request"] == [address]
 
