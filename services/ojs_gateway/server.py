@@ -15,9 +15,11 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
+from ojs_core.runtime.doors import Door
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.preparation import strict_of
 from ojs_core.runtime.proxies import Proxies
+from ojs_core.runtime.proxy_header import ProxyHeaders
 from ojs_gateway.access import Access, own_key
 from ojs_gateway.audit_room import AuditRoom
 from ojs_gateway.auditing import Auditor
@@ -33,7 +35,6 @@ from ojs_gateway.routes import bound, operations, router
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.runtime.settings import Settings
-    from ojs_core.runtime.tls import TlsDoor
     from ojs_core.store.store import Store
 
 _SHUTDOWN_S: Final = 1.8
@@ -152,7 +153,7 @@ class Gateway:
             settings.host,
             settings.port,
             shares_port=settings.processes > 1,
-            door=_door(settings, connections, self._auditor),
+            door=_door(settings, connections, self._auditor, self._proxies),
             shutdown_timeout=_SHUTDOWN_S,
         )
         await self._listener.start()
@@ -194,10 +195,11 @@ def _key_limits(settings: Settings) -> KeyLimits:
     )
 
 
-def _door(settings: Settings, connections: Connections, auditor: Auditor) -> TlsDoor | None:
-    """What TLS begins with, where there is a certificate. Raises StartupProblem."""
+def _door(settings: Settings, connections: Connections, auditor: Auditor, proxies: Proxies) -> Door | None:
+    """Return what comes before requests: balancers' headers, TLS, or None for neither. Raises StartupProblem."""
+    headers = ProxyHeaders(proxies.trusts) if settings.proxy_protocol else None
     if settings.tls_cert is None or settings.tls_key is None:
-        return None
+        return None if headers is None else Door(connections, headers)
     from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
     from ojs_core.runtime.tls import FailedHandshake, FailedHandshakes, TlsDoor  # noqa: PLC0415
 
@@ -208,4 +210,4 @@ def _door(settings: Settings, connections: Connections, auditor: Auditor) -> Tls
         counted.note(handshake)
         auditor.no_connection(handshake)
 
-    return TlsDoor(certificates, connections, failed)
+    return TlsDoor(certificates, connections, failed, headers)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import os
 import re
-import shutil
-import signal
-import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,14 +18,13 @@ import pytest
 
 from support.browser import Browser, browser_program
 from support.certificates import Authority
-from support.processes import end, free_port
+from support.proxies import Proxy, haproxy_arguments, nginx_arguments, running
 from support.system import Command, System, environment
-from support.waiting import eventually, until
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
 Folders = pytest.TempPathFactory
-CONFIGS: Final = Path(__file__).parents[2] / "deploy" / "proxies"
 KEY: Final = "a-key-of-the-environment"
 CLIENTS: Final = (f"127.0.1.{number}" for number in itertools.count(1))
 """Addresses of clients, none of them the proxy's. Each is used once, since the audit counts what is repeated."""
@@ -38,31 +32,9 @@ JOB: Final = {"type": "a.b", "args": []}
 HTML: Final = {"Accept": "text/html"}
 
 
-class Proxy(NamedTuple):
-    """A program, how it is started in a folder with its configurations, and how those name its ports."""
-
-    name: str
-    files: tuple[str, ...]
-    arguments: Callable[[Path], list[str]]
-    ports: tuple[str, str, str] = (":80", ":443", ":8000")
-
-    @property
-    def program(self) -> str | None:
-        named = os.environ.get(f"OJS_{self.name.upper()}")
-        return named or shutil.which(self.name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-
-
 PROXIES: Final = (
-    Proxy(
-        "nginx",
-        ("nginx.conf",),
-        lambda folder: [
-            *("-p", str(folder), "-c", "nginx.conf", "-e", "stderr"),
-            *("-g", f"daemon off; pid {folder}/nginx.pid;"),
-        ],
-        ("listen 80", "listen 443", "listen 8000"),
-    ),
-    Proxy("haproxy", ("haproxy.cfg",), lambda folder: ["-db", "-f", str(folder / "haproxy.cfg")]),
+    Proxy("nginx", ("nginx.conf",), nginx_arguments("nginx.conf"), ("listen 80", "listen 443", "listen 8000")),
+    Proxy("haproxy", ("haproxy.cfg",), haproxy_arguments("haproxy.cfg")),
     Proxy(
         "caddy",
         ("Caddyfile",),
@@ -109,55 +81,20 @@ def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
             below.stop()
 
 
-@contextmanager
-def running(proxy: Proxy, program: str, folder: Path, gateways: Gateways) -> Iterator[Scene]:
-    folder.mkdir(parents=True)
-    authority = Authority(folder / "ca")
-    pair = authority.server("jobs")
-    whole = folder / "jobs.pem"
-    whole.write_bytes(pair.certificate.read_bytes() + pair.key.read_bytes())
-    ports = [free_port() for _ in proxy.ports]
-    pairs = zip(proxy.ports, ports, strict=True)
-    named = {name: name.replace(name.lstrip("listen :"), str(port)) for name, port in pairs}
-    behind = zip((8080, 8081), gateways.ports, strict=True)
-    named |= {f"127.0.0.1:{number}": f"127.0.0.1:{port}" for number, port in behind}
-    named |= {"/etc/ssl/jobs.pem": str(whole), "/etc/ssl/jobs.key": str(pair.key), "/etc/traefik": str(folder)}
-    pattern = re.compile("|".join(rf"{re.escape(name)}(?![0-9])" for name in sorted(named, key=len, reverse=True)))
-    for file in proxy.files:
-        text = (CONFIGS / file).read_text(encoding="utf-8")
-        (folder / file).write_text(pattern.sub(lambda found: named[found[0]], text), encoding="utf-8")
-    log = folder / "proxy.log"
-    home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    with log.open("wb") as output:
-        command = [program, *proxy.arguments(folder)]
-        process = subprocess.Popen(command, env=environment(**home), stdout=output, stderr=output)
-
-    def listens() -> bool:
-        assert process.poll() is None, log.read_text(encoding="utf-8")
-        with contextlib.suppress(OSError):
-            for port in ports:
-                socket.create_connection(("127.0.0.1", port)).close()
-            return True
-        return False
-
-    try:
-        until(listens)
-        plain, tls, below = (f"127.0.0.1:{port}" for port in ports)
-        yield Scene(f"http://{plain}", f"https://{tls}", f"http://{below}/jobs", authority.trusting())
-    finally:
-        end(process, signal.SIGTERM)
-
-
 @pytest.fixture(scope="module", params=PROXIES, ids=[proxy.name for proxy in PROXIES])
 def scene(request: pytest.FixtureRequest, gateways: Gateways, tmp_path_factory: Folders) -> Iterator[Scene]:
     proxy: Proxy = request.param
     program = proxy.program
-    if program is None:
-        if "CI" in os.environ and proxy.name != "traefik":  # Debian has no package of it
-            pytest.fail(f"there is no {proxy.name} here, and CI has to have one")
-        pytest.skip(f"there is no {proxy.name} here (OJS_{proxy.name.upper()} names one)")
-    with running(proxy, program, tmp_path_factory.mktemp(proxy.name) / "run", gateways) as found:
-        yield found
+    folder = tmp_path_factory.mktemp(proxy.name)
+    authority = Authority(folder / "ca")
+    pair = authority.server("jobs")
+    whole = folder / "jobs.pem"
+    whole.write_bytes(pair.certificate.read_bytes() + pair.key.read_bytes())
+    behind = zip((8080, 8081), gateways.ports, strict=True)
+    places = {f"127.0.0.1:{number}": f"127.0.0.1:{port}" for number, port in behind}
+    places |= {"/etc/ssl/jobs.pem": str(whole), "/etc/ssl/jobs.key": str(pair.key), "/etc/traefik": str(folder)}
+    with running(proxy, program, folder, places) as (plain, tls, below):
+        yield Scene(f"http://{plain}", f"https://{tls}", f"http://{below}/jobs", authority.trusting())
 
 
 @asynccontextmanager

@@ -133,6 +133,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                     ("sum by (instance) (ojs_http_connections)", "{{instance}}"),
                     (_rate("ojs_http_connections_refused_total", "limit"), "refused at {{limit}}/s"),
                     (_rate("ojs_tls_handshakes_failed_total", "reason"), "no TLS: {{reason}}/s"),
+                    (_rate("ojs_proxy_headers_refused_total", "reason"), "no PROXY header: {{reason}}/s"),
                     (_rate("ojs_fetch_queues_skipped_total", "instance"), "{{instance}} queues skipped/s"),
                 ),
             ),

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Final
+from typing import Final, cast
 
 import structlog
 from aiohttp import StreamReader, hdrs, web
@@ -300,7 +300,8 @@ def server(edge: Edge, limits: PayloadLimits, connections: Connections) -> web.S
         headers, unreadable = readable_headers(message.headers)
         if unreadable:
             message = message._replace(headers=headers)
-        request = web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.max_body_bytes)
+        most, client = limits.max_body_bytes, cast("GuardedHandler", protocol).client
+        request = web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=most, remote=client)
         if unreadable:
             request[UNREADABLE] = unreadable
         return request

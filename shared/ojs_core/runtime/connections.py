@@ -162,7 +162,16 @@ class Connections:
 class GuardedHandler(web.RequestHandler):
     """aiohttp's connection, kept to the limits of `Connections`."""
 
-    __slots__ = ("_address", "_connections", "_counted", "_deadline", "_stream", "client_certificate", "refusal")
+    __slots__ = (
+        "_address",
+        "_connections",
+        "_counted",
+        "_deadline",
+        "_stream",
+        "client",
+        "client_certificate",
+        "refusal",
+    )
 
     def __init__(self, manager: web.Server, connections: Connections, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -184,16 +193,26 @@ class GuardedHandler(web.RequestHandler):
         self._stream: asyncio.Task[object] | None = None
         self.client_certificate: ClientCertificate | None = None
         """What the client has shown, where that is asked for."""
+        self.client: str | None = None
+        """The client's address, where a balancer that carries the connection has said it."""
 
-    def admitted(self, address: str) -> None:
-        """Take over the place of a client that was counted in before its connection is made."""
-        self._address = address
-        self._counted = True
+    @property
+    def patience_s(self) -> float:
+        """How long what the client has to send may take, in seconds; less of one that is beyond a limit."""
+        return self._connections.header_s if self.refusal is None else _REFUSAL_S
 
-    def refused(self, address: str, refusal: Refusal) -> None:
-        """Take over one of the places for clients that are refused (`Connections.hold_refused`)."""
+    def take_place(self, address: str) -> bool:
+        """Count the connection in for this address, in place of an earlier one, and return whether it has a place.
+
+        Beyond a limit, which is `refusal` then, it gets one of the few places for connections that are refused.
+        """
+        self.leave()
+        self.refusal = self._connections.enter(address)
+        self._counted = self.refusal is None
+        if not self._counted and not self._connections.hold_refused():
+            return False
         self._address = address
-        self.refusal = refusal
+        return True
 
     def leave(self) -> None:
         """Give the place back, if there is one."""
@@ -212,15 +231,10 @@ class GuardedHandler(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if self._address is None:
             peer = transport.get_extra_info("peername")
-            address = str(peer[0]) if peer else ""
-            refusal = self._connections.enter(address)
-            if refusal is None:
-                self.admitted(address)
-            elif self._connections.hold_refused():
-                self.refused(address, refusal)
-            else:
+            if not self.take_place(str(peer[0]) if peer else ""):
+                assert self.refusal is not None
                 self._force_close = True  # all that it sends is passed over
-                cast("asyncio.Transport", transport).write(refusal.answer)
+                cast("asyncio.Transport", transport).write(self.refusal.answer)
                 cast("asyncio.Transport", transport).close()
                 return
         self.client_certificate = client_certificate(transport.get_extra_info("peercert"))
@@ -264,8 +278,7 @@ class GuardedHandler(web.RequestHandler):
         return self._waiter is not None and not self._waiter.done()
 
     def _begin_deadline(self) -> None:
-        patience = self._connections.header_s if self.refusal is None else _REFUSAL_S
-        self._deadline = self._loop.call_later(patience, self._give_up)
+        self._deadline = self._loop.call_later(self.patience_s, self._give_up)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
@@ -312,6 +325,12 @@ _TOO_MANY_OF_ONE: Final = _refusal(
     "proxy's, name it in --trusted-proxies, so that its clients are counted each",
 )
 PLAIN_HTTP: Final = _answer("400 Bad Request", "invalid_request", "this port speaks TLS alone: use https:// instead of http://")
+NO_PROXY_HEADER: Final = _answer(
+    "400 Bad Request",
+    "invalid_request",
+    "connections from this address have to begin with a header of the PROXY protocol, since --proxy-protocol is on "
+    "and the address is one of --trusted-proxies",
+)
 _TOO_SLOW: Final = _answer("408 Request Timeout", "request_timeout", "the request did not arrive in time")
 
 

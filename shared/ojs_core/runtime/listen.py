@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import select
+import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,7 +18,7 @@ from ojs_core.base.problems import StartupProblem
 if TYPE_CHECKING:
     from _typeshed import HasFileno
 
-    from ojs_core.runtime.tls import TlsDoor
+    from ojs_core.runtime.doors import Door
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ class Listener:
     Processes that all listen with `shares_port` are given connections in turns, by chance. Whoever doesn't mean to share finds
     the port taken.
 
-    With a `door` it speaks TLS alone; the handlers of the server have to be `GuardedHandler`s then.
+    With a `door` a connection has to pass it before it is the server's; handlers have to be `GuardedHandler`s then.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Listener:
         port: int,
         *,
         shares_port: bool = False,
-        door: TlsDoor | None = None,
+        door: Door | None = None,
         **runner_options: Any,
     ) -> None:
         self._runner: web.BaseRunner
@@ -81,13 +82,14 @@ class Listener:
             raise StartupProblem(_explain(self._host, self._port, error)) from error
         bound: tuple[str, int] = self._runner.addresses[0][:2]
         host = f"[{self._host}]" if ":" in self._host else self._host
-        self._url = f"{'http' if self._door is None else 'https'}://{host}:{bound[1]}"
+        self._url = f"{'http' if self._door is None else self._door.scheme}://{host}:{bound[1]}"
 
     def _made_site(self) -> web.BaseSite:
         if self._door is not None:
-            from ojs_core.runtime.tls import TlsSite  # noqa: PLC0415  # takes a library that is for TLS alone
+            from ojs_core.runtime.doors import DoorSite  # noqa: PLC0415  # it takes `last_call` from here
 
-            return TlsSite(self._runner, self._host, self._port, self._door, backlog=_BACKLOG, reuse_port=self._shares_port)
+            shared = self._shares_port
+            return DoorSite(self._runner, self._host, self._port, self._door, backlog=_BACKLOG, reuse_port=shared)
         return _Site(self._runner, self._host, self._port, backlog=_BACKLOG, reuse_address=True, reuse_port=self._shares_port)
 
     async def close_port(self) -> None:
@@ -132,6 +134,22 @@ async def last_call(listening: Iterable[HasFileno]) -> None:
         await asyncio.sleep(0)
     for _ in range(_TURNS_TO_CONNECT):
         await asyncio.sleep(0)
+
+
+async def readable(connection: socket.socket) -> None:
+    """Return when there is something to read from a socket that doesn't block, or its end."""
+    loop = asyncio.get_running_loop()
+    came: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not came.done():
+            came.set_result(None)
+
+    loop.add_reader(connection, wake)
+    try:
+        await came
+    finally:
+        loop.remove_reader(connection)
 
 
 async def require_free(host: str, port: int, remedy: str = _REMEDY) -> None:

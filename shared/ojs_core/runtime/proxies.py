@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
 from typing import Final, Literal, NamedTuple
 
 from multidict import CIMultiDictProxy, istr
+
+from ojs_core.runtime.addresses import read_address
 
 ForwardedBy = Literal["x-forwarded", "forwarded"]
 """The headers that proxies are believed by: `X-Forwarded-For`, `-Proto` and `-Host`, or `Forwarded` (RFC 7239)."""
@@ -54,7 +56,7 @@ class Proxies:
 
     def _trusts(self, address: str) -> bool:
         """Return whether what comes from this address is believed."""
-        found = _read_address(address)
+        found = read_address(address)
         return found is not None and any(found in network for network in self._networks)
 
     def visit(self, peer: str, *, secure: bool, host: str | None, headers: CIMultiDictProxy[str]) -> Visit:
@@ -142,20 +144,8 @@ def _address(text: str) -> str | None:
             return None
     elif text.count(":") == 1:
         text, _, _ = text.partition(":")
-    found = _read_address(text)
+    found = read_address(text)
     return None if found is None else str(found)
-
-
-@lru_cache(maxsize=1_024)
-def _read_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address; one of IPv4 that is written as one of IPv6 is itself."""
-    try:
-        found = ip_address(text)
-    except ValueError:
-        return None
-    if isinstance(found, IPv6Address):
-        return found.ipv4_mapped or found
-    return found
 
 
 def _is_host(text: str) -> bool:

@@ -81,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     forwarded_by: ForwardedBy = "x-forwarded"
+    proxy_protocol: bool = False
     path_prefix: str = ""
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -303,6 +304,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.choice(*get_args(ForwardedBy)),
         "x-forwarded|forwarded",
         "the headers that trusted_proxies write: X-Forwarded-For, -Proto and -Host, or Forwarded (RFC 7239)",
+        _HTTP,
+    ),
+    Option(
+        "proxy_protocol",
+        setting_readers.boolean,
+        "",
+        "connections from trusted_proxies begin with the PROXY protocol (version 1 or 2), as TCP load balancers send it",
         _HTTP,
     ),
     Option(
@@ -700,6 +708,8 @@ def load(
         found.append(
             f"inbox_prefixes ({','.join(settings.inbox_prefixes)}) can't begin as this system's own subjects do, with {own}"
         )
+    if not found and settings.proxy_protocol and not settings.trusted_proxies:
+        found.append("proxy_protocol has no effect without trusted_proxies; name the load balancers' addresses there")
     if not found:
         found += _tls_problems(settings)
     if found:

@@ -163,6 +163,11 @@ HANDSHAKES_FAILED: Final = _counter(
     "client_certificate showed none that is trusted, distrusted doesn't trust the server's; timeout, closed, other.",
     "reason",
 )
+PROXY_HEADERS_REFUSED: Final = _counter(
+    "ojs_proxy_headers_refused",
+    "Connections from trusted proxies that ended for want of a PROXY header; missing begins with something else.",
+    "reason",
+)
 CERTIFICATE_ENDS: Final = Gauge(
     "ojs_tls_certificate_end_seconds", "When the server's certificate ends, in Unix seconds; 0 without TLS.", registry=None
 )

@@ -104,6 +104,13 @@ def test_files_of_tls_that_need_others_are_refused_without_them(given: dict[str,
     assert problem({}, given) == said
 
 
+def test_the_proxy_protocol_needs_proxies_that_are_trusted() -> None:
+    assert problem({}, {"OJS_PROXY_PROTOCOL": "true"}) == (
+        "proxy_protocol has no effect without trusted_proxies; name the load balancers' addresses there"
+    )
+    assert load({"trusted_proxies": "10.0.0.9"}, {"OJS_PROXY_PROTOCOL": "true"}).settings.proxy_protocol
+
+
 def test_a_single_problem_is_one_sentence() -> None:
     assert problem({}, {"OJS_PORT": "tcp://10.0.0.1:8080"}) == (
         "OJS_PORT: 'tcp://10.0.0.1:8080' is not a whole number from 0 to 65535"
