@@ -375,8 +375,9 @@ class Worker:
 
     def _take(self, job: Job) -> None:
         attempt = self._attempt_of(job)
-        # After the end it comes as the answer to a fetch that was under way.
-        if self.state is WorkerState.TERMINATE and not (self._places.brief and self._grace_s):
+        # After the end, or while it is quiet, it comes as the answer to a fetch that was under way.
+        late = self.state is WorkerState.TERMINATE and not (self._places.brief and self._grace_s)
+        if late or self.state is WorkerState.QUIET:
             self._hand_back(attempt)
         else:
             self._places.put(attempt)
@@ -395,7 +396,8 @@ class Worker:
 
     def _hand_back(self, attempt: Attempt) -> None:
         """Hand back a job that hasn't begun."""
-        why = _stopped() if self.state is WorkerState.TERMINATE else outcome.NoPlace("the jobs before it take long")
+        reason = "the worker is quiet" if self.state is WorkerState.QUIET else "the jobs before it take long"
+        why = _stopped() if self.state is WorkerState.TERMINATE else outcome.NoPlace(reason)
         attempt.stop(why)
         attempt.task = asyncio.create_task(self._report(attempt, outcome.raised(why)))
 
