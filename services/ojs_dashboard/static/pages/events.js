@@ -6,7 +6,7 @@ import { moment, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { head, jobLink, queueLink, submitted, table, tree } from '../parts.js';
 import { setQuery } from '../router.js';
-import { effect, signal } from '../signals-core.js';
+import { computed, effect, signal } from '../signals-core.js';
 import { paused, seen } from '../visit.js';
 
 export const title = () => 'Events';
@@ -40,17 +40,17 @@ export function open(visit) {
 		}
 	};
 	const after = visit.query('after');
-	let last = after;
+	const last = signal(after);
 	const listen = () =>
 		follow(
-			{ ...asked, last_event_id: last },
+			{ ...asked, last_event_id: last.peek() },
 			heard,
 			(open) => (visit.connected.value = open),
-			(id) => (last = id),
+			(id) => (last.value = id),
 		);
-	/** Follow while the tab is seen, each time from where it was left. */
-	const begin = () => visit.ended.signal.aborted || visit.finally(effect(() => (seen.value ? listen() : undefined)));
-	begin();
+	/** Follow while the tab is seen, each time from where it was left, and in any case until it is known where that is. */
+	const followed = computed(() => seen.value || !last.value);
+	visit.finally(effect(() => (followed.value ? listen() : undefined)));
 	const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ value, hint = label) =>
 		html`<input name=${name} type="search" placeholder=${hint} aria-label=${label} .value=${value} data-search />`;
 
