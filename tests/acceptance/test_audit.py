@@ -260,6 +260,18 @@ def test_without_keys_it_tells_of_everybody(system: System) -> None:
     assert "mechanism" not in entry["detail"]
 
 
+async def everything(audited: Audited, query: str) -> list[dict[str, Any]]:
+    """Return all entries that a query finds, page by page."""
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        _, page = await audited.as_role("GET", f"/admin/audit?{query}&limit=200{cursor}")
+        found += page["entries"]
+        if not page["pagination"]["has_more"]:
+            return found
+        cursor = f"&cursor={page['pagination']['next_cursor']}"
+
+
 @pytest.mark.parametrize(
     ("cancels", "resumes"), [(150, 50), pytest.param(10_000, 2_000, marks=pytest.mark.slow)], ids=["many", "very many"]
 )
@@ -286,19 +298,12 @@ async def test_a_crowd_of_calls_hides_no_act(audited: Audited, cancels: int, res
         metrics = await (await session.get(f"{audited.url}/metrics")).text()
     assert statuses == {"cancel": {404}, "purge": {200}, "resume": {200}}
     by = f"principal={key['key']['id']}"
-    assert len(await audited.entries(f"{by}&operation=cancelJob")) in {1, 2}  # the first, and after a minute the others
+    cancelled = await everything(audited, f"{by}&operation=cancelJob")
+    assert len([entry for entry in cancelled if entry["detail"]["status"] == 404]) in {1, 2}  # and what was cut off by itself
     [entry] = await audited.entries(f"target={purged}&outcome=success")
     assert (entry["principal"], entry["event_type"]) == (f"crowd-{cancels}", "admin.purge_queue")
     assert 'ojs_audit_entries_total{outcome="lost"}' not in metrics
-    seen: set[str] = set()
-    cursor = ""
-    while True:
-        query = f"{by}&operation=resumeQueue&limit=200{cursor}"
-        _, page = await audited.as_role("GET", f"/admin/audit?{query}")
-        seen |= {entry["detail"]["target"]["queue"] for entry in page["entries"]}
-        if not page["pagination"]["has_more"]:
-            break
-        cursor = f"&cursor={page['pagination']['next_cursor']}"
+    seen = {entry["detail"]["target"]["queue"] for entry in await everything(audited, f"{by}&operation=resumeQueue")}
     assert len(seen) == resumes
 
 
