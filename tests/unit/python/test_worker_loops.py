@@ -216,7 +216,7 @@ async def test_an_echo_doesn_t_undo_a_signal(server: Server, app: App) -> None:
 
 
 async def test_a_job_that_a_fetch_brings_while_the_worker_is_quiet_is_handed_back(server: Server, app: App) -> None:
-    async with working(app, wait=60) as (worker, _):
+    async with working(app, wait=30) as (worker, _):
         await eventually(lambda: bool(server.asked_queues))
         worker.notify(Trigger.SIGTSTP)
         job_id = server.push("quick")
