@@ -9,6 +9,7 @@ import msgspec
 import uuid6
 
 from ojs_nats._checks import check_args, misplaced
+from ojs_nats._names import job_type
 from ojs_nats._options import DEFAULT_QUEUE, Options, checked, merged, wire
 from ojs_nats._plain import plain
 
@@ -114,9 +115,12 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
     returns: Any = Any
 
     def __post_init__(self) -> None:
-        """Raise TypeError for a name or arguments of another kind, and as `App.job` for options that no job has."""
+        """Raise TypeError for a type or arguments of another kind, ValueError for what is no type's name, and as `App.job`
+        for options that no job has.
+        """
         if not isinstance(self.type, str):
             raise misplaced(self.type, "a new job begins with the name of its type")
+        job_type(self.type)
         check_args(self.args)
         if self.options:
             msgspec.structs.force_setattr(self, "options", checked(self.options, f"NewJob {self.type!r}"))

@@ -225,6 +225,8 @@ def wire(options: Options) -> dict[str, Any]:
 def _meta(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise TypeError(f'meta is a dict, as {{"name": "value"}}, not {shown(value)}')
+    if (strange := next((key for key in value if not isinstance(key, str)), None)) is not None:
+        raise TypeError(f"meta has texts as its keys, not {shown(strange)}; write {str(strange)!r}")
     return plain(value, "meta")
 
 

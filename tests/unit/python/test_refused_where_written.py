@@ -56,6 +56,7 @@ _OPTIONS: Any = [
     ({"priority": None}, ValueError, "a priority is a whole number"),
     ({"meta": "x"}, TypeError, 'meta is a dict, as {"name": "value"}, not \'x\''),
     ({"meta": ["x"]}, TypeError, "meta is a dict"),
+    ({"meta": {1: "x"}}, TypeError, "meta has texts as its keys, not 1; write '1'"),
     ({"retry": 5}, TypeError, r"retry is a Retry, not 5; did you mean retry=Retry\(5\), which counts the first"),
     ({"retry": False}, TypeError, r"did you mean retry=Retry\(1\), which runs the job once"),
     ({"retry": {"max_attempts": 5}}, TypeError, r"retry is a Retry, not {'max_attempts': 5}"),
@@ -154,6 +155,12 @@ _DEFINITION = r"not the definition math.add: write its .s\(…\)"
 def test_what_is_no_job_is_no_step(made: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         made()
+
+
+@pytest.mark.parametrize("name", ["Bad T", "", "email..send"])
+def test_what_is_no_type_is_no_job(name: str) -> None:
+    with pytest.raises(ValueError, match="a job type is one or more words with dots between them, such as email.send"):
+        NewJob(name)
 
 
 async def test_a_client_takes_jobs_and_workflows_alone() -> None:
