@@ -85,9 +85,9 @@ class Operation(NamedTuple):
     def filled(self, values: Mapping[str, str]) -> tuple[str, Any]:
         """Path and body of a request."""
         path = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], NOWHERE), self.path)
-        if "queue" in self.parameters:
-            path += f"?queue={values.get('queue', '')}"
         body = BODIES.get(self.name.partition("At")[0], {})
+        if "queue" in self.parameters and "filter" not in body:
+            path += f"?queue={values.get('queue', '')}"
         text = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), json.dumps(body))
         return path, None if self.method == "GET" else json.loads(text)
 

@@ -50,6 +50,9 @@ async def test_filters_apply_together(http: Session) -> None:
     everything = await get(http, "/events?types=job.*&queues=ev.one,ev.two&job_types=test.event")
     assert {event["data"]["queue"] for event in everything["events"]} == {"ev.one", "ev.two"}
     assert (await get(http, "/events?job_types=other.type"))["events"] == []
+    both = await get(http, "/events?types=job.scheduled&types=job.enqueued&type=job.enqueued&queue=ev.two&queues=ev.one")
+    assert both["events"] == (await get(http, "/events?types=job.scheduled,job.enqueued&queues=ev.one,ev.two"))["events"]
+    assert both["events"]
 
 
 async def test_a_bad_filter_is_refused(http: Session) -> None:

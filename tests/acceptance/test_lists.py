@@ -192,3 +192,42 @@ def test_queues_workers_and_limits_are_found_by_a_part_of_their_names(system: Sy
     page = system.call("GET", "/admin/queues?search=mail&per_page=1")
     assert (page["pagination"]["total"], [one["name"] for one in page["items"]]) == (2, ["mail.a"])
     assert system.call("GET", f"/admin/queues?search={'x' * 2_000}", status=400)["error"]["details"]["field"] == "search"
+
+
+def test_a_filter_that_is_misspelt_or_doubled_lists_nothing(system: System) -> None:
+    system.push("test.list", 1, queue="ls.filter")
+    for path in ("/jobs", "/admin/jobs"):
+        for query, field in [
+            ("queue=ls.filter&statee=discarded", "statee"),
+            ("foo=bar", "foo"),
+            ("state=available&state=discarded", "state"),
+            ("worker=a&worker_id=b", "worker_id"),
+        ]:
+            error = system.call("GET", f"{path}?{query}", status=400)["error"]
+            assert (error["code"], error["details"]["field"]) == ("invalid_request", field), (path, query)
+    assert len(system.call("GET", "/jobs?queue=ls.filter&_=17&cb=x&ext_trace=1&x_mine=2&x_mine=3")["jobs"]) == 1
+
+
+def test_what_is_deleted_by_a_filter_is_named_in_one_place(system: System) -> None:
+    kept, gone = dead_letter(system, "ls.kept"), dead_letter(system, "ls.gone")
+    for query, body in [
+        ("queue=ls.gone", {"confirm": True}),
+        ("queue=ls.gone", {"filter": {"queue": "ls.gone"}, "confirm": True}),
+        ("queu=ls.gone&confirm=true", {}),
+        ("queue=ls.gone&queue=ls.kept&confirm=true", {}),
+    ]:
+        error = system.call("DELETE", f"/dead-letter?{query}", body, 400)["error"]
+        assert error["details"]["field"] in {"queue", "queu"}, (query, body)
+        system.call("POST", f"/dead-letter/purge?{query}", body, 400)
+    assert sorted(ids(system.call("GET", "/dead-letter"))) == sorted([kept, gone])
+    assert system.call("DELETE", "/dead-letter?queue=ls.gone&confirm=true", {})["deleted"] == 1
+    assert system.call("POST", "/dead-letter/purge?queue=ls.kept&older_than=1h", {})["deleted"] == 0
+    assert ids(system.call("GET", "/dead-letter")) == [kept]
+
+
+def test_a_queue_is_not_deleted_in_two_ways(system: System) -> None:
+    system.push("test.list", 1, queue="ls.two")
+    error = system.call("DELETE", "/queues/ls.two?strategy=discard", {"strategy": "move", "target_queue": "x"}, 400)["error"]
+    assert error["details"]["field"] == "strategy"
+    assert system.call("GET", "/jobs?queue=ls.two")["pagination"]["total"] == 1
+    system.call("DELETE", "/queues/ls.two?strategy=discard", {"strategy": "discard"})

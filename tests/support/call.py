@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import dialect_of
+from ojs_core.wire.queries import Queries
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.large_bodies import LargeBodies
 
@@ -38,8 +38,8 @@ class Request(Call):
         return self._sent
 
     @property
-    def queries(self) -> Mapping[str, str]:
-        return {}
+    def queries(self) -> Queries:
+        return Queries()
 
     def header(self, _name: str) -> str | None:
         return None

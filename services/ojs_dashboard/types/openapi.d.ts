@@ -646,10 +646,10 @@ export interface Operations {
 	'PUT /admin/queues/{queue}/rate-limit': { permission: "configure"; query: { }; body: RateLimitPolicy; answer: ConfiguredQueue };
 	'POST /queues/{queue}/purge': { permission: "destroy"; query: { }; body: PurgeQueueBody; answer: PurgedQueue };
 	'DELETE /admin/queues/{queue}/jobs': { permission: "destroy"; query: { }; body: AdminPurgeQueueBody; answer: PurgedQueue };
-	'GET /dead-letter': { permission: "read"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
-	'DELETE /dead-letter': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; confirm?: Value; }; body: ClearDeadLetterBody; answer: DeletedDeadLetters };
-	'GET /admin/dead-letter': { permission: "read"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
-	'DELETE /admin/dead-letter': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; confirm?: Value; }; body: ClearDeadLetterBody; answer: DeletedDeadLetters };
+	'GET /dead-letter': { permission: "read"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
+	'DELETE /dead-letter': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; confirm?: Value; }; body: ClearDeadLetterBody; answer: DeletedDeadLetters };
+	'GET /admin/dead-letter': { permission: "read"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
+	'DELETE /admin/dead-letter': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; confirm?: Value; }; body: ClearDeadLetterBody; answer: DeletedDeadLetters };
 	'GET /dead-letter/stats': { permission: "read"; query: { queue?: Value; }; body: undefined; answer: DeadLetterStats };
 	'GET /admin/dead-letter/stats': { permission: "read"; query: { queue?: Value; }; body: undefined; answer: DeadLetterStats };
 	'GET /dead-letter/{job_id}': { permission: "read"; query: { }; body: undefined; answer: OneJobDetail };
@@ -660,8 +660,8 @@ export interface Operations {
 	'POST /admin/dead-letter/{job_id}/retry': { permission: "control"; query: { }; body: RetryDeadLetterJobBody; answer: OneJob };
 	'POST /dead-letter/retry': { permission: "control"; query: { }; body: BulkRetryDeadLetterBody; answer: RetriedDeadLetters };
 	'POST /admin/dead-letter/retry': { permission: "control"; query: { }; body: BulkRetryDeadLetterBody; answer: RetriedDeadLetters };
-	'POST /dead-letter/purge': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; }; body: PurgeDeadLetterBody; answer: DeletedDeadLetters };
-	'POST /admin/dead-letter/purge': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; }; body: PurgeDeadLetterBody; answer: DeletedDeadLetters };
+	'POST /dead-letter/purge': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; confirm?: Value; }; body: PurgeDeadLetterBody; answer: DeletedDeadLetters };
+	'POST /admin/dead-letter/purge': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; confirm?: Value; }; body: PurgeDeadLetterBody; answer: DeletedDeadLetters };
 	'POST /cron': { permission: "configure"; query: { }; body: RegisterCronJobBody; answer: OneCron };
 	'GET /cron': { permission: "read"; query: { enabled?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: CronPage };
 	'POST /crons': { permission: "configure"; query: { }; body: RegisterCronJobBody; answer: OneCron };
@@ -750,6 +750,6 @@ export interface Operations {
 	'POST /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'GET /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'DELETE /session': { permission: "nothing"; query: { }; body: undefined; answer: null };
-	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
+	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; per_page?: Value; offset?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
 	'GET /openapi.json': { permission: "nothing"; query: { }; body: undefined; answer: GetOpenApiAnswer };
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -49,6 +50,9 @@ class DeadBulk(Struct, frozen=True, forbid_unknown_fields=True):
     filter: DeadFilter | None = None
     older_than: str | int | float | None = None
     confirm: bool | None = None
+
+
+_NOTHING_ASKED: Final = DeadBulk()
 
 
 class DeadQuery(DeadFilter, frozen=True):
@@ -141,10 +145,13 @@ class DeadLetterHandlers:
 
     async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body(self._limits.max_control_bytes)
-        if body:
-            asked = struct_of(body, DeadBulk)
-        else:
-            query = struct_of(encode(dict(call.queries)), DeadQuery, strict=False)
+        asked = struct_of(body, DeadBulk) if body else _NOTHING_ASKED
+        in_query = {name: value for name, value in call.queries.items() if name in DeadQuery.__struct_fields__}
+        if in_query:
+            if asked != _NOTHING_ASKED:
+                name = next(iter(in_query))
+                raise invalid(name, f"{name} is in the query, and more in the body: put all in one of them")
+            query = struct_of(encode(in_query), DeadQuery, strict=False)
             asked = DeadBulk(query, None, query.confirm)
         if not (confirmed if asked.confirm is None else asked.confirm):
             raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")

@@ -21,6 +21,7 @@ from ojs_core.domain.job import Job
 from ojs_core.domain.unique import policy_of
 from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
+from ojs_core.wire.queries import Queries
 from ojs_gateway.http.compression import decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 
@@ -148,7 +149,7 @@ class Call(ABC):
 
     @property
     @abstractmethod
-    def queries(self) -> Mapping[str, str]:
+    def queries(self) -> Queries:
         """The parameters that aren't of the path. Raises invalid_request for some that aren't UTF-8."""
 
     @abstractmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
@@ -18,7 +17,7 @@ from ojs_core.runtime.connections import certificate_of, has_left
 from ojs_core.runtime.proxies import Visit
 from ojs_core.runtime.readable import ALL_READABLE, unreadable_header
 from ojs_core.wire.dialects.readers import Dialect
-from ojs_core.wire.queries import parse_queries
+from ojs_core.wire.queries import Queries, parse_queries
 from ojs_gateway.http.call import Call
 from ojs_gateway.http.compression import beyond
 from ojs_gateway.http.large_bodies import LargeBodies
@@ -72,7 +71,7 @@ class HttpCall(Call):
         super().__init__(dialect, parameters, limits, aside)
         self._request = request
         self._unreadable = unreadable
-        self._queries: dict[str, str] | None = None
+        self._queries: Queries | None = None
         self._visit = visit
         """The client as a trusted proxy names it; None where none does."""
         self.site = site
@@ -125,7 +124,7 @@ class HttpCall(Call):
             transport.abort()  # close() waits for a client that reads nothing any more
 
     @property
-    def queries(self) -> Mapping[str, str]:
+    def queries(self) -> Queries:
         if self._queries is None:
             self._queries = parse_queries(self._request.rel_url.raw_query_string)
         return self._queries

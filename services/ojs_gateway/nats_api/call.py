@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, NamedTuple
 
 from ojs_core.base.errors import invalid, too_large
@@ -12,7 +12,7 @@ from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.readable import ALL_READABLE, readable, unreadable_header
 from ojs_core.wire.dialects.readers import Dialect
-from ojs_core.wire.queries import parse_queries
+from ojs_core.wire.queries import Queries, parse_queries
 from ojs_gateway.http.call import Binding, Call
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.operation import Operation
@@ -83,6 +83,8 @@ class NatsCall(Call):
         self._queries = queries = parse_queries(headers.get(_PARAMETERS.lower(), ""), _PARAMETERS)
         if operation.of_a_queue and queue is not None:
             queries.setdefault("queue", queue)
+        if double := queries.doubled.intersection(operation.placed):
+            raise invalid(double.pop(), f"{_PARAMETERS} names a part of the path of {operation.name} twice: leave one out")
         for name in operation.placed:
             if not queries.get(name):
                 raise invalid(name, f"{operation.name} needs the parameter {name}, in the header {_PARAMETERS}")
@@ -103,7 +105,7 @@ class NatsCall(Call):
         return self.gone or (self._listened is not None and not await self._listened())
 
     @property
-    def queries(self) -> Mapping[str, str]:
+    def queries(self) -> Queries:
         return self._queries
 
     def header(self, name: str) -> str | None:

@@ -16,6 +16,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.errors import ErrorAnswer, wire_code
 from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
 from ojs_gateway.openapi.common import JOB_ID, QUEUE_NAME, SHORT
+from ojs_gateway.openapi.queries import checks
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, Named, Schema, answer_of, either, text, whole
 
@@ -135,8 +136,9 @@ Bodies are JSON, sent as `{OJS_TYPE}` or `{JSON_TYPE}`, as they are or with `Con
 null in a request counts as left out. Answers may get more members with later versions.
 
 Every answer has `OJS-Version`, `X-Request-Id` and `X-Content-Type-Options`. What answers GET answers HEAD, too; a method that \
-a path doesn't have is answered 405 with `Allow`. `/v1/…` is another name of `/ojs/v1/…`. What the server can do stands in \
-`/ojs/manifest`, its limits do, too.
+a path doesn't have is answered 405 with `Allow`. A query parameter that an operation doesn't have is refused, and so is one \
+that is given twice where one counts; `_`, `cb` and those that begin with `ext_` or `x_` pass. `/v1/…` is another name of \
+`/ojs/v1/…`. What the server can do stands in `/ojs/manifest`, its limits do, too.
 """
 
 
@@ -217,7 +219,7 @@ def _refusals(route: Route, place: OperationPlace) -> Iterable[tuple[int, tuple[
         codes.append("rate_limited")
     if route.body is not None or place.method != "GET":
         codes += _WITH_BODY
-    elif route.query or "{" in place.path:
+    elif checks(route, place.method) or "{" in place.path:
         codes.append("invalid_request")
     found: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):

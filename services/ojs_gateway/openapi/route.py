@@ -26,6 +26,10 @@ class Parameter(NamedTuple):
     schema: Schema
     about: str = ""
     place: str = "query"
+    several: bool = False
+    """Whether all count that are given."""
+    same_as: str | None = None
+    """The parameter that it is another name of: only one of both may be given, unless it takes several."""
 
 
 class Other(NamedTuple):
@@ -54,6 +58,8 @@ class Route(NamedTuple):
     about: str = ""
     body: Schema | None = None
     query: tuple[Parameter, ...] = ()
+    beginnings: tuple[str, ...] = ()
+    """Beginnings of names of further parameters, which its clients choose."""
     errors: tuple[str, ...] = ()
     absolute: bool = False
     also: Other | None = None

@@ -15,6 +15,7 @@ from ojs_gateway.http.router import Router
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.document import parameters_of, places
+from ojs_gateway.openapi.queries import KnownQueries, checks
 from ojs_gateway.openapi.route import Other, Part, Route
 from ojs_gateway.routes.access import KEYS
 from ojs_gateway.routes.audit import AUDIT
@@ -89,6 +90,8 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             handler: Handler = MethodType(route.handler, owner)
             if route.body is None and own.method != "GET":
                 handler = _without_a_body(handler)
+            if checks(route, own.method):
+                handler = _with_known_queries(handler, KnownQueries(own.operation_id, route))
             endpoint = Endpoint(
                 name=own.operation_id,
                 placed=parameters_of(own.path),
@@ -109,6 +112,17 @@ def _without_a_body(handler: Handler) -> Handler:
 
     async def answered(call: Call) -> Response | StreamedResponse:
         await call.read(parse_nothing)
+        return await handler(call)
+
+    return answered
+
+
+def _with_known_queries(handler: Handler, known: KnownQueries) -> Handler:
+    """Return a handler that answers requests whose parameters are all known."""
+
+    async def answered(call: Call) -> Response | StreamedResponse:
+        if queries := call.queries:
+            known.check(queries)
         return await handler(call)
 
     return answered

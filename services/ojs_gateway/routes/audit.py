@@ -32,6 +32,8 @@ AUDIT: Final = Part(
                 Parameter("outcome", one_of("success", "failure")),
                 *PERIOD,
                 Parameter("limit", whole(1, MAX_PAGE) | {"default": DEFAULT_PAGE}, "More counts as the most."),
+                Parameter("per_page", whole(1, MAX_PAGE), "Another name of `limit`.", same_as="limit"),
+                Parameter("offset", one_of("0"), "There is no other: go on with `cursor`."),
                 Parameter("cursor", TEXT, "`next_cursor` of the page before."),
                 Parameter("after", TEXT, "`after` of an earlier page, or the id of an entry."),
             ),

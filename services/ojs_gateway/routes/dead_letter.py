@@ -38,6 +38,8 @@ _FILTERS: Final = (
     *PERIOD,
 )
 _OLDER: Final = Parameter("older_than", OLDER_THAN)
+_STATE: Final = Parameter("state", one_of(State.DISCARDED), "As every dead letter is.")
+_NAMED: Final = (*_FILTERS, _OLDER, _STATE, Parameter("confirm", FLAG))
 _FILTER: Final = body_of(
     DeadFilter, queue=QUEUE_NAME, since=TIME, until=TIME, older_than=OLDER_THAN, state=one_of(State.DISCARDED)
 )
@@ -55,7 +57,7 @@ DEAD_LETTERS: Final = Part(
             "List dead letters",
             {200: JobPage},
             "The latest first.",
-            query=(*_FILTERS, *PAGED),
+            query=(*_FILTERS, _OLDER, _STATE, *PAGED),
             narrowing="parameter",
         ),
         Route(
@@ -66,7 +68,7 @@ DEAD_LETTERS: Final = Part(
             "List dead letters in numbered pages",
             {200: AdminJobPage},
             "The latest first.",
-            query=(*_FILTERS, *NUMBERED),
+            query=(*_FILTERS, _OLDER, _STATE, *NUMBERED),
             narrowing="parameter",
         ),
         Route(
@@ -146,7 +148,7 @@ DEAD_LETTERS: Final = Part(
             {200: DeletedDeadLetters},
             "It needs no `confirm`. The filter may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
-            query=(*_FILTERS, _OLDER),
+            query=_NAMED,
             narrowing="parameter",
         ),
         Route(
@@ -158,7 +160,7 @@ DEAD_LETTERS: Final = Part(
             {200: DeletedDeadLetters},
             "The filter and `confirm` may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
-            query=(*_FILTERS, _OLDER, Parameter("confirm", FLAG)),
+            query=_NAMED,
             narrowing="parameter",
         ),
     ),

@@ -11,13 +11,13 @@ from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, text, whole
 
 _FILTERS: Final = (
-    Parameter("types", TEXT, "Types with commas between them; one may end in .*"),
-    Parameter("type", TEXT, "Another name of `types`."),
-    Parameter("event_types", TEXT, "Another name of `types`."),
-    Parameter("queues", TEXT, "Queues with commas between them."),
-    Parameter("queue", TEXT, "Another name of `queues`."),
-    Parameter("job_types", TEXT, "Job types with commas between them."),
-    Parameter("job_type", TEXT, "Another name of `job_types`."),
+    Parameter("types", TEXT, "Types with commas between them; one may end in .*", several=True),
+    Parameter("type", TEXT, "Another name of `types`.", several=True),
+    Parameter("event_types", TEXT, "Another name of `types`.", several=True),
+    Parameter("queues", TEXT, "Queues with commas between them.", several=True),
+    Parameter("queue", TEXT, "Another name of `queues`.", several=True),
+    Parameter("job_types", TEXT, "Job types with commas between them.", several=True),
+    Parameter("job_type", TEXT, "Another name of `job_types`.", several=True),
 )
 _FROM: Final = (
     Parameter("Last-Event-ID", TEXT, "Goes on after this event.", "header"),
@@ -40,7 +40,7 @@ EVENTS: Final = Part(
             "The oldest first. With `page` or `per_page` the newest first, and `pagination` says how many there are.",
             query=(
                 Parameter("after", _CURSOR, "`cursor` of an earlier answer."),
-                Parameter("cursor", _CURSOR, "Another name of `after`."),
+                Parameter("cursor", _CURSOR, "Another name of `after`.", same_as="after"),
                 Parameter("limit", whole(1, 1_000) | {"default": 100}),
                 Parameter("page", whole(1), "Counts pages from the newest, of one type and one queue at most."),
                 Parameter("per_page", whole(1, MAX_NUMBERED) | {"default": ADMIN_PAGE}, "More counts as the most."),

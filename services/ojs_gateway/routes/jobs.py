@@ -7,7 +7,7 @@ from typing import Final
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
 from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
-from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT
+from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT, META
 from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
 from ojs_core.wire.jobs.priority import ChangedPriority, PriorityBody
@@ -81,7 +81,7 @@ _FILTERS: Final = (
     Parameter("tag", TEXT),
     Parameter("error_type", TEXT, "Of its last failure."),
     Parameter("worker", TEXT, "Who holds it, or held it last."),
-    Parameter("worker_id", TEXT, "Another name of `worker`."),
+    Parameter("worker_id", TEXT, "Another name of `worker`.", same_as="worker"),
     *PERIOD,
     Parameter("text", text(most=MAX_TEXT), "Words that are all in its arguments; 422 unless the projectors index them."),
     Parameter("sort", one_of(*_SORTS)),
@@ -117,6 +117,7 @@ JOBS: Final = Part(
             {200: JobPage},
             f"The newest first by default. It has everything that any gateway has answered before. {_META}",
             query=(*_FILTERS, *PAGED),
+            beginnings=(META,),
             narrowing="parameter",
         ),
         Route(
@@ -128,6 +129,7 @@ JOBS: Final = Part(
             {200: AdminJobPage},
             f"The newest first by default. {_META}",
             query=(*_FILTERS, *NUMBERED),
+            beginnings=(META,),
             narrowing="parameter",
         ),
         Route(

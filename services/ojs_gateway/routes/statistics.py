@@ -16,9 +16,9 @@ _ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hou
 _QUERY: Final = (
     Parameter("period", _PERIOD | {"default": "5m"}, "The length of a point."),
     Parameter("since", TEXT, "A timestamp, or so long ago: 30m, 24h, 7d."),
-    Parameter("from", TEXT, "Another name of `since`."),
+    Parameter("from", TEXT, "Another name of `since`.", same_as="since"),
     Parameter("until", TEXT, "The same for the end."),
-    Parameter("to", TEXT, "Another name of `until`."),
+    Parameter("to", TEXT, "Another name of `until`.", same_as="until"),
 )
 _ERRORS: Final = ("invalid_request", "queue_name_too_long")
 

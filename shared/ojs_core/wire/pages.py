@@ -39,12 +39,21 @@ def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int
     `numbered` is for lists that count pages unless a cursor or an offset is given.
     """
     standard = (ADMIN_PAGE if numbered else DEFAULT_PAGE) if default is None else default
+    check_paging(query)
     limit = _number(query, "limit", min(_number(query, "per_page", standard), MAX_NUMBERED if numbered else MAX_PAGE))
     limit = min(max(limit, 1), MAX_PAGE)
     if "page" in query or (numbered and "cursor" not in query and "offset" not in query):
         number = max(_number(query, "page", 1), 1)
         return Page(limit, None, _reachable("page", (number - 1) * limit), number)
     return Page(limit, query.get("cursor") or None, _reachable("offset", _number(query, "offset", 0)))
+
+
+def check_paging(query: Mapping[str, str]) -> None:
+    """Refuse two ways to say where a page begins, or how large it is. Raises invalid_request."""
+    if query.get("page") and (other := next((name for name in ("cursor", "offset") if query.get(name)), None)):
+        raise invalid("page", f"page counts in place of {other}: leave one of both out")
+    if (limit := query.get("limit")) and (size := query.get("per_page")) and limit != size:
+        raise invalid("per_page", f"per_page is {shown(size)} and limit {shown(limit)}: leave one of both out")
 
 
 def check_cursor(page: Page, fits: Callable[[str], bool], made_by: str) -> None:

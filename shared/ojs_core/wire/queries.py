@@ -10,19 +10,31 @@ from ojs_core.base.errors import invalid
 _MOST: Final = 100
 
 
-def parse_queries(text: str, field: str = "query") -> dict[str, str]:
-    """Return the parameters of a query string; of several with one name the first.
+class Queries(dict[str, str]):
+    """Parameters by their names. Values of one name are joined by commas, as in lists; `doubled` has such names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.doubled: set[str] = set()
+
+
+def parse_queries(text: str, field: str = "query") -> Queries:
+    """Return the parameters of a query string.
 
     Raises invalid_request, about `field`, for more than `_MOST` and for what isn't UTF-8.
     """
+    found = Queries()
     if not text:
-        return {}
+        return found
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST, errors="strict")
     except ValueError:
         message = f"{field} is a query string in UTF-8 of at most {_MOST} members (job_id=…&limit=10)"
         raise invalid(field, message) from None
-    found: dict[str, str] = {}
     for name, value in pairs:
-        found.setdefault(name, value)
+        if name in found:
+            found.doubled.add(name)
+            found[name] += f",{value}"
+        else:
+            found[name] = value
     return found

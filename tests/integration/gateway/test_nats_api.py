@@ -129,6 +129,22 @@ async def test_what_can_t_be_read_is_named(ask: Asker, subject: str, headers: di
     assert said in answer.body["error"]["message"] or answer.body["error"]["code"] == "invalid_payload"
 
 
+@pytest.mark.parametrize(
+    ("subject", "sent", "field"),
+    [
+        ("listJobs._", "statee=available", "statee"),
+        ("listJobs._", "state=available&state=active", "state"),
+        ("getJob._", "job_id=0192f0c1-0000-7000-8000-000000000000&limit=1", "limit"),
+        ("getJob._", "job_id=a&job_id=b", "job_id"),
+        ("pauseQueue.mail", "queue=mail&reason=no", "reason"),
+        ("createJob.mail", "queue=other", "queue"),
+    ],
+)
+async def test_a_parameter_that_it_does_not_have_is_refused(ask: Asker, subject: str, sent: str, field: str) -> None:
+    answer = await ask(subject, new_job("mail"), OJS_Parameters=sent)
+    assert (answer.status, answer.body["error"]["details"]["field"]) == (400, field)
+
+
 async def asked_in_bytes(url: str, subject: bytes, headers: bytes, body: bytes = b"") -> tuple[bytes, Any]:
     """Return the headers and the body of an answer to what no client library sends."""
     address = urlsplit(url)

@@ -10,17 +10,16 @@ from ojs_core.base.errors import invalid
 
 MAX_MEMBERS: Final = 8
 MAX_TEXT: Final = 200
-_META: Final = "meta."
+META: Final = "meta."
+"""What the names of parameters for members of `meta` begin with."""
 _HAS_WORD: Final = re.compile(r"\w").search
 
 
 def meta_members(query: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """`meta.<key>=<value>`, each of which a job has to have. Raises invalid_request."""
-    found = [(name, name[len(_META) :], value) for name, value in query.items() if name.startswith(_META)]
+    found = [(name, name[len(META) :], value) for name, value in query.items() if name.startswith(META)]
     if len(found) > MAX_MEMBERS:
-        raise invalid(
-            _META[:-1], f"a list is searched by up to {MAX_MEMBERS} members of meta, not {len(found)}; leave some out"
-        )
+        raise invalid(META[:-1], f"a list is searched by up to {MAX_MEMBERS} members of meta, not {len(found)}; leave some out")
     for name, key, _ in found:
         if not key:
             raise invalid(name, "meta. needs the name of a member, as in meta.tenant=acme")

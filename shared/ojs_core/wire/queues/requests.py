@@ -252,6 +252,10 @@ class DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
 def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: PayloadLimits) -> Deletion:
     """DELETE /queues/{name}: a strategy in the body, or in the query for clients that send no body with it."""
     asked = struct_of(body, DeletionBody)
+    for name in ("strategy", "target_queue"):
+        sent = getattr(asked, name)
+        if sent is not None and query.get(name, sent) != sent:
+            raise invalid(name, f"{name} is in the query and in the body, and differs: leave one out")
     strategy = asked.strategy or query.get("strategy") or "reject"
     target = asked.target_queue or query.get("target_queue")
     match strategy:
