@@ -90,6 +90,8 @@ class Router:
             allow = ", ".join(node.methods)
             shown = path[:_MOST_SHOWN]
             raise OjsError("method_not_allowed", f"{method} is not possible on {shown}, only {allow}", allow=allow)
+        if parameters:
+            parameters = _decoded(parameters, path, strict=not endpoint.public)  # pages have no parameters of their own
         return endpoint, parameters, node.template
 
     def _walk(self, path: str) -> tuple[_Node, tuple[str, ...]]:
@@ -106,10 +108,14 @@ class Router:
                 break
         if node is None or not node.methods:
             raise no_path(path)
-        try:
-            return node, tuple([unquote(segment, errors="strict") for segment in parameters])
-        except UnicodeDecodeError:
-            raise invalid("path", f"the path {path[:_MOST_SHOWN]} is not valid UTF-8 once it is decoded") from None
+        return node, tuple(parameters)
+
+
+def _decoded(segments: tuple[str, ...], path: str, *, strict: bool) -> tuple[str, ...]:
+    try:
+        return tuple([unquote(segment, errors="strict" if strict else "replace") for segment in segments])
+    except UnicodeDecodeError:
+        raise invalid("path", f"the path {path[:_MOST_SHOWN]} is not valid UTF-8 once it is decoded") from None
 
 
 def no_path(path: str) -> OjsError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from ojs_dashboard import files
 from ojs_gateway.pages import Pages
@@ -49,6 +50,14 @@ async def test_a_browser_gets_the_page_at_each_of_its_addresses(http: aiohttp.Cl
         async with http.get(asset) as found:
             assert found.status == 200, asset
             assert "immutable" in found.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ["/jobs/%E0%A4%A", "/queues/%FF", "/jobs/%"])
+async def test_an_address_that_is_no_text_is_a_page_all_the_same(http: aiohttp.ClientSession, path: str) -> None:
+    base = http._base_url
+    assert base is not None
+    async with http.get(URL(f"{base.origin()}{path}", encoded=True), headers=HTML) as answer:
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
 
 
 async def test_the_files_of_the_dashboard_go_to_pages_of_every_origin(http: aiohttp.ClientSession) -> None:
