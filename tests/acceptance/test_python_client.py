@@ -152,7 +152,7 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
     with pytest.raises(NotFound):
         await jobs.get(NOWHERE)
     with pytest.raises(InvalidRequest):
-        await client.push(NewJob("No Type"))
+        await client.push(NewJob("t.one", id="none"))
 
 
 async def test_pending_and_unique_jobs(client: Client) -> None:
@@ -189,7 +189,7 @@ async def test_many_jobs_at_once(system: System, client: Client) -> None:
 
 
 async def test_a_bulk_push_tells_of_each_job(client: Client) -> None:
-    wrong = NewJob[Any]("No Type")
+    wrong = NewJob[Any]("t.one", id="none")
     taken = new("t.taken")
     await client.push(taken)
     pushed, refused, again = await client.push_bulk([new(), wrong, taken])

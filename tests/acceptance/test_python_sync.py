@@ -32,7 +32,7 @@ def test_it_has_what_the_other_one_has(client: SyncClient) -> None:
     others = client.push_many([new(n) for n in range(300)])
     assert sum(1 for _ in client.jobs.list(queue="q")) == 301
     assert {job.id for job in client.jobs.list(limit=5, order="asc")} <= {handle.id, *(one.id for one in others)}
-    pushed, refused = client.push_bulk([new(2), NewJob("No Type")])
+    pushed, refused = client.push_bulk([new(2), NewJob("t.one", id="none")])
     assert isinstance(pushed, SyncJobHandle)
     assert isinstance(refused, Refused)
     assert client.queues.pause("q").paused

@@ -132,7 +132,7 @@ async def test_a_name_that_no_queue_has_is_refused_over_every_way(client: Client
     with pytest.raises(InvalidRequest, match=r"^.*lower-case letters"):
         await client.queues.pause("My Queue")
     with pytest.raises(InvalidRequest):
-        await client.push(NewJob("No Type"))
+        await client.push(NewJob("t.one", id="none"))
     assert (await client.system.health()).status == "ok"
 
 
