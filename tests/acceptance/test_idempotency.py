@@ -222,3 +222,33 @@ async def test_the_key_counts_over_nats_as_well(system: System, queue: str) -> N
         await connection.close()
     assert found[0] == found[1]
     assert waiting(system, queue) == 1
+
+
+async def test_an_ack_that_is_doubled_at_the_same_moment_gets_one_answer(
+    http: aiohttp.ClientSession, system: System, queue: str
+) -> None:
+    for number in range(5):
+        pushed = system.push("keyed.job", number, queue=queue)["id"]
+        [job] = system.fetch(queue, count=1, worker_id="w")
+        assert job["id"] == pushed
+        ack = {"job_id": pushed, "worker_id": "w", "result": {"n": number}}
+        answers = await asyncio.gather(*(send(http, "/workers/ack", ack) for _ in range(3)))
+        assert [status for status, _ in answers] == [200] * 3
+        assert {json.dumps(answer, sort_keys=True) for _, answer in answers} == {json.dumps(answers[0][1], sort_keys=True)}
+        status, many = await send(http, "/workers/acks", {"worker_id": "w", "jobs": [{"job_id": pushed}]})
+        assert (status, many["succeeded"]) == (200, 1)
+        for other in ({"job_id": pushed}, {"job_id": pushed, "worker_id": "v"}):
+            assert (await send(http, "/workers/ack", other))[0] == 409
+
+
+async def test_a_late_ack_of_an_earlier_attempt_is_refused(http: aiohttp.ClientSession, system: System, queue: str) -> None:
+    pushed = system.push("keyed.job", 0, queue=queue)["id"]
+    for _ in range(2):
+        assert len(system.fetch(queue, count=1, worker_id="w")) == 1
+        nack = {"job_id": pushed, "worker_id": "w", "error": {"message": "no"}, "requeue": True}
+        assert (await send(http, "/workers/nack", nack))[0] == 200
+        assert (await send(http, "/workers/nack", nack))[0] == 409, "it may be fetched again by then"
+    assert len(system.fetch(queue, count=1, worker_id="w")) == 1
+    assert (await send(http, "/workers/ack", {"job_id": pushed, "worker_id": "w", "attempt": 3}))[0] == 200
+    assert (await send(http, "/workers/ack", {"job_id": pushed, "worker_id": "w"}))[0] == 409
+    assert (await send(http, "/workers/ack", {"job_id": pushed, "worker_id": "w", "attempt": 3}))[0] == 200

@@ -77,8 +77,8 @@ class ModelJob:
     uncharged: int = 0
     generation: int = 0
     worker: str | None = None
-    held_by: set[str] = field(default_factory=set)
-    """Whoever has held it by name, in any attempt."""
+    held_by: list[str | None] = field(default_factory=list)
+    """Who has held it, of all attempts in turn; None held it without a name."""
     result: Any = ABSENT
     error: str | None = None
     errors: list[tuple[str, int, int]] = field(default_factory=list)
@@ -150,7 +150,7 @@ class ModelJob:
             raise Refusal(*CONFLICT)
         self.attempt += 1
         self.worker = worker
-        self.held_by |= {worker} if worker is not None else set()
+        self.held_by.append(worker)
         length = lease_ms or self.visibility_timeout_ms or HALF_HOUR_MS
         beat = None if worker is None else now
         self.enter("active", started_at=now, visible_until=now + length, lease_ms=length, beat_at=beat)
@@ -162,7 +162,7 @@ class ModelJob:
             raise Refusal(*CONFLICT)
         if self.worker is not None and worker not in {None, self.worker}:
             raise Refusal(*CONFLICT)
-        if self.worker is None and attempt is None and worker in self.held_by:
+        if self.worker is None and attempt is None and worker is not None and worker in self.held_by:
             raise Refusal(*CONFLICT)
 
     def ack(self, worker: str | None, attempt: int | None, result: Any, now: int) -> None:
@@ -382,9 +382,12 @@ class Server:
         return taken
 
     def ack(self, job_id: str, worker: str | None, attempt: int | None, result: Any) -> ModelJob:
-        """An ack that says whose it is may be repeated."""
+        """Acknowledge a job. Whoever says which attempt is meant, or has held but one, may repeat it."""
         job = self.find(job_id)
-        if job.state != "completed" or None in {worker, attempt} or (worker, attempt) != (job.worker, job.attempt):
+        repeated = job.state == "completed" and worker is not None and worker == job.worker
+        if attempt is None:
+            repeated = repeated and sum(name in {None, worker} for name in job.held_by) == 1
+        if not repeated or attempt not in {None, job.attempt}:
             job.ack(worker, attempt, result, 0)
         return job
 

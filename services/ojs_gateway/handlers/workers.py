@@ -295,22 +295,20 @@ class WorkerHandlers:
         return refused
 
     async def _acked(self, ask: Ack, call: Call) -> Job:
+        seen: Job | None = None
+
         def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:
-            return transitions.ack(call.own(job), ask.result, ask.holder, moment)
+            nonlocal seen
+            seen = call.own(job)
+            return transitions.ack(seen, ask.result, ask.holder, moment)
 
         try:
             return (await tracing.settled("ojs.ack", ask.job_id, self._store.jobs.change(ask.job_id, decide))).after
         except OjsError as error:
-            return await self._acked_before(ask, error)
-
-    async def _acked_before(self, ask: Ack, refusal: OjsError) -> Job:
-        """The job that a repeated ack has completed already. Raises `refusal` if this is none."""
-        if refusal.code != "conflict" or ask.holder.worker is None or ask.holder.attempt is None:
-            raise refusal
-        job = await self._store.jobs.get(ask.job_id)
-        if not transitions.acked_before(job, ask.holder):
-            raise refusal
-        return await self._store.blobs.whole(job)
+            # What was refused is the leader's last word on the job, so it needn't be read once more.
+            if error.code != "conflict" or seen is None or not transitions.acked_before(seen, ask.holder):
+                raise
+        return await self._store.blobs.whole(seen)
 
     async def nack(self, call: Call) -> Response:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""

@@ -252,13 +252,17 @@ async def test_only_the_holder_may_finish_a_job(http: aiohttp.ClientSession, sto
     assert store.records[ID].state is State.ACTIVE
 
 
-async def test_a_repeated_ack_of_the_same_worker_and_attempt_gets_the_same_answer(http: aiohttp.ClientSession) -> None:
+@pytest.mark.parametrize("more", [{"attempt": 1}, {}])
+async def test_a_repeated_ack_of_the_same_worker_and_attempt_gets_the_same_answer(
+    http: aiohttp.ClientSession, more: dict[str, int]
+) -> None:
     await claimed(http)
-    ack = {"job_id": ID, "worker_id": "w", "attempt": 1, "result": {"n": 1}}
+    ack = {"job_id": ID, "worker_id": "w", "result": {"n": 1}, **more}
     first = await send(http, "/workers/ack", ack)
     assert first[0] == 200
     assert await send(http, "/workers/ack", ack) == first
-    for other in ({"job_id": ID}, {"job_id": ID, "worker_id": "w"}, ack | {"worker_id": "v"}, ack | {"attempt": 2}):
+    assert await send(http, "/workers/ack", {"job_id": ID, "worker_id": "w"}) == first, "the result of the first one counts"
+    for other in ({"job_id": ID}, {"job_id": ID, "attempt": 1}, ack | {"worker_id": "v"}, ack | {"attempt": 2}):
         status, body = await send(http, "/workers/ack", other)
         assert (status, body["error"]["code"]) == (409, "conflict")
 

@@ -48,12 +48,21 @@ def ack(job: Job, result: Raw, holder: JobHolder, moment: Moment) -> Transition:
 
 
 def acked_before(job: Job, holder: JobHolder) -> bool:
-    """Whether an ack is the repetition of the one that completed the job, whose answer may have been lost.
+    """Return whether an ack is the repetition of the one that completed the job, whose answer may have been lost.
 
-    Both worker and attempt have to be said and be those of the record (docs/adr/047).
+    The worker has to be said and be that of the record. So has the attempt, unless the worker has held no other one: a
+    late ack of that would be taken for a repetition (docs/adr/047, 131).
     """
-    said = holder.worker is not None and holder.attempt is not None
-    return said and job.state is State.COMPLETED and (holder.worker, holder.attempt) == (job.worker, job.attempt)
+    if holder.worker is None or job.state is not State.COMPLETED or holder.worker != job.worker:
+        return False
+    return _held_once(job, holder.worker) if holder.attempt is None else holder.attempt == job.attempt
+
+
+def _held_once(job: Job, worker: str) -> bool:
+    """Return whether the log has all that has happened, and one attempt that the worker may have held."""
+    log = job.transitions
+    claims = sum(entry.event == "claimed" and entry.worker in {None, worker} for entry in log)
+    return bool(log) and log[0].n == 1 and claims == 1
 
 
 def _apart(job: Job) -> Apart | None:

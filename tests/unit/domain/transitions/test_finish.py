@@ -45,15 +45,45 @@ def test_ack_completes_the_job_and_clears_its_error() -> None:
         (JobHolder("w1", 1), True),
         (JobHolder("w1", 2), False),
         (JobHolder("w2", 1), False),
-        (JobHolder("w1"), False),
+        (JobHolder("w1"), True),
+        (JobHolder("w2"), False),
         (JobHolder(None, 1), False),
         (ANYONE, False),
     ],
 )
-def test_an_ack_is_a_repetition_if_worker_and_attempt_are_those_that_completed_the_job(holder: JobHolder, same: bool) -> None:
+def test_an_ack_is_a_repetition_if_it_names_who_completed_the_job(holder: JobHolder, same: bool) -> None:
     running = active("w1")
     assert not acked_before(running, holder)
     assert acked_before(ack(running, Raw(b"1"), ANYONE, at()).job, holder) is same
+
+
+def rerun(before: str | None, worker: str | None, **members: Any) -> Job:
+    """A job whose first attempt, by `before`, has failed, and whose second `worker` has completed."""
+    failed = nack(active(before, **members), Failure(message="no"), ANYONE, at(SECOND)).job
+    again = claim(replace(failed, state=State.AVAILABLE), worker, None, at(2 * SECOND)).job
+    return ack(again, Raw(b"1"), ANYONE, at(3 * SECOND)).job
+
+
+@pytest.mark.parametrize(
+    ("job", "same"),
+    [
+        (rerun("w2", "w1"), True),
+        (rerun("w1", "w1"), False),
+        (rerun(None, "w1"), False),
+        (rerun("w1", "w2"), False),
+        (rerun("w1", None), False),
+    ],
+)
+def test_an_ack_without_an_attempt_is_of_the_only_one_that_its_worker_has_held(job: Job, same: bool) -> None:
+    assert acked_before(job, JobHolder("w1")) is same
+    assert acked_before(job, JobHolder("w1", 2)) is (job.worker == "w1")
+
+
+def test_a_log_that_was_cut_says_nothing_of_earlier_attempts() -> None:
+    done = ack(active("w1"), Raw(b"1"), ANYONE, at()).job
+    assert acked_before(done, JobHolder("w1"))
+    assert not acked_before(replace(done, transitions=done.transitions[1:]), JobHolder("w1"))
+    assert not acked_before(replace(done, transitions=()), JobHolder("w1"))
 
 
 def test_null_is_a_result_and_an_absent_one_is_not() -> None:
