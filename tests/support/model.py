@@ -382,7 +382,7 @@ class Server:
         return taken
 
     def ack(self, job_id: str, worker: str | None, attempt: int | None, result: Any) -> ModelJob:
-        """Acknowledge a job. Whoever says which attempt is meant, or has held but one, may repeat it."""
+        """Acknowledge a job. A worker that names the attempt, or has held but one, may repeat it."""
         job = self.find(job_id)
         repeated = job.state == "completed" and worker is not None and worker == job.worker
         if attempt is None:

@@ -158,7 +158,7 @@ class Call(ABC):
 
     @abstractmethod
     def remark(self, name: str) -> str | None:
-        """Return a header that is only told of, or helps: what of it isn't UTF-8 has been replaced."""
+        """Return a header that decides nothing: what of it isn't UTF-8 has been replaced."""
 
     @abstractmethod
     async def body(self, limit: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Which parameters of a query string an operation takes (docs/adr/130)."""
+"""The parameters of query strings that each operation takes (docs/adr/130)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_CHARS: Final = 64
 def checks(route: Route, method: str) -> bool:
     """Return whether the parameters of a route are checked.
 
-    Health checks, metrics and descriptions are read by programs that add parameters of their own, and none has an effect.
+    Health checks, metrics and descriptions are read by programs that add parameters of their own, without effect.
     """
     return method != "GET" or not (route.absolute or route.need == "nothing")
 

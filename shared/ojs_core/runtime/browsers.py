@@ -51,7 +51,7 @@ _CLOUDEVENTS: Final = "application/cloudevents"
 _REQUESTED_METHOD: Final = istr("Access-Control-Request-Method")
 _REQUESTED_HEADERS: Final = istr("Access-Control-Request-Headers")
 DECIDING: Final = (HOST, _ORIGIN, _SITE, _MODE, _DESTINATION, _REQUESTED_METHOD, _REQUESTED_HEADERS)
-"""Headers by which it is told whether a request is of a page from elsewhere."""
+"""Headers that decide whether a request is of a page from elsewhere."""
 
 
 class Browsers:

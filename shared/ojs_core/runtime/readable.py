@@ -1,7 +1,7 @@
 """Headers whose bytes aren't UTF-8: what is read in their place, and which of them a request is refused for.
 
 Bytes that aren't UTF-8 arrive as halves of surrogate pairs, which neither JSON nor a hash takes. So they are
-replaced before anybody reads the header, and whoever goes by its value asks whether that was necessary.
+replaced before the header is read, and code that goes by its value asks whether that was necessary.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 async def ask(http: aiohttp.ClientSession, place: OperationPlace, query: str) -> Asked:
     path = re.sub(r"\{\w+\}", "1", place.path)
-    body = None if place.method == "GET" else {}
+    body: dict[str, Any] | None = None if place.method == "GET" else {}
     async with http.request(place.method, f"{path}?{query}", json=body) as answer:
         is_json = "json" in answer.headers.get("Content-Type", "")
         error = (await answer.json(content_type=None)).get("error", {}) if is_json and answer.status >= 400 else {}
@@ -66,7 +66,8 @@ async def test_every_parameter_that_counts_once_is_given_once(http: aiohttp.Clie
                 query = f"{query}&nonsense=1"  # it is refused for this one
                 lists += 1
             answer = await ask(http, place, query)
-            assert (answer.status, answer.field) == (400, "nonsense" if parameter.several else parameter.name), (place, answer)
+            wrong = "nonsense" if parameter.several else parameter.name
+            assert (answer.status, answer.field) == (400, wrong), (place, answer)
             if parameter.same_as is not None:
                 answer = await ask(http, place, f"{parameter.name}=1&{parameter.same_as}=1")
                 assert (answer.status, answer.field) == (400, parameter.name), (place, answer)

@@ -159,7 +159,7 @@ def test_what_is_no_job_is_no_step(made: Any, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["Bad T", "", "email..send"])
 def test_what_is_no_type_is_no_job(name: str) -> None:
-    with pytest.raises(ValueError, match="a job type is one or more words with dots between them, such as email.send"):
+    with pytest.raises(ValueError, match=r"a job type is one or more words with dots between them, such as email\.send"):
         NewJob(name)
 
 

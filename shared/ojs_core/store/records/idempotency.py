@@ -4,8 +4,8 @@
 without an answer waits, and takes over when its runner has been silent for too long. So a request may be begun twice, and
 what it creates has to be named by the key: `KeyedRun.began` is the same for all who run it.
 
-A request that was refused before it made anything frees its key, for whatever is sent with it next. One whose
-outcome is open keeps it: nobody can say then that nothing was made.
+A request that was refused before it made anything frees its key for the next request. One whose outcome is
+open keeps it, since something may have been made.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _is_go(record: _Record, go: str) -> bool:
 class KeyedRun(Struct):
     """One go at a request. `name` stands for the operation and its key; `repeated` says that somebody tried before.
 
-    Whoever runs it sets `made` once something was made, or may have been: a refusal after that doesn't free the key.
+    The work sets `made` once something was made, or may have been: a refusal after that doesn't free the key.
     """
 
     name: str
