@@ -371,12 +371,12 @@ async def test_a_cron_entry_is_made_with_a_preview_run_edited_paused_and_deleted
     screen: OpenScreen, site: System, crew: Crew
 ) -> None:
     del crew
-    tab = await screen()
+    tab = await screen(known=("status of 400",))
     await tab.follow("/crons")
     await tab.click("New entry")
     await tab.fill("Name", "greeting")
     await tab.fill("Schedule", "0 25 * * *")
-    await tab.shows("hour")
+    await tab.shows("hour 25 is not from 0 to 23")
     await tab.fill("Schedule", "30 4 * * *")
     await tab.shows("Every day at 04:30. Next runs:")
     await tab.fill("Time zone", "Europe/Berlin")
