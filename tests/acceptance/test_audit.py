@@ -96,7 +96,7 @@ async def test_what_somebody_does_is_told_with_who_whence_what_and_to_what(audit
 async def test_what_fails_is_told_as_well(audited: Audited) -> None:
     job_id = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
     assert (await audited.as_role("DELETE", f"/jobs/{job_id}"))[0] == 404
-    [entry] = await audited.entries(f"target={job_id}&outcome=failure")
+    entry = await audited.one(f"target={job_id}&outcome=failure")
     assert (entry["detail"]["status"], entry["detail"]["reason"]) == (404, "not_found")
 
 
@@ -284,7 +284,9 @@ async def test_a_crowd_of_calls_hides_no_act(audited: Audited, cancels: int, res
     calls += [("POST", f"/queues/crowd-{cancels}-{number}/resume") for number in range(resumes)]
     calls.insert(len(calls) // 2, ("POST", f"/queues/{purged}/purge"))
     statuses: dict[str, set[int]] = {}
-    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=AT_ONCE)) as session:
+    waits = aiohttp.ClientTimeout(total=240)  # all of them at once, on a machine that may be busy
+    connector = aiohttp.TCPConnector(limit=AT_ONCE)
+    async with aiohttp.ClientSession(headers=headers, connector=connector, timeout=waits) as session:
 
         async def ask(method: str, path: str) -> None:
             status = 503
