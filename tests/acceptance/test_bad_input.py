@@ -20,6 +20,8 @@ OJS_TYPE = "application/openjobspec+json"
 GOOD: dict[str, Any] = {"type": "good.job", "args": [1]}
 UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
 EXAMPLES = examples(2_000 if amount() == "all" else 500, costly=True)
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+"""All examples ask one system, and how fast they are drawn is the machine's affair."""
 """Drawing a body takes longer than sending it. `test_drawn_requests.py` and `test_numbers.py` send others to every path."""
 
 
@@ -274,7 +276,7 @@ worker_calls = st.dictionaries(st.sampled_from(WORKER_MEMBERS), anything, max_si
 bodies = pushes.map(json.dumps).map(str.encode) | worker_calls.map(json.dumps).map(str.encode) | st.binary(max_size=60)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=SHARED)
 @given(path=st.sampled_from(PATHS), body=bodies)
 @pytest.mark.timeout(300)
 def test_no_body_makes_a_5xx(system: System, path: str, body: bytes) -> None:
@@ -290,9 +292,7 @@ def test_no_body_makes_a_5xx(system: System, path: str, body: bytes) -> None:
 segments = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=" #"), max_size=20)
 
 
-@settings(
-    max_examples=EXAMPLES // 2, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=EXAMPLES // 2, deadline=None, print_blob=True, suppress_health_check=SHARED)
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "ASSERT"]),
     path=st.lists(segments, max_size=3).map(lambda parts: "/" + "/".join(parts))
