@@ -30,6 +30,7 @@ from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
 from ojs_nats._jobs import Job, NewJob, a_job
 from ojs_nats._operations import GET_JOB, PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
+from ojs_nats._results import Results
 from ojs_nats._tls import Tls, check_scheme
 from ojs_nats.answers.jobs import BulkPushed, PushedItem
 
@@ -217,12 +218,16 @@ class JobHandle(Generic[R]):
         return await self._client.jobs.cancel(self.id, queue=self._queue)
 
     async def result(self, timeout: Duration | None = None) -> R:
-        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, ResultTimeout."""
+        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, ResultTimeout;
+        ResultGone if it isn't kept any more, OjsError if it isn't of that type.
+        """
         job = await self._client.jobs.ended(self.id, timeout, queue=self._queue)
         if job.state == "cancelled":
             raise JobCancelled(f"job {self.id} has been cancelled")
         if job.state != "completed":
             said = f": {job.error.message}" if job.error else ""
             raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
-        found: R = msgspec.convert(self._client.surroundings.decoded(job.result), self._returns, str_keys=True)
+        results = Results(self._client.surroundings)
+        found: R = results.read(self.id, job.result, self._returns)
+        await results.settled(self._client.jobs.result)
         return found

@@ -662,6 +662,10 @@ class SyncWorkflows:
         """Those that there are by now, in the order of their steps."""
         return _portal.each(self._its().jobs(workflow_id))
 
+    def result_of(self, job_id: str) -> Any:
+        """Ask for a job's result. Raises ResultGone."""
+        return _portal.call(self._its().result_of(job_id))
+
 
 class SyncWorkers:
     """`client.workers`. What is about one worker raises NotFound."""
@@ -1102,7 +1106,9 @@ class SyncJobHandle(Generic[R]):
         return _portal.call(self._handle.cancel())
 
     def result(self, timeout: Duration | None = None) -> R:
-        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, ResultTimeout."""
+        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, ResultTimeout;
+        ResultGone if it isn't kept any more, OjsError if it isn't of that type.
+        """
         return _portal.call(self._handle.result(timeout))
 
 
@@ -1139,6 +1145,7 @@ class SyncWorkflowHandle(Generic[R]):
     def result(self, timeout: Duration | None = None) -> R:
         """Of a chain the last step's, of a group or batch a list, of a `Dag` those of its steps by id.
 
-        Raises WorkflowFailed, WorkflowCancelled, ResultTimeout.
+        Raises WorkflowFailed, WorkflowCancelled, ResultTimeout; ResultGone if one of them isn't kept any more, OjsError if one
+        isn't of the type that its definition names.
         """
         return _portal.call(self._handle.result(timeout))

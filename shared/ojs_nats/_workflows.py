@@ -11,6 +11,7 @@ import msgspec
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import OjsError
 from ojs_nats._jobs import NewJob, a_job
+from ojs_nats._results import Results
 from ojs_nats.answers.workflows import WorkflowStep
 
 R = TypeVar("R")
@@ -33,7 +34,7 @@ class Flow(ABC, Generic[R]):
         """The same, of jobs as they are to be pushed."""
 
     @abstractmethod
-    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> R:
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> R:
         """Its result from those of its steps, all of which have ended."""
 
     def named(self, name: str) -> Flow[R]:
@@ -65,8 +66,8 @@ class Chain(Flow[R]):
     async def prepared(self, surroundings: Surroundings) -> Chain[R]:
         return self._renamed(Chain([await _prepared(step, surroundings) for step in self._steps]))
 
-    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> R:
-        result: R = _read(self._steps[-1], steps[-1], surroundings)
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> R:
+        result: R = _read(self._steps[-1], steps[-1], results)
         return result
 
 
@@ -82,8 +83,8 @@ class Group(Flow[list[Any]]):
     async def prepared(self, surroundings: Surroundings) -> Group:
         return self._renamed(Group([await _prepared(step, surroundings) for step in self._steps]))
 
-    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> list[Any]:
-        return [_read(step, told, surroundings) for step, told in zip(self._steps, steps, strict=True)]
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> list[Any]:
+        return [_read(step, told, results) for step, told in zip(self._steps, steps, strict=True)]
 
 
 class Batch(Group):
@@ -165,9 +166,9 @@ class Dag(Flow[dict[str, Any]]):
             wire["options"] = wire["options"] | {"callback_type": f"on_{when}"}
         return wire
 
-    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> dict[str, Any]:
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> dict[str, Any]:
         told = {step.id: step for step in steps}
-        return {name: _read(step, told[name], surroundings) for name, step in self._steps.items() if name not in self._called}
+        return {name: _read(step, told[name], results) for name, step in self._steps.items() if name not in self._called}
 
 
 @overload
@@ -227,11 +228,9 @@ async def _prepared(step: Step[Any], surroundings: Surroundings) -> Step[Any]:
     return await step.prepared(surroundings) if isinstance(step, Flow) else await surroundings.prepared(step)
 
 
-def _read(step: Step[Any], told: WorkflowStep, surroundings: Surroundings) -> Any:
+def _read(step: Step[Any], told: WorkflowStep, results: Results) -> Any:
     if isinstance(step, Flow):
         if len(told.steps) < (told.steps_total or told.jobs_total or 0):
             raise OjsError("the workflow has more steps nested in it than one answer has: read the results of its jobs")
-        return step.read(told.steps, surroundings)
-    return (
-        None if told.state != "completed" else msgspec.convert(surroundings.decoded(told.result), step.returns, str_keys=True)
-    )
+        return step.read(told.steps, results)
+    return None if told.state != "completed" else results.read(told.job_id or told.id, told.result, step.returns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
@@ -19,13 +19,17 @@ from ojs_nats import (
     JobHandle,
     NewJob,
     NotFound,
+    OjsError,
     Prevention,
     QueueClosed,
     Rate,
     RateLimit,
     Refused,
+    ResultGone,
     Retry,
     Unique,
+    chain,
+    group,
 )
 from ojs_nats._options import Options
 from ojs_nats.answers.events import Event
@@ -341,6 +345,37 @@ async def test_a_job_is_pushed_with_all_that_can_be_said_of_it(client: Client) -
     )
     job = await (await client.push(said)).job()
     assert (job.state, job.timeout_ms, job.version) == ("scheduled", 30_000, "1.2")
+
+
+@pytest.mark.parametrize("returns", [Any, int, int | None])
+async def test_a_result_that_isn_t_kept_any_more_is_never_none(system: System, client: Client, returns: Any) -> None:
+    job: NewJob[Any] = NewJob("t.one", (), Options(queue="q", result_ttl="1s"), returns=returns)
+    handle = await client.push(job)
+    workflow = await client.workflows.start(group(new("t.two", result_ttl="1s"), chain(new("t.three"))))
+    for fetched in system.fetch("q", worker_id="w1", count=3):
+        result = None if fetched["type"] == "t.three" else 42
+        system.call("POST", "/workers/ack", {"job_id": fetched["id"], **({} if result is None else {"result": result})})
+
+    async def gone(asked: Callable[[], Awaitable[Any]]) -> bool:
+        try:
+            assert await asked() in (42, [42, None])
+        except ResultGone:
+            return True
+        return False
+
+    await eventually(lambda: gone(lambda: handle.result("10s")))
+    await eventually(lambda: gone(lambda: workflow.result("10s")))
+    assert (await handle.job()).state == "completed"
+
+
+async def test_a_result_of_another_type_than_its_hint_is_an_ojs_error(system: System, client: Client) -> None:
+    for result in ("text", None):
+        job: NewJob[int] = NewJob("t.one", (), Options(queue="q"), returns=int)
+        handle = await client.push(job)
+        [fetched] = system.fetch("q", worker_id="w1")
+        system.call("POST", "/workers/ack", {"job_id": fetched["id"], **({} if result is None else {"result": result})})
+        with pytest.raises(OjsError, match="isn't what its definition says"):
+            await handle.result("10s")
 
 
 async def test_the_system(system: System, client: Client) -> None:

@@ -20,6 +20,7 @@ from ojs_nats._errors import Duplicate, Refused, ResultTimeout, WorkflowCancelle
 from ojs_nats._jobs import Job
 from ojs_nats._operations import Operation, Request
 from ojs_nats._options import Options, checked, wire
+from ojs_nats._results import Results
 from ojs_nats._transport import Transport
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress, WorkflowStep
@@ -129,6 +130,10 @@ class Workflows(Subject):
             pass
         return after
 
+    async def result_of(self, job_id: str) -> Any:
+        """Ask for a job's result. Raises ResultGone."""
+        return await self._jobs.result(job_id)
+
     async def _page(self, workflow_id: str, offset: int) -> Workflow:
         asked = {"workflow_id": workflow_id, **parameters(offset=offset, limit=_STEPS)}
         return await self._asked(Workflow, Request(_GET, asked), "workflow")
@@ -167,7 +172,8 @@ class WorkflowHandle(Generic[R]):
     async def result(self, timeout: Duration | None = None) -> R:
         """Of a chain the last step's, of a group or batch a list, of a `Dag` those of its steps by id.
 
-        Raises WorkflowFailed, WorkflowCancelled, ResultTimeout.
+        Raises WorkflowFailed, WorkflowCancelled, ResultTimeout; ResultGone if one of them isn't kept any more, OjsError if one
+        isn't of the type that its definition names.
         """
         found = await self._workflows.ended(self.id, timeout)
         if found.state == "cancelled":
@@ -175,7 +181,10 @@ class WorkflowHandle(Generic[R]):
         if found.state != "completed":
             said = f": {found.errors[0].message}" if found.errors else ""
             raise WorkflowFailed(f"workflow {self.id} has failed{said}", found.errors)
-        return self._flow.read(found.steps, self._workflows.surroundings)
+        results = Results(self._workflows.surroundings)
+        read = self._flow.read(found.steps, results)
+        await results.settled(self._workflows.result_of)
+        return read
 
 
 def _leaves(steps: Sequence[WorkflowStep]) -> Sequence[WorkflowStep]:

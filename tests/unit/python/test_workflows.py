@@ -10,10 +10,11 @@ import pytest
 from ojs_nats import Dag, NewJob, OjsError, batch, chain, group
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._options import Options
+from ojs_nats._results import Results
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.workflows import WorkflowStep
 
-PLAIN = Surroundings()
+PLAIN = Results(Surroundings())
 
 
 def a(*args: Any, **options: Unpack[Options]) -> NewJob[Any]:
