@@ -95,6 +95,8 @@ class Job(msgspec.Struct, frozen=True):
     parent_results: Any = None
     checkpoint: Checkpoint | None = None
     parent_results_by_index: dict[str, Any] | None = None
+    retry: dict[str, Any] = {}
+    """Its policy of retries, as the server has it."""
 
     @property
     def ended(self) -> bool:

@@ -209,7 +209,7 @@ class _Child:
                 result = outcome.called(definition.handler, given, {})
             return Returned(msgspec.Raw(encoded(result, "the result")))
         except BaseException as error:  # noqa: BLE001  # whatever a handler raises is its job's error
-            return Raised(outcome.raised(error).members)
+            return Raised(outcome.raised(error, outcome.not_tried_again(run.job)).members)
         finally:
             self._context = None
 

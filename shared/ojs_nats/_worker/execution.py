@@ -88,7 +88,7 @@ class Execution:
         return report
 
     def _failed(self, attempt: Attempt, error: BaseException, began: float) -> Report:
-        report = outcome.raised(error)
+        report = outcome.raised(error, outcome.not_tried_again(attempt.job))
         if attempt.lost or report.members.get("requeue"):
             self._log.handed_back(attempt.context.log, began, outcome.kind(error))
         else:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ojs_nats._durations import LONGEST_MS, Duration, milliseconds
+from ojs_nats._jobs import Job
 from ojs_nats._plain import encoded
 from ojs_nats._worker.jobs_log import where
 
@@ -20,6 +21,7 @@ _MAX_FRAME: Final = 4_096
 _MAX_TEXT: Final = 16_384
 _MAX_NAME: Final = 250
 _name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+_held: Final[Callable[[BaseException], tuple[BaseException, ...]]] = BaseExceptionGroup.__dict__["exceptions"].__get__
 _REFUSED_PAUSE_MS: Final = 15_000
 """For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
 
@@ -142,10 +144,20 @@ def returned(result: Any) -> Report:
     return Report("ack", {} if result is None else {"result": msgspec.Raw(encoded(result, "the result"))})
 
 
-def raised(error: BaseException) -> Report:
-    """Report that a handler has raised. Raises nothing. The error's class is what `Retry.not_for` names."""
+def not_tried_again(job: Job) -> Sequence[str]:
+    """Return the names of errors that end the job, by its policy."""
+    return job.retry.get("non_retryable_errors") or ()
+
+
+def raised(error: BaseException, not_for: Sequence[str] = ()) -> Report:
+    """Report that a handler has raised. Raises nothing. The error's class is what `Retry.not_for` names.
+
+    What a group holds means what it means by itself, however deep it stands. Of several the one holds that ends the job:
+    DeadLetter, Discard, a name of `not_for`, then RetryLater with the longest delay, then any other error. A group is
+    put off only if it holds nothing but Snooze, by the longest.
+    """
     try:
-        return _raised(error)
+        return _raised(error, not_for)
     except BaseException:  # noqa: BLE001  # the error's own code may do anything
         return Report("nack", {"error": {"code": "handler_error", "type": kind(error), "message": kind(error)}})
 
@@ -167,7 +179,7 @@ def without_details(report: Report, reason: str) -> Report:
     return Report(report.operation, members)
 
 
-def _raised(error: BaseException) -> Report:
+def _raised(error: BaseException, not_for: Sequence[str]) -> Report:
     if isinstance(error, ShutDown):
         shutdown = {"code": "shutdown", "type": "shutdown", "message": _text(error)}
         return Report("nack", {"requeue": True, "error": shutdown})
@@ -176,8 +188,11 @@ def _raised(error: BaseException) -> Report:
     if isinstance(error, NotHere):
         handed_back = {"code": "not_here", "message": _text(error)}
         return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": handed_back})
-    if isinstance(error, Snooze):
-        return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": {"message": _text(error)}})
+    ends = _ends(error)
+    snoozes = [each for each in ends if isinstance(each, Snooze)]
+    if len(snoozes) == len(ends):
+        longest = max(snoozes, key=lambda each: each.delay_ms)
+        return Report("nack", {"requeue": True, "retry_after_ms": longest.delay_ms, "error": {"message": _text(longest)}})
     if isinstance(error, TimedOut):
         return Report("nack", {"error": {"code": "timeout", "type": "timeout", "message": _text(error)}})
     if isinstance(error, FailedInProcess):
@@ -195,17 +210,43 @@ def _raised(error: BaseException) -> Report:
         "details": _details(error),
         "backtrace": _backtrace(error),
     }
-    if isinstance(error, Discard | DeadLetter):
-        failure["action"] = type(error).action
-    if isinstance(error, RetryLater):
-        return Report("nack", {"retry_after_ms": error.delay_ms, "error": {**failure, "action": "RETRY"}})
+    for final in (DeadLetter, Discard):
+        if any(isinstance(each, final) for each in ends):
+            return Report("nack", {"error": {**failure, "action": final.action}})
+    if isinstance(error, BaseExceptionGroup) and any(_named(each, not_for) for each in ends):
+        return Report("nack", {"error": {**failure, "retryable": False}})  # the server sees the group's class alone
+    if delays := [each.delay_ms for each in ends if isinstance(each, RetryLater)]:
+        return Report("nack", {"retry_after_ms": max(delays), "error": {**failure, "action": "RETRY"}})
     return Report("nack", {"error": failure})
 
 
+def _ends(error: BaseException) -> list[BaseException]:
+    """Return the errors in a group and in the groups in it; of another error itself alone."""
+    found: list[BaseException] = []
+    waiting = [error]
+    while waiting:  # they may be nested deeper than calls may
+        each = waiting.pop()
+        if isinstance(each, BaseExceptionGroup):
+            waiting += _held(each)
+        else:
+            found.append(each)
+    return found
+
+
+def _named(error: BaseException, names: Sequence[str]) -> bool:
+    """Whether one of the names is that of its class, or begins it and ends in `.*` (ojs-retry §6.2)."""
+    known = (kind(error), _class(error))
+    return any(each.startswith(name[:-1]) if name.endswith(".*") else each == name for name in names for each in known)
+
+
 def _details(error: BaseException) -> dict[str, str]:
-    details = {"error_class": _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)}
+    details = {"error_class": _class(error)}
     place = where(error)
     return details if place is None else {**details, "where": _cut(place, _MAX_TEXT)}
+
+
+def _class(error: BaseException) -> str:
+    return _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)
 
 
 def kind(error: BaseException) -> str:

@@ -161,6 +161,7 @@ class Store:
             pushed.id, pushed.type, state, said.queue, args=pushed.args, meta=said.meta, tags=said.tags, priority=said.priority,
             max_attempts=said.retry.max_attempts, created_at=now, enqueued_at=now if state == "available" else None,
             scheduled_at=due, expires_at=said.expires_at, timeout_ms=said.timeout_ms, version=said.version,
+            retry={"max_attempts": said.retry.max_attempts, "non_retryable_errors": [*said.retry.non_retryable_errors]},
         )  # fmt: skip
         self._held[job.id] = Held(job, said.retry, said.unique)
         return job

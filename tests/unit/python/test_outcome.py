@@ -53,6 +53,39 @@ def test_a_handler_says_when_its_job_goes_on() -> None:
         Snooze("soon")
 
 
+def nested(*errors: Exception) -> Exception:
+    return ExceptionGroup("outer", [ExceptionGroup("inner", [each]) for each in errors])
+
+
+@pytest.mark.parametrize(
+    ("errors", "members"),
+    [
+        ([Discard("no")], {"action": "DISCARD"}),
+        ([ValueError(), Discard("no"), Snooze("1s"), RetryLater("1s")], {"action": "DISCARD"}),
+        ([Discard("no"), DeadLetter("no"), ValueError()], {"action": "DEAD_LETTER"}),
+        ([Discard("no"), LookupError()], {"action": "DISCARD"}),
+        ([LookupError(), RetryLater("1s")], {"retryable": False}),
+        ([RetryLater("5s"), ValueError(), RetryLater("7s"), Snooze("9s")], {"action": "RETRY", "retry_after_ms": 7_000}),
+        ([Snooze("5s"), ValueError()], {}),
+        ([Snooze("5s"), Snooze("7s")], {"requeue": True, "retry_after_ms": 7_000}),
+    ],
+)
+@pytest.mark.parametrize("group", [lambda *errors: ExceptionGroup("one", errors), nested])
+def test_errors_mean_the_same_in_a_group(errors: list[Exception], members: dict[str, Any], group: Any) -> None:
+    for order in (errors, errors[::-1]):
+        report = raised(group(*order), ["builtins.LookupError"])
+        told = error_of(report) | report.members
+        names = ("action", "retryable", "requeue", "retry_after_ms")
+        assert {name: told[name] for name in names if name in told} == members
+
+
+def test_a_group_may_be_nested_deeper_than_calls() -> None:
+    deep: Exception = Discard("no")
+    for _ in range(3_000):
+        deep = ExceptionGroup("deeper", [deep])
+    assert error_of(raised(deep))["action"] == "DISCARD"
+
+
 def test_a_worker_that_stops_hands_back() -> None:
     report = raised(ShutDown("bye"))
     assert report.members["requeue"] is True
