@@ -12,6 +12,13 @@ from ojs_nats._worker.outcome import ShutDown, SoftTimeout
 from ojs_nats._worker.timings import TIMINGS, Timings
 
 
+class _Met(SoftTimeout, asyncio.CancelledError):
+    """SoftTimeout as a coroutine meets it. Task groups and `wait_for` end what they have started for a cancellation alone."""
+
+
+_Met.__name__, _Met.__qualname__, _Met.__module__ = "SoftTimeout", "SoftTimeout", SoftTimeout.__module__
+
+
 class Attempt:
     """A running job. `why` is the reason for which its handler is to stop, if it is; `lost` says that its end is
     nobody's business any more, `over` that it has been reported. `soft` says to a process that its time is nearly
@@ -84,7 +91,7 @@ class Attempt:
 
     @types.coroutine
     def softly(self, handler: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Runs a coroutine, which meets SoftTimeout instead of the cancellation that brings it."""
+        """Run a coroutine, which meets SoftTimeout instead of the cancellation that brings it."""
         error: BaseException | None = None
         value: Any = None
         self._in_handler = True
@@ -94,6 +101,8 @@ class Attempt:
                     waiting = handler.send(value) if error is None else handler.throw(error)
                 except StopIteration as stop:
                     return stop.value
+                except _Met as met:  # by itself it would end the task as cancelled
+                    raise SoftTimeout(*met.args).with_traceback(met.__traceback__) from None
                 try:
                     value, error = (yield waiting), None
                 except BaseException as met:  # noqa: BLE001  # whatever it is, it is the handler's
@@ -108,7 +117,7 @@ class Attempt:
             return met
         assert self._handler is not None
         self._handler.uncancel()
-        return soft
+        return _Met(*soft.args)
 
 
 def _settle(ended: asyncio.Future[None]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -98,6 +99,64 @@ async def test_a_coroutine_meets_it_where_it_waits(body: Callable[[], Coroutine[
         return said
 
     assert await outcome(handler) == Report("ack", {"result": msgspec.Raw(msgspec.json.encode(result))})
+
+
+class Children:
+    """What handlers start, and how much of it has ended."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = 0
+
+    async def run(self) -> None:
+        self.begun += 1
+        try:
+            await asyncio.sleep(60)
+        finally:
+            self.ended += 1
+
+    async def in_a_group(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.run())
+            group.create_task(self.run())
+
+    async def in_nested_groups(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.in_a_group())
+            await self.in_a_group()
+
+    async def in_a_group_of_anyio(self) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.run)
+            group.start_soon(self.run)
+
+    async def in_a_wait(self) -> None:
+        await asyncio.wait_for(self.run(), 60)
+
+
+@pytest.mark.parametrize(
+    "body", [Children.in_a_group, Children.in_nested_groups, Children.in_a_group_of_anyio, Children.in_a_wait]
+)
+@pytest.mark.parametrize("caught", [True, False])
+async def test_what_a_handler_has_started_ends_before_its_attempt(
+    body: Callable[[Children], Coroutine[Any, Any, None]], caught: bool
+) -> None:
+    children = Children()
+
+    async def handler() -> int:
+        try:
+            await body(children)
+        except* SoftTimeout:
+            if not caught:
+                raise
+        return children.ended
+
+    report = await outcome(handler)
+    assert children.begun == children.ended > 0
+    if caught:
+        assert report == Report("ack", {"result": msgspec.Raw(msgspec.json.encode(children.begun))})
+    else:
+        assert error_of(report)["type"] in {"SoftTimeout", "ExceptionGroup"}
+        assert "SoftTimeout: the job's soft time-out" in "".join(error_of(report)["backtrace"])
 
 
 async def test_one_that_isn_t_caught_is_a_failure() -> None:
