@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import select
+import selectors
+import socket
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from concurrent.futures import wait
-from typing import Any, Final, TypeVar
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -16,13 +20,31 @@ _GOODBYE_S: Final = 2.0
 _LOOK_UP_S: Final = 1.0
 """A signal that comes just before a wait begins doesn't end it: so often Python sees to its handlers."""
 
-_lock = threading.Lock()
-_portal: tuple[int, asyncio.AbstractEventLoop] | None = None
+
+class _Portal(NamedTuple):
+    loop: asyncio.AbstractEventLoop
+    selector: selectors.BaseSelector
+
+
+_lock = threading.RLock()
+"""It can be taken again by what breaks in on its holder: a signal's handler, or a `__del__`."""
+_portal: _Portal | None = None
+_inherited: list[_Portal] = []
+"""Of the processes that this one was forked from, kept so that nothing of them is closed before the end."""
 
 
 def call(work: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's result; it runs in the process's own loop. Not to be called by what runs in that loop."""
-    future = asyncio.run_coroutine_threadsafe(work, loop())
+    """Return the coroutine's result; it runs in the process's own loop. Raises RuntimeError within that loop, which would
+    wait for itself.
+    """
+    its = loop()
+    if _running() is its:
+        work.close()
+        raise RuntimeError(
+            "a call without await can't be made by what runs in the loop of such calls (middleware, a handler of logging): "
+            "write await send_email.push(…), or call from a thread"
+        )
+    future = asyncio.run_coroutine_threadsafe(work, its)
     try:
         while True:
             wait({future}, _LOOK_UP_S)
@@ -50,21 +72,56 @@ async def _next(items: AsyncIterator[T]) -> tuple[T] | None:
 
 
 def loop() -> asyncio.AbstractEventLoop:
-    """The process's own loop."""
+    """Return the process's own loop."""
     global _portal  # noqa: PLW0603
     with _lock:
-        if _portal is None or _portal[0] != os.getpid():  # a fork has the lock's memory, but not the thread
-            made = asyncio.new_event_loop()
-            threading.Thread(target=made.run_forever, name="ojs-nats-calls", daemon=True).start()
-            _portal = (os.getpid(), made)
-        return _portal[1]
+        if _portal is None:
+            selector = selectors.DefaultSelector()
+            made = _Portal(asyncio.SelectorEventLoop(selector), selector)
+            threading.Thread(target=made.loop.run_forever, name="ojs-nats-calls", daemon=True).start()
+            _portal = _portal or made  # what broke in may have made one
+        return _portal.loop
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _begin_anew() -> None:
+    """Leave to the parent what is its own, in a child that was forked: its thread, its lock, its connections."""
+    global _lock, _portal  # noqa: PLW0603
+    _lock = threading.RLock()  # another thread of the parent may have held it
+    inherited, _portal = _portal, None
+    if inherited is None:
+        return
+    _inherited.append(inherited)
+    inherited.loop.set_exception_handler(lambda _loop, _context: None)  # what isn't closed here is the parent's to close
+    with suppress(OSError):
+        _detach(inherited.selector)
+
+
+def _detach(selector: selectors.BaseSelector) -> None:
+    """Put other files in the place of a parent's connections: what closes them in this process says nothing to their peers
+    (TLS would), and takes them from no epoll, which a child shares with its parent.
+    """
+    if hasattr(selectors, "EpollSelector") and isinstance(selector, selectors.EpollSelector):
+        with select.epoll() as own:
+            os.dup2(own.fileno(), selector.fileno(), inheritable=False)
+    with socket.socket() as nobody:
+        for descriptor in [key.fd for key in (selector.get_map() or {}).values()]:
+            os.dup2(nobody.fileno(), descriptor, inheritable=False)
 
 
 def _close() -> None:
     """Close connections, which clients keep in generators of the loop, before the process ends."""
-    if _portal is not None and _portal[0] == os.getpid():
-        closed = asyncio.run_coroutine_threadsafe(_portal[1].shutdown_asyncgens(), _portal[1])
+    if _portal is not None:
+        closed = asyncio.run_coroutine_threadsafe(_portal.loop.shutdown_asyncgens(), _portal.loop)
         closed.exception(_GOODBYE_S)
 
 
 atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
