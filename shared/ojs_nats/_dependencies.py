@@ -18,6 +18,8 @@ from ojs_nats._worker.outcome import called
 T = TypeVar("T")
 Provider = Callable[..., Any]
 
+_UNSET: Final = object()
+
 
 class Dependency:
     """Stands where the parameter's default is."""
@@ -133,28 +135,42 @@ class Provided:
 
 @asynccontextmanager
 async def _in_threads(threads: Executor, manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    entering = _begun(threads, manager.__enter__)
+    context = contextvars.copy_context()  # of its own, also for a reset() behind its yield
+    entering = _begun(threads, manager.__enter__, context)
     try:
         value = await _ended(entering)
     except asyncio.CancelledError:  # what the thread has made is to be cleaned up
         if entering.done() and entering.exception() is None:
-            await _in_thread(threads, lambda: manager.__exit__(None, None, None))
+            await _ended(_begun(threads, lambda: manager.__exit__(None, None, None), context))
         raise
+    _adopt(context)
     try:
         yield value
     except BaseException as error:
-        if not await _in_thread(threads, functools.partial(manager.__exit__, type(error), error, error.__traceback__)):
+        context.run(_adopt, contextvars.copy_context())
+        leave = functools.partial(manager.__exit__, type(error), error, error.__traceback__)
+        if not await _ended(_begun(threads, leave, context)):
             raise
     else:
-        await _in_thread(threads, lambda: manager.__exit__(None, None, None))
+        context.run(_adopt, contextvars.copy_context())
+        await _ended(_begun(threads, lambda: manager.__exit__(None, None, None), context))
 
 
 async def _in_thread(threads: Executor, call: Callable[[], T]) -> T:
-    return await _ended(_begun(threads, call))
-
-
-def _begun(threads: Executor, call: Callable[[], T]) -> asyncio.Future[T]:
     context = contextvars.copy_context()
+    value = await _ended(_begun(threads, call, context))
+    _adopt(context)
+    return value
+
+
+def _adopt(context: contextvars.Context) -> None:
+    """Set the context variables that have another value there, as a thread has left them."""
+    for variable, value in context.items():
+        if variable.get(_UNSET) is not value:
+            variable.set(value)
+
+
+def _begun(threads: Executor, call: Callable[[], T], context: contextvars.Context) -> asyncio.Future[T]:
     return asyncio.get_running_loop().run_in_executor(threads, lambda: context.run(called, call))
 
 

@@ -7,6 +7,7 @@ import functools
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,34 @@ def _quiet() -> None:
 def threads() -> Iterator[Executor]:
     with ThreadPoolExecutor() as made:
         yield made
+
+
+tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+language: ContextVar[str] = ContextVar("language", default="none")
+
+
+def of_a_tenant() -> Iterator[None]:
+    token = tenant.set("ada")
+    yield
+    said.append(tenant.get())
+    tenant.reset(token)
+    said.append(tenant.get())
+
+
+def in_a_language(_tenant: None = Depends(of_a_tenant)) -> str:
+    language.set(f"{tenant.get()}'s")
+    return language.get()
+
+
+async def test_context_variables_of_plain_ones_reach_the_handler(threads: Executor) -> None:
+    async def handler(*, tenant: None = Depends(of_a_tenant), language: str = Depends(in_a_language)) -> None: ...
+
+    provided = Provided(context(), threads)
+    async with provided.cleaning:
+        await provided.values(Parameters(handler).injected)
+        assert (tenant.get(), language.get()) == ("ada", "ada's")
+        tenant.set("bob")
+    assert said == ["bob", "nobody"]
 
 
 async def test_each_is_made_once_and_cleaned_up_the_last_first(threads: Executor) -> None:
