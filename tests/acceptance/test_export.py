@@ -52,6 +52,7 @@ def test_export_writes_to_standard_output_and_over_no_file(system: System, cli: 
     ids = [system.push("a.b", 1, {"b": None})["id"] for _ in range(3)]
     lines = cli.asked("export", "--limit", "2").splitlines()
     assert [json.loads(line)["id"] for line in lines] == ids[:2]
+    assert cli.asked("export", "-", "--limit", "2").splitlines() == lines
     (tmp_path / "there").write_text("mine", encoding="utf-8")
     said = cli("export", str(tmp_path / "there"))
     assert (said.code, "is there already: name another file" in said.err) == (1, True)

@@ -43,7 +43,7 @@ class _Page(msgspec.Struct):
 
 
 def define(parser: CommandParser) -> None:
-    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a new file for them [standard output]")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a new file for them, or - [standard output]")
     add_filters(parser)
     parser.add_argument("--limit", type=positive, metavar="N", help="at most so many [all]")
     parser.does(_export, examples=_EXAMPLES)
@@ -82,7 +82,7 @@ async def _pages(transport: Transport, asked: dict[str, str], queue: str | None)
 @contextmanager
 def _opened(file: Path | None) -> Iterator[IO[Any]]:
     """The file, for its owner alone; one that is there isn't written over. It has its name once it is whole."""
-    if file is None:
+    if file is None or str(file) == "-":
         yield sys.stdout.buffer
         return
     if file.exists():
