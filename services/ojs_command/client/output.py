@@ -68,11 +68,11 @@ class Output:
         document = msgspec.json.encode(value)
         if self.on_terminal:
             document = msgspec.json.format(document, indent=2)
-        self._plain(_cleaned(document.decode(), _in_json))
+        self._plain(self._encodable(_cleaned(document.decode(), _in_json)))
 
     def json_line(self, value: Any) -> None:
         """One of many."""
-        self._plain(json_text(value))
+        self._plain(self._encodable(json_text(value)))
 
     def text(self, line: str | Text = "") -> None:
         """A line for people."""
@@ -140,6 +140,14 @@ class Output:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=self._notes, transient=True, disable=not self._notes.is_terminal) as bar:
             yield Advance(bar, bar.add_task(what, total=total))
+
+    def _encodable(self, document: str) -> str:
+        """Return JSON with escapes for what isn't ASCII, if standard output's encoding lacks some of it."""
+        try:
+            document.encode(getattr(self.console.file, "encoding", None) or "utf-8")
+        except UnicodeEncodeError:
+            return "".join(sign if sign.isascii() else json.dumps(sign)[1:-1] for sign in document)
+        return document
 
     def _plain(self, line: str) -> None:
         print(line, file=self.console.file)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
 import signal
 import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -42,6 +44,8 @@ USAGE: Final = 2
 UNREACHABLE: Final = 3
 
 _PATIENCE: Final = "10s"
+_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""A disk that is full, or fails."""
 _HINTS: Final[dict[type[Refused], str]] = {
     QueueFull: ": wait, or raise its bound with 'ojs-nats queues config QUEUE --max-size N'",
     QueueClosed: ": 'ojs-nats queues get QUEUE' shows why, 'ojs-nats queues resume QUEUE' ends a pause",
@@ -54,11 +58,19 @@ _HEADERS_WANTED: Final = frozenset({401, 403, 407})
 def run_command(given: argparse.Namespace) -> int:
     """The exit code (docs/cli.md)."""
     configure(service="ojs-nats", instance="", log_format="console", level="error", stream=sys.stderr)
+    if sys.stdout is None:  # it was closed before the start: nobody wants to see anything
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         return _run(given)
     except BrokenPipeError:  # whoever reads has seen enough; what is left is flushed at the end of Python
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries once more at its end
+        say(f"standard output can't be written: {os.strerror(error.errno).lower()}.")
+        return FAILED
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
 
