@@ -59,6 +59,12 @@ class Checkpoint(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] = {}
 
 
+class JobRetry(msgspec.Struct, frozen=True):
+    """What a job says of its retries that its worker needs: the names of errors that end it."""
+
+    non_retryable_errors: list[str] = []
+
+
 class Job(msgspec.Struct, frozen=True):
     """A job as the server tells of it. Times are UTC; what it hasn't got is None."""
 
@@ -95,8 +101,7 @@ class Job(msgspec.Struct, frozen=True):
     parent_results: Any = None
     checkpoint: Checkpoint | None = None
     parent_results_by_index: dict[str, Any] | None = None
-    retry: dict[str, Any] = {}
-    """Its policy of retries, as the server has it."""
+    retry: JobRetry = JobRetry()
 
     @property
     def ended(self) -> bool:

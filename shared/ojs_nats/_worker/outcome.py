@@ -146,7 +146,7 @@ def returned(result: Any) -> Report:
 
 def not_tried_again(job: Job) -> Sequence[str]:
     """Return the names of errors that end the job, by its policy."""
-    return job.retry.get("non_retryable_errors") or ()
+    return job.retry.non_retryable_errors
 
 
 def raised(error: BaseException, not_for: Sequence[str] = ()) -> Report:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ojs_nats._errors import refused
-from ojs_nats._jobs import Checkpoint, Job, JobError
+from ojs_nats._jobs import Checkpoint, Job, JobError, JobRetry
 from ojs_nats._names import job_type, queue_name
 
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
@@ -161,7 +161,7 @@ class Store:
             pushed.id, pushed.type, state, said.queue, args=pushed.args, meta=said.meta, tags=said.tags, priority=said.priority,
             max_attempts=said.retry.max_attempts, created_at=now, enqueued_at=now if state == "available" else None,
             scheduled_at=due, expires_at=said.expires_at, timeout_ms=said.timeout_ms, version=said.version,
-            retry={"max_attempts": said.retry.max_attempts, "non_retryable_errors": [*said.retry.non_retryable_errors]},
+            retry=JobRetry([*said.retry.non_retryable_errors]),
         )  # fmt: skip
         self._held[job.id] = Held(job, said.retry, said.unique)
         return job
