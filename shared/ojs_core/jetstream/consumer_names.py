@@ -40,6 +40,7 @@ class ConsumerNames:
         try:
             if before is not None:
                 await asyncio.wait([before])
+                del before  # a failure keeps this frame, which would keep the failure before it, and so on
                 self._running, self._following = self._following, None
             return await self._pages()
         finally:

@@ -171,5 +171,6 @@ class Barrier:
     async def _after(self, running: asyncio.Task[int] | None) -> int:
         if running is not None:
             await asyncio.wait([running])
+            del running  # a failure keeps this frame, which would keep the failure before it, and so on
         self._running, self._following = self._following, None
         return await put(self._nats, self._subject, b"", _BARRIER_TTL_S, "a barrier")

@@ -113,7 +113,7 @@ def test_users_and_certificates_go_into_it(printed: Printed, tmp_path: Path) -> 
         (("--leaf-port", "70000"), "--leaf-port: 70000 is not a port"),
         (("--port", "0"), "--port: 0 is not a port"),
         (("--monitor-port", "٣"), "--monitor-port: ٣ is not a port"),
-        (("--leaf", "nats-leaf://hub", "--monitor-port", "8223"), "--monitor-port is of the server that a leaf connects to"),
+        (("--leaf", "nats-leaf://hub", "--monitor-port", "8223"), "--monitor-port is of the server that a leaf"),
         (("--tls-cert", "x"), "--tls-cert and --tls-key go together"),
         (("--host", 'x" authorization'), "is not a host name or an address"),
         (("--leaf", "hub"), "--leaf hub is not an address like nats-leaf://hub.internal:7422"),
