@@ -12,6 +12,7 @@ from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.read.messages import DispatchesOfQueue, WorkerRow
 from ojs_core.store.announce import announce
 from ojs_core.store.rate_limits.permits import queue_scope
+from ojs_core.wire.members import Extended
 from ojs_core.wire.queues.fair_pools import (
     DeletedPool,
     ListedPool,
@@ -44,7 +45,7 @@ class PoolHandlers:
         workers = await live_workers(self._queries)
         return Response(200, PoolList(await asyncio.gather(*(self._listed(pool, workers) for pool in pools))))
 
-    async def _listed(self, pool: Pool, workers: Sequence[WorkerRow]) -> ListedPool:
+    async def _listed(self, pool: Pool, workers: Sequence[WorkerRow]) -> ListedPool | Extended[ListedPool]:
         queues = await asyncio.gather(*(self._queries.queue(name) for name in pool.weights))
         serving = [worker for worker in workers if not pool.weights.keys().isdisjoint(worker.record.queues)]
         return listed_pool(pool, serving, sum(queue.counts.active for queue in queues))

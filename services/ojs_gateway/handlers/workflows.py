@@ -25,6 +25,7 @@ from ojs_core.wire.workflows.answers import (
     OneWorkflow,
     StepPage,
     cancelled_workflow,
+    extended_steps,
     one_workflow,
     pages,
     shown_jobs,
@@ -176,7 +177,8 @@ class WorkflowHandlers:
         visible = pages(graph, page)
         jobs = await self._store.workflows.members(record, shown_jobs(graph, record, visible))
         whole = await with_results(self._store, jobs.values())
-        return one_workflow(graph, record, dict(zip(jobs, whole, strict=True)), visible)
+        templates = await self._store.workflows.templates(stored, extended_steps(graph, visible))
+        return one_workflow(graph, record, dict(zip(jobs, whole, strict=True)), visible, templates)
 
     def _page(self, call: Call) -> StepPage:
         most = self._limits.max_workflow_page

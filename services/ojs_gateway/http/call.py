@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -21,6 +21,7 @@ from ojs_core.domain.job import Job
 from ojs_core.domain.unique import policy_of
 from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
+from ojs_core.wire.members import Extended
 from ojs_core.wire.queries import Queries
 from ojs_gateway.http.compression import decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
@@ -43,7 +44,7 @@ class Response(NamedTuple):
     """A status, an answer and headers beyond those that every answer has. Bytes are JSON, the same for all readers."""
 
     status: int
-    answer: bytes | Struct
+    answer: bytes | Struct | Extended[Any]
     headers: tuple[tuple[str, str], ...] = ()
     of_others: bool = False
     """Whether it shows jobs that the request hasn't sent itself, although it pushes some."""

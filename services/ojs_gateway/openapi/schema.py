@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from ojs_core.wire.members import OpenStruct
+from ojs_core.wire.members import Extended, OpenStruct
 from ojs_core.wire.redaction import REDACTED, hidden
 
 
@@ -134,6 +134,8 @@ def _answered(hint: Any) -> Schema:
     """The schema of a member's type, as `answer_of` finds it."""
     if get_origin(hint) is Annotated:
         return _annotated(*get_args(hint))
+    if get_origin(hint) is Extended:
+        return _answered(get_args(hint)[0])
     if hint in {Any, Raw}:
         return ANYTHING
     if hint is types.NoneType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.job import NOTHING
 from ojs_core.domain.transitions.result import Moment
@@ -15,6 +16,7 @@ class Saved(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: Raw
     step_index: Whole | None = None
     metadata: Raw = NOTHING
+    extensions: Extensions = {}
 
 
 class Checkpoint(Saved, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,6 +34,7 @@ def following(old: Checkpoint | None, job_id: str, saved: Saved, moment: Moment)
         state=saved.state,
         step_index=saved.step_index,
         metadata=saved.metadata,
+        extensions=saved.extensions,
         job_id=job_id,
         sequence=1 if old is None else old.sequence + 1,
         at=moment.now,

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Ms, Positive
 from ojs_core.domain.starvation import StarvationClock
 
@@ -40,6 +41,7 @@ class Pool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of starvation; None leaves it to the strategy."""
     isolated: bool = False
     """Whether its queues give jobs only to workers that name the pool (ojs-fair-scheduling §6.3)."""
+    extensions: Extensions = {}
     created_at: At = 0
     updated_at: At = 0
     deleted: bool = False

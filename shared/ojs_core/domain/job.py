@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from msgspec import Raw, Struct
 
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Ms, Priority, Whole
 
 EMPTY_OBJECT: Final = Raw(b"{}")
@@ -186,6 +187,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The client used the flat `timeout` in seconds, so the answer may echo it."""
     extra: dict[str, Raw] = {}
     """Unknown members of the envelope, returned at the top level of the job."""
+    retry_extensions: Extensions = {}
+    """Members of extensions that were sent in `retry`."""
     workflow: Membership | None = None
 
     # Where it stands

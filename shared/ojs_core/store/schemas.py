@@ -149,7 +149,7 @@ class Schemas:
             created = old is None or old.document != wanted.document
             if old is None or created:
                 return known.admitted(wanted, most)
-            return replace(old, mode=wanted.mode, compatibility=wanted.compatibility)
+            return replace(old, mode=wanted.mode, compatibility=wanted.compatibility, extensions=wanted.extensions)
 
         record = await self._change(decide)
         return created, record

@@ -6,12 +6,14 @@ client libraries stumble over nulls where they expect an absent member. `None` s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Final, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_core.base.extensions import Extensions
+from ojs_core.base.fields import is_extension
 from ojs_core.base.times import format_ms
 from ojs_core.domain.schemas.validator import Finding
 
@@ -24,8 +26,31 @@ JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
 JsonList = Annotated[Raw, Meta(extra_json_schema={"type": "array"})]
 
 T = TypeVar("T")
+A = TypeVar("A", bound=Struct)
+A_co = TypeVar("A_co", bound=Struct, covariant=True)
 
-encode: Final = msgspec.json.Encoder().encode
+
+class Extended(Generic[A_co]):
+    """An answer with members that a client has added; those of OJS come first where both have a name.
+
+    `members` are all of them.
+    """
+
+    __slots__ = ("answer", "members")
+
+    def __init__(self, answer: A_co, members: Mapping[str, Any]) -> None:
+        self.answer = answer
+        self.members = dict(members)
+
+
+def _with_what_was_added(value: Any) -> Any:
+    if isinstance(value, Extended):
+        return value.members
+    raise TypeError(f"answers have no {type(value).__name__}")
+
+
+encode: Final = msgspec.json.Encoder(enc_hook=_with_what_was_added).encode
+_decode_object: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class AnswerWarning(Struct, frozen=True):
@@ -56,10 +81,34 @@ class OpenStruct(Struct):
     """The base of answers that may have members beside their own, such as those that a client has added to a job."""
 
 
-def members(answer: Struct) -> dict[str, Any]:
+def members(answer: Struct | Extended[Any]) -> dict[str, Any]:
     """The members that an answer has, by the names that they have in JSON; values as they are."""
+    if isinstance(answer, Extended):
+        return dict(answer.members)
     names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
     return {name: value for field, name in names if (value := getattr(answer, field)) is not UNSET}
+
+
+def bare(answer: A | Extended[A]) -> A:
+    """Return an answer without what a client has added."""
+    return answer.answer if isinstance(answer, Extended) else answer
+
+
+def extended(answer: A, extensions: Extensions) -> A | Extended[A]:
+    """Return an answer with the members of extensions that its document has, each where it was sent."""
+    return Extended(answer, _placed(members(answer), extensions)) if extensions else answer
+
+
+def _placed(view: dict[str, Any], extensions: Extensions) -> dict[str, Any]:
+    own = {path: raw for path, raw in extensions.items() if is_extension(path)}
+    inner: dict[str, Extensions] = {}
+    for path, raw in extensions.items():
+        if path not in own:
+            name, _, rest = path.partition(".")
+            inner.setdefault(name, {})[rest] = raw
+    for name, below in inner.items():
+        view = view | {name: _placed(_decode_object(encode(view.get(name, {}))), below)}
+    return own | view
 
 
 def given(value: T | None) -> T | UnsetType:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from ojs_core.base.fields import is_extension
 from ojs_core.wire.jobs.lists import JobDetail
 from ojs_core.wire.members import encode
 
@@ -40,6 +41,13 @@ _SAID: Final = frozenset({"reason", "error", "message"})
 _EVENT_TYPES: Final = ("type", "event_type", "event")
 _ENVELOPES: Final = frozenset({"source", "event_type", "event", "channel"})
 """One of these is beside `data` where that is what an event tells, whose members are looked at one by one."""
+_EXTENDED: Final = (
+    {"name", "state", "created_at", "metadata"},
+    {"index", "state", "depends_on"},
+    {"expression", "overlap_policy", "job_template"},
+    {"url", "events"},
+)
+"""How workflows, their steps, cron entries and webhooks are known: what clients have added to one is hidden."""
 _PROGRESS: Final = frozenset({"progress", "percentage"})
 _OF_ERRORS: Final = frozenset({"message", "details"})
 _KNOWN: Final = frozenset(JobDetail.__struct_fields__) | {
@@ -71,6 +79,8 @@ def hidden(names: AbstractSet[str]) -> set[str]:
         found.add("data")
     if names >= {"specversion", "args", "state"}:
         found |= names - _KNOWN
+    elif any(names >= own for own in _EXTENDED):
+        found |= set(filter(is_extension, names))
     return found
 
 

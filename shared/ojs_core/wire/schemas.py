@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid, too_large
+from ojs_core.base.extensions import sent_extensions
 from ojs_core.base.fields import absent, check_known, check_once, choice, kind_of, mapping, object_of, shown, value_of
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
@@ -19,7 +20,7 @@ from ojs_core.domain.schemas.record import COMPATIBILITIES, MODES, Compatibility
 from ojs_core.domain.schemas.validator import Validator
 from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.enqueue import job_type_of
-from ojs_core.wire.members import JsonObject, Timestamp, given
+from ojs_core.wire.members import Extended, JsonObject, OpenStruct, Timestamp, extended, given
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[!-~]+", re.ASCII)
@@ -37,7 +38,7 @@ _KNOWN: Final = (
 )
 
 
-class ValidationSettings(Struct, omit_defaults=True):
+class ValidationSettings(OpenStruct, omit_defaults=True):
     """What becomes of jobs that don't fit. Left out, their queue's `schema_validation` says it."""
 
     mode: Mode | UnsetType = UNSET
@@ -55,16 +56,19 @@ class SchemaSummary(Struct, kw_only=True):
     created_at: Timestamp
 
 
-class SchemaAnswer(SchemaSummary, kw_only=True):
+class SchemaAnswer(SchemaSummary, OpenStruct, kw_only=True):
     """A version of a job type's schema, with the document as it was sent."""
 
     schema: JsonObject
 
 
+SchemaView = SchemaAnswer | Extended[SchemaAnswer]
+
+
 class OneSchema(Struct):
     """The answer about one schema."""
 
-    schema: SchemaAnswer
+    schema: SchemaView
 
 
 class SchemaPage(Struct):
@@ -77,7 +81,7 @@ class SchemaPage(Struct):
 class WholeSchemaPage(Struct):
     """The same with the documents."""
 
-    schemas: list[SchemaAnswer]
+    schemas: list[SchemaView]
     pagination: Pagination
 
 
@@ -136,6 +140,7 @@ def parse_schema(body: bytes, limits: PayloadLimits, place: tuple[str, str] | No
         document=_document(document, limits),
         mode=_mode(sent.get("validation")),
         compatibility=_compatibility(sent.get("compatibility")),
+        extensions=sent_extensions(members, limits, replaced=("validation",)).over({}, limits),
     )
 
 
@@ -200,9 +205,10 @@ def _compatibility(value: Any) -> Compatibility | None:
 # Answers
 
 
-def schema_answer(record: SchemaRecord) -> SchemaAnswer:
+def schema_answer(record: SchemaRecord) -> SchemaView:
     """A version with its document."""
-    return SchemaAnswer(**msgspec.structs.asdict(schema_summary(record)), schema=record.document)
+    answer = SchemaAnswer(**msgspec.structs.asdict(schema_summary(record)), schema=record.document)
+    return extended(answer, record.extensions)
 
 
 def schema_summary(record: SchemaRecord) -> SchemaSummary:

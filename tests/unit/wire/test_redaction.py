@@ -32,6 +32,10 @@ def seen(answer: object) -> Any:
         {"event_type": "job.cancelled", "data": {"reason": SECRET}},
         {"specversion": "1.0", "type": "job.cancelled", "source": "s", "data": {"job_id": "1", "reason": SECRET}},
         {"type": "workflow.job_failed", "data": {"step_id": "a", "error": {"code": "cancelled", "message": SECRET}}},
+        {"workflow": {"id": "w", "name": "", "state": "running", "created_at": "t", "metadata": {}, "ext_a": SECRET}},
+        {"steps": [{"id": "0", "index": 0, "state": "waiting", "depends_on": [], "x_a": SECRET}]},
+        {"crons": [{"expression": "@daily", "overlap_policy": "skip", "job_template": {}, "ext_a": SECRET}]},
+        {"subscription": {"url": "https://example.org", "events": ["*"], "ext_a": SECRET}},
         {
             "items": [
                 [
@@ -72,6 +76,7 @@ def test_an_absent_member_isn_t_said_to_be_hidden() -> None:
         {"type": "worker.stopped", "data": {"worker_id": "w", "reason": "signal"}},
         {"items": [{"index": 0, "job_id": "1", "status": "skipped", "reason": "the job is cancelled"}]},
         {"reasons": [{"code": "cancelled", "message": "It was cancelled."}]},
+        {"config": {"max_size": 1, "ext_vendor": "of a setting"}, "by_type": {"x_type": 5}},
     ],
 )
 def test_reasons_that_the_server_gives_are_shown(answer: object) -> None:

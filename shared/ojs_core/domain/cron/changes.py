@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import conflict
+from ojs_core.base.extensions import Extensions
 from ojs_core.domain.cron.record import Cron, CronTimer, Occurrence, Overlap
 from ojs_core.domain.cron.step import TOMBSTONE_S, Step, cleared, logged, scheduled, timed, triggered
 from ojs_core.domain.cron.ticks import MAX_WAITING
@@ -29,6 +30,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     overlap: Overlap = "skip"
     enabled: bool | None = None
     description: str | None = None
+    extensions: Extensions = {}
     key: str | None = None
     """The id of the key that registers it; None where none is needed."""
 
@@ -50,6 +52,7 @@ def register(old: Cron | None, wanted: Registration, moment: Moment) -> Step:
             overlap=wanted.overlap,
             enabled=wanted.enabled is not False,
             description=wanted.description,
+            extensions=wanted.extensions,
             key=wanted.key,
             created_at=now,
             updated_at=now,
@@ -67,6 +70,7 @@ def register(old: Cron | None, wanted: Registration, moment: Moment) -> Step:
         options=wanted.options,
         overlap=wanted.overlap,
         description=wanted.description,
+        extensions=wanted.extensions,
         key=wanted.key,
         anchor=old.anchor if same else now,
         op=moment.op,

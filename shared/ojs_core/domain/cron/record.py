@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Raw, Struct
 
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.cron.schedule import Gap
 from ojs_core.domain.job import EMPTY_OBJECT, Job
@@ -67,6 +68,8 @@ class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True):
     overlap: Overlap = "skip"
     enabled: bool = True
     description: str | None = None
+    extensions: Extensions = {}
+    """The entry's own; its jobs have them as well."""
     key: str | None = None
     """The id of the key that registered or changed it last; None where none was needed, or it wasn't noted."""
     created_at: At

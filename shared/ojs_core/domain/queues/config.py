@@ -6,17 +6,20 @@ its layer. Times are milliseconds, retention is seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ojs_core.base.extensions import NO_EXTENSIONS, Extensions
 from ojs_core.base.numbers import Ms, Positive, Whole
 from ojs_core.domain.job import Retention, Retry
 from ojs_core.domain.schemas.record import Mode
 
 _NO_RETENTION: Final = Retention()
+_WHOLE: Final = {"rate_limit": "rate_limit", "default_retry": "default_retry", "starvation_prevention": "rotation_ms"}
+"""Objects that are set as a whole, with the attribute that each is."""
 
 DEFAULT_QUEUE: Final = "_default"
 """The policy of every queue that sets nothing else; no queue can have this name."""
@@ -60,27 +63,40 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Refuse pushes while the queue is paused (ojs-http-binding §11.3) instead of keeping them for later."""
     schema_validation: Mode | None = None
     """What becomes of jobs that don't fit their schema, where the schema doesn't say."""
+    extensions: Extensions = {}
 
 
 NOT_SET: Final = QueueConfig()
 
 Patch = Mapping[str, Any]
-"""Members of `QueueConfig` by name, those of its `retention` each by their own; None takes one back."""
+"""Members of `QueueConfig` by name, those of its `retention` each by their own; None takes one back.
+
+`extensions` are `SentExtensions`.
+"""
 
 
 def patched(config: QueueConfig, patch: Patch) -> QueueConfig:
-    """A layer with some of its members changed."""
+    """Return a layer with some of its members changed. Raises as `SentExtensions.over`."""
     kept = {name: patch[name] for name in Retention.__struct_fields__ if name in patch}
     members = {name: value for name, value in patch.items() if name not in kept}
+    standing = _outside(config.extensions, patch)
+    members["extensions"] = patch.get("extensions", NO_EXTENSIONS).over(standing)
     if kept:
         retention = replace(config.retention or _NO_RETENTION, **kept)
         members["retention"] = None if retention == _NO_RETENTION else retention
     return replace(config, **members)
 
 
+def _outside(extensions: Extensions, named: Collection[str]) -> Extensions:
+    """Return what stands outside of the objects that are replaced, by the attributes that are named."""
+    replaced = tuple(f"{path}." for path, attribute in _WHOLE.items() if attribute in named)
+    return {path: raw for path, raw in extensions.items() if not path.startswith(replaced)}
+
+
 def layered(lower: QueueConfig, upper: QueueConfig) -> QueueConfig:
     """`upper` over `lower`: what is set above wins, member by member, inside `retention`, too."""
     members = {name: value for name, value in asdict(upper).items() if value is not None}
+    members["extensions"] = _outside(lower.extensions, members) | upper.extensions
     if upper.retention is not None and lower.retention is not None:
         kept = {name: value for name, value in asdict(upper.retention).items() if value is not None}
         members["retention"] = replace(lower.retention, **kept)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At
 from ojs_core.base.times import format_ms
 from ojs_core.domain.queues.config import MAINTENANCE, NOT_SET, QueueConfig
@@ -22,6 +23,7 @@ class Maintenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     ends_at: At | None = None
     expected_at: At | None = None
+    extensions: Extensions = {}
 
 
 class RestoreMark(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.queues.config import Rate
@@ -45,6 +46,7 @@ class LimitOverride(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rate: Rate | None = None
     throttle: Rate | None = None
     expires_at: At | None = None
+    extensions: Extensions = {}
 
 
 class LimitRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

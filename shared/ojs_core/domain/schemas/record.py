@@ -6,6 +6,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Raw, Struct
 
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At
 from ojs_core.domain.versions import Version, parse_version
 
@@ -33,6 +34,7 @@ class SchemaRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """None leaves it to the queue."""
     compatibility: Compatibility | None = None
     """None is `semver`."""
+    extensions: Extensions = {}
     created_at: At = 0
     updated_at: At = 0
     deleted: bool = False

@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.webhooks.rules import Verdict
@@ -42,6 +43,7 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queues: tuple[str, ...] = ()
     job_types: tuple[str, ...] = ()
     metadata: Raw = Raw(b"{}")
+    extensions: Extensions = {}
     active: bool = True
     paused: PauseReason | None = None
     """Why the server has set `active` to false; None if a client has."""

@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from ojs_core.base.extensions import Extensions
+
 NodeKind = Literal["chain", "group", "batch", "dag"]
 Role = Literal["on_complete", "on_success", "on_failure"]
 CALLBACKS: Final[tuple[Role, ...]] = ("on_complete", "on_success", "on_failure")
@@ -34,6 +36,7 @@ class Composite(Struct, frozen=True, omit_defaults=True):
     """The ids of its children; empty: their positions."""
     needs: tuple[tuple[int, ...], ...] = ()
     """DAG: the positions that each child depends on."""
+    extensions: Extensions = {}
 
     @property
     def members(self) -> int:
@@ -79,6 +82,8 @@ class Shape(Struct, frozen=True, omit_defaults=True):
     """The first node of each chunk of job templates."""
     defined_at: int
     """When it came in (Unix ms): what relative times in the templates were counted from."""
+    extended: tuple[int, ...] = ()
+    """The jobs whose templates have members of extensions."""
 
 
 class Graph:
@@ -142,7 +147,9 @@ class Graph:
     @cached_property
     def bytes(self) -> int:
         """About what it takes in memory."""
-        return 500 + sum(200 + 80 * (len(c.ids) + len(c.needs)) + 8 * sum(map(len, c.needs)) for c in self.composites)
+        kept = sum(100 + len(raw) for c in self.composites for raw in c.extensions.values())
+        places = sum(200 + 80 * (len(c.ids) + len(c.needs)) + 8 * sum(map(len, c.needs)) for c in self.composites)
+        return 500 + kept + 8 * len(self.shape.extended) + places
 
     @cached_property
     def _dependents(self) -> dict[int, tuple[tuple[int, ...], ...]]:

@@ -9,7 +9,7 @@ coordinators and whoever dies in between.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -163,10 +163,13 @@ class Workflows:
             raise not_found("workflow", workflow_id)
         return stored
 
+    async def templates(self, stored: StoredWorkflow, nodes: Iterable[int]) -> dict[int, Job]:
+        """Return what some of its jobs are made of, in the order of their nodes. Reads nothing for none."""
+        return await self._definitions.templates(stored.record, stored.graph, nodes)
+
     async def drafts(self, stored: StoredWorkflow) -> Collection[Job]:
         """What all of its jobs are made of, those of nested workflows included."""
-        _, record, graph = stored
-        return (await self._definitions.templates(record, graph, graph.jobs_in(0, graph.size))).values()
+        return (await self.templates(stored, stored.graph.jobs_in(0, stored.graph.size))).values()
 
     async def members(self, record: Workflow, nodes: Sequence[int]) -> dict[int, Job]:
         """The jobs of some nodes; those that don't exist yet, or any more, are left out."""

@@ -10,7 +10,20 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ojs_core.base.times import format_ms
 from ojs_core.domain.cron.record import Cron, CronRun, Overlap, RunOutcome, SkipReason
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.members import AnswerWarning, Count, JsonList, JsonObject, Timestamp, Uuid, Warnings, given, timestamp
+from ojs_core.wire.members import (
+    AnswerWarning,
+    Count,
+    Extended,
+    JsonList,
+    JsonObject,
+    OpenStruct,
+    Timestamp,
+    Uuid,
+    Warnings,
+    extended,
+    given,
+    timestamp,
+)
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 
@@ -23,7 +36,7 @@ class JobTemplate(Struct):
     meta: JsonObject
 
 
-class CronAnswer(Struct, kw_only=True, omit_defaults=True):
+class CronAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     """A cron entry. `last_run_at` and `next_run_at` are null if there is none."""
 
     name: str
@@ -41,17 +54,20 @@ class CronAnswer(Struct, kw_only=True, omit_defaults=True):
     description: str | UnsetType = UNSET
 
 
+CronView = CronAnswer | Extended[CronAnswer]
+
+
 class OneCron(Struct):
     """The answer about one entry."""
 
-    cron: CronAnswer
+    cron: CronView
     warnings: Warnings | UnsetType = UNSET
 
 
 class DeletedCron(Struct):
     """An entry that is gone."""
 
-    cron: CronAnswer
+    cron: CronView
     deleted: bool = True
 
 
@@ -59,7 +75,7 @@ class TriggeredCron(Struct):
     """A run by hand. The job exists, or will."""
 
     job_id: Uuid
-    cron: CronAnswer
+    cron: CronView
 
 
 class CronPreview(Struct):
@@ -82,7 +98,7 @@ class CronComing(Struct):
 class CronPage(Struct):
     """A page of the list of entries, `count` of them."""
 
-    crons: list[CronAnswer]
+    crons: list[CronView]
     count: Count
     pagination: Pagination
 
@@ -113,10 +129,10 @@ class CronHistory(Struct):
     run_count: Count
 
 
-def cron_answer(cron: Cron) -> CronAnswer:
+def cron_answer(cron: Cron) -> CronView:
     """The entry as all answers have it."""
     draft = cron.draft
-    return CronAnswer(
+    answer = CronAnswer(
         name=cron.name,
         expression=cron.expression,
         timezone=cron.timezone,
@@ -131,6 +147,7 @@ def cron_answer(cron: Cron) -> CronAnswer:
         waiting_runs=len(cron.waiting) or UNSET,
         description=given(cron.description),
     )
+    return extended(answer, cron.extensions)
 
 
 def cron_preview(timezone: str, ticks: Sequence[int], said: Sequence[str]) -> CronPreview:
@@ -153,9 +170,9 @@ def cron_page(crons: Sequence[Cron], asked: Page) -> CronPage:
     start = asked.offset
     if asked.cursor is not None:
         start = sum(cron.name <= asked.cursor for cron in crons)
-    here = [cron_answer(cron) for cron in crons[start : start + asked.limit]]
+    here = crons[start : start + asked.limit]
     more = here[-1].name if start + asked.limit < len(crons) and here else None
-    return CronPage(here, len(here), pagination(asked, len(crons), more))
+    return CronPage([cron_answer(cron) for cron in here], len(here), pagination(asked, len(crons), more))
 
 
 def cron_history(cron: Cron, jobs: Mapping[str, Job], limit: int) -> CronHistory:

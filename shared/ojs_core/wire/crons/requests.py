@@ -11,7 +11,8 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import invalid, naming, not_found, too_large
-from ojs_core.base.fields import absent, integer, members_of, object_of, shown, value_of
+from ojs_core.base.extensions import sent_extensions
+from ojs_core.base.fields import absent, integer, is_extension, members_of, object_of, shown, value_of
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import Registration
@@ -73,6 +74,7 @@ def parse_registration(body: bytes, limits: PayloadLimits, told: list[AnswerWarn
         overlap=_overlap(_value(members, "overlap_policy", limits)),
         enabled=_flag(_value(members, "enabled", limits)),
         description=_description(_value(members, "description", limits)),
+        extensions=sent_extensions(members, limits).over({}, limits),
     )
 
 
@@ -91,16 +93,18 @@ def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits, told: list[Answe
     if not sent or ("enabled" in sent and absent(sent["enabled"])):
         raise invalid("enabled", "enabled must be true or false, or other members say what to change")
     template = sent.get("job_template", Raw())
-    asked = {name: raw for name, raw in sent.items() if name not in _OWN}
+    asked = {name: raw for name, raw in sent.items() if name not in _OWN and not is_extension(name)}
     if not absent(template):
         asked |= members_of(template, "job_template")
+    options = members_of(cron.options, "options")
     standing = {
-        **members_of(cron.options, "options"),
+        **{name: raw for name, raw in options.items() if cron.extensions.get(name) != raw},
         "type": cron.draft.type,
         "args": cron.draft.args,
         "meta": cron.draft.meta,  # that of the options is in it
     }
     merged: dict[str, Any] = {
+        **sent_extensions(sent, limits).over(cron.extensions, limits),
         "name": cron.name,
         "timezone": cron.timezone,
         "overlap_policy": cron.overlap,

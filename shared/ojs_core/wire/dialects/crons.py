@@ -8,10 +8,18 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from ojs_core.wire.crons.answers import CronAnswer, CronExecution, CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
+from ojs_core.wire.crons.answers import (
+    CronExecution,
+    CronHistory,
+    CronPage,
+    CronView,
+    DeletedCron,
+    OneCron,
+    TriggeredCron,
+)
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shape, Shapes
-from ojs_core.wire.members import members
+from ojs_core.wire.members import bare, members
 
 
 class _Options(Struct):
@@ -21,16 +29,18 @@ class _Options(Struct):
 _decode_options: Final = msgspec.json.Decoder(_Options).decode
 
 
-def _for_sdk(cron: CronAnswer) -> dict[str, Any]:
+def _for_sdk(entry: CronView) -> dict[str, Any]:
     """The binding's names; the job's members stand beside the others."""
+    cron = bare(entry)
     view = {"cron": cron.expression, **members(cron.job_template), "status": "active" if cron.enabled else "disabled"}
-    return view | members(cron)
+    return view | members(entry)
 
 
-def _for_ui(cron: CronAnswer) -> dict[str, Any]:
+def _for_ui(entry: CronView) -> dict[str, Any]:
+    cron = bare(entry)
     queue = _decode_options(cron.job_template.options).queue
     view = {"id": cron.name, "schedule": cron.expression, **members(cron.job_template), "queue": queue}
-    return view | members(cron)
+    return view | members(entry)
 
 
 def _one_for_sdk(answer: OneCron | DeletedCron | TriggeredCron) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import members
+from ojs_core.wire.members import Extended, bare, members
 from ojs_core.wire.queues.fair_pools import ListedPool, PoolList
 from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage, OverriddenLimit
 from ojs_core.wire.queues.scheduling import SchedulingStats
@@ -45,7 +45,7 @@ def _limit_for_ui(limit: LimitAnswer) -> dict[str, Any]:
     if limit.rate is not UNSET:
         view |= {"limit": limit.rate.limit, "period": limit.rate.period}
     if limit.override is not UNSET:
-        view["override"] = members(limit.override) | _one_number(limit.override)
+        view["override"] = members(limit.override) | _one_number(bare(limit.override))
     return view
 
 
@@ -59,8 +59,9 @@ def _limits_for_ui(page: LimitPage) -> dict[str, Any]:
     return members(page) | {"items": [_limit_for_ui(limit) for limit in page.items]}
 
 
-def _pool_for_ui(pool: ListedPool) -> dict[str, Any]:
-    return members(pool) | {"id": pool.name, "workers": pool.active_workers}
+def _pool_for_ui(pool: ListedPool | Extended[ListedPool]) -> dict[str, Any]:
+    own = bare(pool)
+    return members(pool) | {"id": own.name, "workers": own.active_workers}
 
 
 def _pools_for_ui(answer: PoolList) -> dict[str, Any]:
@@ -72,9 +73,10 @@ def _dispatched_for_ui(answer: SchedulingStats) -> dict[str, Any]:
     return members(answer) | {"queues": queues}
 
 
-def _maintenance(answer: MaintenanceAnswer) -> dict[str, Any]:
-    view = members(answer) | {"enabled": answer.maintenance}
-    return view if answer.enabled_at is UNSET else view | {"started_at": answer.enabled_at}
+def _maintenance(answer: MaintenanceAnswer | Extended[MaintenanceAnswer]) -> dict[str, Any]:
+    own = bare(answer)
+    view = members(answer) | {"enabled": own.maintenance}
+    return view if own.enabled_at is UNSET else view | {"started_at": own.enabled_at}
 
 
 def _with_ojs_version(manifest: Manifest) -> dict[str, Any]:

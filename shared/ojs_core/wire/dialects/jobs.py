@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, JobView, OneJob, PushedJob
@@ -35,17 +35,11 @@ _TIMESTAMPS: Final = (
     "cancelled_at",
     "discarded_at",
 )
-_decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-
-
-def job_members(job: JobView) -> dict[str, Any]:
-    """The members of a job in an answer, those that clients have added included."""
-    return _decode(job) if isinstance(job, Raw) else members(job)
 
 
 def _flat(answer: OneJob | PushedJob | AdminChangedJob) -> dict[str, Any]:
     """The job's members stand beside `job`, too: the command line and the admin UI do not unwrap."""
-    beside = {} if answer.job is None else job_members(answer.job)
+    beside = {} if answer.job is None else members(answer.job)
     return beside | members(answer)
 
 
@@ -56,7 +50,7 @@ def _with_total(answer: JobPage) -> dict[str, Any]:
 
 def _with_attempts(answer: JobPage) -> dict[str, Any]:
     """The JavaScript SDK reads how often a dead letter was tried under another name."""
-    jobs = [job_members(job) for job in answer.jobs]
+    jobs = [members(job) for job in answer.jobs]
     return members(answer) | {"jobs": [job | {"total_attempts": job["attempt"]} for job in jobs]}
 
 
@@ -70,13 +64,13 @@ def _bare(answer: BareJobDetail) -> JobView:
 
 def _bare_for_cli(answer: BareJobDetail) -> dict[str, Any]:
     """The command line prints what was asked for as `options`."""
-    view = job_members(answer.job)
+    view = members(answer.job)
     return view | {"options": {name: view[name] for name in _OPTIONS if name in view}}
 
 
 def _bare_for_ui(answer: BareJobDetail) -> dict[str, Any]:
     """`metadata` has the job's times; what ojs-admin-api §7.2 shows as null is null."""
-    view = job_members(answer.job)
+    view = members(answer.job)
     sent: Any = msgspec.json.decode(view["metadata"]) if "metadata" in view else None
     times = {name: view.get(name) for name in _TIMESTAMPS}
     return view | {"retry_policy": view["retry"], "metadata": (sent if isinstance(sent, dict) else {}) | times}

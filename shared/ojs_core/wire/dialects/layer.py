@@ -7,7 +7,7 @@ a name means two things.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -25,7 +25,7 @@ from ojs_core.wire.dialects.statistics import STATISTICS
 from ojs_core.wire.dialects.webhooks import WEBHOOKS
 from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.jobs.lists import BareJobDetail
-from ojs_core.wire.members import encode
+from ojs_core.wire.members import Extended, bare, encode
 from ojs_core.wire.redaction import redacted
 
 _SHAPES: Final[Shapes] = {
@@ -42,17 +42,17 @@ _SHAPES: Final[Shapes] = {
 }
 
 
-def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
+def answer_body(answer: bytes | Struct | Extended[Any], reader: Reader) -> bytes:
     """An answer as JSON for its reader; one that comes as bytes is the same for all."""
     if isinstance(answer, bytes):
         return answer
-    shapes = _SHAPES.get(type(answer))
+    shapes = _SHAPES.get(type(bare(answer)))
     if shapes is not None and (shape := shapes.get(reader)) is not None:
         return encode(shape(answer))
     return encode(answer)
 
 
-def redacted_body(answer: bytes | Struct, reader: Reader) -> bytes:
+def redacted_body(answer: bytes | Struct | Extended[Any], reader: Reader) -> bytes:
     """Return `answer_body` without what jobs carry. The admin UI can't show a job that has no `meta` at all."""
     body = redacted(answer_body(answer, reader))
     if reader != "ui" or not isinstance(answer, BareJobDetail):

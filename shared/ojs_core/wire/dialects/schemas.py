@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import members
-from ojs_core.wire.schemas import OneSchema, SchemaPage, SchemaSummary
+from ojs_core.wire.members import bare, members
+from ojs_core.wire.schemas import OneSchema, SchemaPage, SchemaSummary, SchemaView
 
 
-def _with_text(schema: SchemaSummary) -> dict[str, Any]:
-    return members(schema) | {"version": str(schema.version)}
+def _with_text(schema: SchemaSummary | SchemaView) -> dict[str, Any]:
+    return members(schema) | {"version": str(bare(schema).version)}
 
 
 def _one_for_sdk(answer: OneSchema) -> dict[str, Any]:

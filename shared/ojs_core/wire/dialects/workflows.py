@@ -7,13 +7,14 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, Struct
 
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import encode, members
+from ojs_core.wire.members import Extended, bare, encode, members
 from ojs_core.wire.workflows.answers import (
     ListedWorkflow,
     MemberCounts,
     OneCancelledWorkflow,
     OneWorkflow,
     OneWorkflowProgress,
+    StepView,
     WorkflowAnswer,
     WorkflowPage,
     WorkflowStep,
@@ -39,11 +40,12 @@ def _beside(answer: Struct) -> dict[str, Any]:
 
 def _for_sdk(answer: OneWorkflow) -> dict[str, Any]:
     """The Python and Go SDKs send callbacks as steps, and look for them there."""
-    workflow = answer.workflow
+    workflow = bare(answer.workflow)
     view = _with_times(answer)
     if workflow.callbacks is not UNSET:
-        everyone = [step.id for step in workflow.steps]
-        called = [members(step) | {"depends_on": step.depends_on or everyone} for step in workflow.callbacks.values()]
+        everyone = [bare(step).id for step in workflow.steps]
+        steps = workflow.callbacks.values()
+        called = [members(step) | {"depends_on": bare(step).depends_on or everyone} for step in steps]
         view["steps"] = [*workflow.steps, *called]
     return _flat(view) | _beside(answer)
 
@@ -56,18 +58,18 @@ def _with_times(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
     """The JS SDK reads the times in `metadata`."""
     view = members(answer.workflow)
     times = {name: view[name] for name in _TIMES if name in view}
-    return view | {"metadata": members(answer.workflow.metadata) | times}
+    return view | {"metadata": members(bare(answer.workflow).metadata) | times}
 
 
 def _cancelled_for_cli(answer: OneCancelledWorkflow) -> dict[str, Any]:
-    return _bare(answer) | {"cancelled_steps": answer.workflow.steps_cancelled}
+    return _bare(answer) | {"cancelled_steps": bare(answer.workflow).steps_cancelled}
 
 
-def _with_steps_counted(answer: MemberCounts) -> dict[str, Any]:
+def _with_steps_counted(answer: MemberCounts | Extended[MemberCounts]) -> dict[str, Any]:
     """The admin UI reads the members of every workflow as steps."""
-    view = members(answer)
-    if answer.jobs_total is not UNSET:
-        view |= {"steps_total": answer.jobs_total, "steps_completed": answer.jobs_completed}
+    view, counted = members(answer), bare(answer)
+    if counted.jobs_total is not UNSET:
+        view |= {"steps_total": counted.jobs_total, "steps_completed": counted.jobs_completed}
     return view
 
 
@@ -83,18 +85,19 @@ def _progress_for_ui(answer: OneWorkflowProgress) -> dict[str, Any]:
     return _flat(_with_steps_counted(answer.workflow) | {"workflow_id": answer.workflow.id})
 
 
-def _with_steps(answer: WorkflowAnswer | WorkflowStep) -> dict[str, Any]:
+def _with_steps(answer: WorkflowAnswer | Extended[WorkflowAnswer] | StepView) -> dict[str, Any]:
     view = _with_steps_counted(answer)
-    if answer.steps is not UNSET:
-        view["steps"] = [_step_for_ui(step) for step in answer.steps]
-    if answer.callbacks is not UNSET:
-        view["callbacks"] = {name: _step_for_ui(step) for name, step in answer.callbacks.items()}
+    own: WorkflowAnswer | WorkflowStep = answer.answer if isinstance(answer, Extended) else answer
+    if own.steps is not UNSET:
+        view["steps"] = [_step_for_ui(step) for step in own.steps]
+    if own.callbacks is not UNSET:
+        view["callbacks"] = {name: _step_for_ui(step) for name, step in own.callbacks.items()}
     return view
 
 
-def _step_for_ui(step: WorkflowStep) -> dict[str, Any]:
-    view = _with_steps(step)
-    return view if step.job_id is UNSET else view | {"job_ids": [step.job_id]}
+def _step_for_ui(step: StepView) -> dict[str, Any]:
+    view, job_id = _with_steps(step), bare(step).job_id
+    return view if job_id is UNSET else view | {"job_ids": [job_id]}
 
 
 def _page_for_cli(answer: WorkflowPage) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.extensions import extensions_in
 from ojs_core.base.fields import absent, integer, kind_of, struct_of, value_of
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.payload_limits import PayloadLimits
@@ -16,7 +17,7 @@ from ojs_core.domain.job import NOTHING
 from ojs_core.domain.transitions import JobHolder
 from ojs_core.wire.jobs.holder import holder_of
 from ojs_core.wire.jobs.job import JobCheckpoint
-from ojs_core.wire.members import Timestamp, Uuid
+from ojs_core.wire.members import Extended, Timestamp, Uuid, extended
 
 _MOST: Final = 2**53 - 1
 
@@ -60,6 +61,7 @@ def parse_checkpoint(body: bytes, limits: PayloadLimits, job_id: str) -> SaveChe
             state=sent.state,
             step_index=None if sent.step_index is None else integer(sent.step_index, "step_index", -_MOST, _MOST),
             metadata=metadata,
+            extensions=extensions_in(body, limits),
         ),
         holder_of(sent.worker_id, sent.attempt, limits),
     )
@@ -88,7 +90,7 @@ class CheckpointAnswer(JobCheckpoint, kw_only=True, omit_defaults=True):
 class OneCheckpoint(CheckpointAnswer, kw_only=True, omit_defaults=True):
     """The last checkpoint of a job; `checkpoint` is the same again, as the specification's text has it."""
 
-    checkpoint: CheckpointAnswer
+    checkpoint: CheckpointAnswer | Extended[CheckpointAnswer]
 
 
 class Resume(Struct, kw_only=True, omit_defaults=True):
@@ -96,7 +98,7 @@ class Resume(Struct, kw_only=True, omit_defaults=True):
 
     job_id: Uuid
     has_checkpoint: bool
-    checkpoint: CheckpointAnswer | UnsetType = UNSET
+    checkpoint: CheckpointAnswer | Extended[CheckpointAnswer] | UnsetType = UNSET
 
 
 class DeletedCheckpoint(Struct):
@@ -107,9 +109,9 @@ class DeletedCheckpoint(Struct):
     existed: bool
 
 
-def job_checkpoint(checkpoint: Checkpoint) -> JobCheckpoint:
+def job_checkpoint(checkpoint: Checkpoint) -> JobCheckpoint | Extended[JobCheckpoint]:
     """The checkpoint in a job that is handed out."""
-    return JobCheckpoint(**_members(checkpoint))
+    return extended(JobCheckpoint(**_members(checkpoint)), checkpoint.extensions)
 
 
 def _members(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -128,14 +130,18 @@ def saved_checkpoint(checkpoint: Checkpoint) -> SavedCheckpoint:
     return SavedCheckpoint(*named, NumberedCheckpoint(*named))
 
 
-def one_checkpoint(checkpoint: Checkpoint) -> OneCheckpoint:
+def one_checkpoint(checkpoint: Checkpoint) -> OneCheckpoint | Extended[OneCheckpoint]:
     """The answer to who reads."""
-    found = _members(checkpoint)
-    return OneCheckpoint(job_id=checkpoint.job_id, checkpoint=CheckpointAnswer(job_id=checkpoint.job_id, **found), **found)
+    answer = OneCheckpoint(job_id=checkpoint.job_id, checkpoint=_answer(checkpoint), **_members(checkpoint))
+    return extended(answer, checkpoint.extensions)
+
+
+def _answer(checkpoint: Checkpoint) -> CheckpointAnswer | Extended[CheckpointAnswer]:
+    return extended(CheckpointAnswer(job_id=checkpoint.job_id, **_members(checkpoint)), checkpoint.extensions)
 
 
 def resume(job_id: str, checkpoint: Checkpoint | None) -> Resume:
     """The answer to an SDK that begins an attempt."""
     if checkpoint is None:
         return Resume(job_id=job_id, has_checkpoint=False)
-    return Resume(job_id=job_id, has_checkpoint=True, checkpoint=CheckpointAnswer(job_id=job_id, **_members(checkpoint)))
+    return Resume(job_id=job_id, has_checkpoint=True, checkpoint=_answer(checkpoint))

@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.extensions import Extensions, check_extra
 from ojs_core.base.fields import (
     absent,
     duration_ms,
@@ -34,7 +35,7 @@ from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, RATE_MEMBERS, read_policy
 from ojs_core.domain.unique import keyed, parse_policy
 from ojs_core.domain.versions import parse_version
-from ojs_core.wire.jobs.retry import RETRY_MEMBERS, max_attempts, merge_retry, parse_retry, snake
+from ojs_core.wire.jobs.retry import RETRY_MEMBERS, max_attempts, merge_retry, parse_retry, retry_extensions, snake
 from ojs_core.wire.jobs.slips import in_policy, refuse_pointless, without_effect
 from ojs_core.wire.members import AnswerWarning
 
@@ -79,6 +80,7 @@ _URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`
 _MAX_VERSION: Final = 64
 _AT: Final = "@"
 _DEFAULT_RETRY: Final = Retry()
+_RETRY: Final = "retry"
 
 
 def parse_enqueue(
@@ -173,7 +175,18 @@ def _args(raw: Raw | None, limits: PayloadLimits) -> Raw:
 class _Draft:
     """What has been read of one job so far."""
 
-    __slots__ = ("extra", "fields", "limits", "max_attempts", "now", "pending", "retry", "told", "verbatim")
+    __slots__ = (
+        "extra",
+        "fields",
+        "limits",
+        "max_attempts",
+        "now",
+        "pending",
+        "retry",
+        "retry_extensions",
+        "told",
+        "verbatim",
+    )
 
     def __init__(self, now: int, limits: PayloadLimits, told: list[AnswerWarning]) -> None:
         self.told = told
@@ -183,6 +196,7 @@ class _Draft:
         self.extra: dict[str, Raw] = {}
         self.verbatim: dict[str, str] = {}
         self.retry: dict[str, Any] | None = None
+        self.retry_extensions: Extensions = {}
         self.max_attempts: int | None = None
         self.pending = False
 
@@ -192,6 +206,8 @@ class _Draft:
             return
         if (reader := _READERS.get(name)) is not None:
             reader(self, value, path)
+            if name == _RETRY:
+                self.retry_extensions = retry_extensions(value, raw, path)
         elif name in _KEPT:
             self._keep(name, value, raw, path)
         elif name not in SYSTEM_MEMBERS:
@@ -230,8 +246,10 @@ class _Draft:
 
     def finish(self, job_type: str, args: Raw, otherwise: str | None) -> Job:
         fields = self.fields
-        if self.extra:
-            fields["extra"] = self._checked_extra()
+        if self.extra or self.retry_extensions:
+            check_extra(self.extra | {f"retry.{name}": raw for name, raw in self.retry_extensions.items()}, self.limits)
+            fields["extra"] = self.extra
+            fields["retry_extensions"] = self.retry_extensions
         if "delay_until" in fields:  # the HTTP binding's name wins over the envelope's
             fields["scheduled_at"] = fields.pop("delay_until")
             if "delay_until" in self.verbatim:
@@ -248,15 +266,6 @@ class _Draft:
         if "id" not in fields:
             fields["id"] = otherwise or new_job_id(self.now)
         return keyed(Job(type=job_type, args=args, state=State.PENDING if self.pending else State.AVAILABLE, **fields))
-
-    def _checked_extra(self) -> dict[str, Raw]:
-        if len(self.extra) > self.limits.max_extra_members:
-            limit = self.limits.max_extra_members
-            raise invalid("", f"the job has {len(self.extra)} members that OJS does not define; the limit is {limit}")
-        size = sum(len(name) + len(raw) for name, raw in self.extra.items())
-        if size > self.limits.max_metadata_bytes:
-            raise too_large("metadata_too_large", "members that OJS does not define", size, self.limits.max_metadata_bytes)
-        return self.extra
 
     def _retry(self) -> Retry:
         members = self.retry if self.retry is not None else {}
@@ -387,7 +396,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "delay_until": _moment("delay_until"),
     "scheduled_at": _moment("scheduled_at"),
     "expires_at": _moment("expires_at"),
-    "retry": _read_retry,
+    _RETRY: _read_retry,
     "max_attempts": _max_attempts,
     "timeout": _timeout_s,
     "timeout_ms": _timeout_ms,

@@ -13,9 +13,10 @@ from ojs_core.domain.job import Job, JobError, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS
 from ojs_core.domain.transitions.retention import result_expires_at
 from ojs_core.wire.jobs.enqueue import SPECVERSION
-from ojs_core.wire.jobs.retry import RetryPolicy, retry_raw
+from ojs_core.wire.jobs.retry import RetryPolicy, retry_policy, retry_raw
 from ojs_core.wire.members import (
     Count,
+    Extended,
     JsonList,
     JsonObject,
     OpenStruct,
@@ -24,6 +25,7 @@ from ojs_core.wire.members import (
     Uuid,
     Warnings,
     encode,
+    extended,
     given,
     members,
     seconds,
@@ -46,7 +48,7 @@ class FailedAttempt(Struct, kw_only=True, omit_defaults=True):
     ) = UNSET
 
 
-class JobCheckpoint(Struct, kw_only=True, omit_defaults=True):
+class JobCheckpoint(OpenStruct, kw_only=True, omit_defaults=True):
     """What an attempt goes on from (ojs-durable-execution §6.1)."""
 
     state: Annotated[Raw, Meta(description="Any JSON.")]
@@ -122,7 +124,11 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     previous_state: State | UnsetType = UNSET
     rate_limit_until: Annotated[Timestamp, Meta(description="When its limit has room again.")] | UnsetType = UNSET
     checkpoint: (
-        Annotated[JobCheckpoint, Meta(description="What an earlier attempt has saved, to whoever fetches it.")] | UnsetType
+        Annotated[
+            JobCheckpoint | Extended[JobCheckpoint],
+            Meta(description="What an earlier attempt has saved, to whoever fetches it."),
+        ]
+        | UnsetType
     ) = UNSET
     parent_results: (
         Annotated[list[Raw], Meta(description="What earlier steps of its workflow hand on, to whoever fetches it.")] | UnsetType
@@ -133,8 +139,8 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
 
 
 A = TypeVar("A", bound=JobAnswer)
-JobView = JobAnswer | Annotated[Raw, JobAnswer]
-"""A job in an answer: as JSON if a client has added members to it."""
+JobView = JobAnswer | Extended[JobAnswer]
+"""A job in an answer."""
 
 
 class OneJob(Struct):
@@ -176,9 +182,9 @@ def job_view(job: Job, *, previous_state: State | None = None, rate_limit_until:
     return with_extra(answer, job)
 
 
-def with_extra(answer: A, job: Job) -> A | Raw:
+def with_extra(answer: A, job: Job) -> A | Extended[A]:
     """The answer with the members that the client has added, if any, unless one is called like a member of OJS."""
-    return Raw(encode(job.extra | members(answer))) if job.extra else answer
+    return Extended(answer, job.extra | members(answer)) if job.extra else answer
 
 
 def job_answer(job: Job) -> JobAnswer:
@@ -197,7 +203,7 @@ def job_answer(job: Job) -> JobAnswer:
         max_attempts=job.retry.max_attempts,
         timeout_ms=job.timeout_ms or DEFAULT_TIMEOUT_MS,
         visibility_timeout_ms=job.visibility_timeout_ms or DEFAULT_LEASE_MS,
-        retry=retry_raw(job.retry),
+        retry=_retry_of(job),
         created_at=format_ms(job.created_at),
     )
     if job.enqueued_at is not None:
@@ -219,6 +225,13 @@ def job_answer(job: Job) -> JobAnswer:
     _add_requests(answer, job)
     _add_history(answer, job)
     return answer
+
+
+def _retry_of(job: Job) -> Raw:
+    """The effective policy, with the members of extensions that were sent in it."""
+    if not job.retry_extensions:
+        return retry_raw(job.retry)
+    return Raw(encode(extended(retry_policy(job.retry), job.retry_extensions)))
 
 
 def _add_history(answer: JobAnswer, job: Job) -> None:
@@ -320,7 +333,7 @@ def envelope(job: Job) -> dict[str, Any]:
         "meta": msgspec.json.decode(job.meta),
         "priority": job.priority,
         "tags": list(job.tags),
-        "retry": msgspec.json.decode(retry_raw(job.retry)),
+        "retry": msgspec.json.decode(_retry_of(job)),
     }
     if job.state is State.PENDING:
         asked["pending"] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.facts import stack_trace
@@ -13,7 +13,7 @@ from ojs_core.domain.job import Entry, Job, JobError, State
 from ojs_core.domain.transitions.retention import retention_s
 from ojs_core.read.messages import Answer
 from ojs_core.wire.jobs.job import FailedAttempt, JobAnswer, JobView, failed_attempt, job_answer, job_view, with_extra
-from ojs_core.wire.members import Count, Timestamp, given, members, timestamp
+from ojs_core.wire.members import Count, Extended, Timestamp, given, members, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
 
 
@@ -64,13 +64,13 @@ class JobDetail(JobAnswer, kw_only=True):
 class OneJobDetail(Struct):
     """The answer about one dead letter."""
 
-    job: JobDetail | Annotated[Raw, JobDetail]
+    job: JobDetail | Extended[JobDetail]
 
 
 class BareJobDetail(Struct):
     """The same about any job, whose members the admin API does not wrap."""
 
-    job: JobDetail | Annotated[Raw, JobDetail]
+    job: JobDetail | Extended[JobDetail]
 
 
 def job_page(jobs: Sequence[Job], answer: Answer, asked: Page, total: int | None, next_cursor: str | None) -> JobPage:
@@ -84,8 +84,8 @@ def admin_job_page(page: JobPage) -> AdminJobPage:
     return AdminJobPage(items=page.jobs, pagination=page.pagination, partial=page.partial, index_progress=page.index_progress)
 
 
-def job_detail(job: Job) -> JobDetail | Raw:
-    """A job in detail (ojs-admin-api §7.2), as JSON if a client has added members to it. `errors` is always a list."""
+def job_detail(job: Job) -> JobDetail | Extended[JobDetail]:
+    """Return a job in detail (ojs-admin-api §7.2). `errors` is always a list."""
     ended_at = job.completed_at or job.cancelled_at or job.discarded_at
     kept_s = retention_s(job) if job.terminal else None
     detail = JobDetail(

@@ -7,14 +7,15 @@ from functools import lru_cache
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import milliseconds, shown
+from ojs_core.base.extensions import Extensions
+from ojs_core.base.fields import absent, is_extension, members_of, milliseconds, shown
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.base.times import format_duration, parse_duration_ms
 from ojs_core.domain.job import Backoff, Exhaustion, Retry
-from ojs_core.wire.members import Duration, encode
+from ojs_core.wire.members import Duration, OpenStruct, encode
 
 _NAMES: Final = {
     "max_attempts": "max_attempts",
@@ -140,6 +141,13 @@ def parse_retry(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
     return members
 
 
+def retry_extensions(value: dict[str, Any], raw: Raw, path: str) -> Extensions:
+    """Return the members of extensions in a policy that was read; `raw` is the policy as it was sent."""
+    if not any(map(is_extension, value)):
+        return {}
+    return {name: one for name, one in members_of(raw, path).items() if is_extension(name) and not absent(one)}
+
+
 def merge_retry(base: Retry, members: dict[str, Any], path: str) -> Retry:
     """`base` with the given members; the longest interval follows a longer first one unless both were given."""
     policy = msgspec.structs.replace(base, **members)
@@ -158,7 +166,7 @@ def check_retry(value: Any, path: str, limits: PayloadLimits) -> Retry:
     return merge_retry(Retry(), parse_retry(value, path, limits), path)
 
 
-class RetryPolicy(Struct, frozen=True):
+class RetryPolicy(OpenStruct):
     """The effective policy of a job (ojs-retry §3)."""
 
     max_attempts: Annotated[int, Meta(ge=0, le=DEFAULT_LIMITS.max_attempts)]

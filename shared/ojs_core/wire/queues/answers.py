@@ -17,7 +17,19 @@ from ojs_core.domain.schemas.record import Mode
 from ojs_core.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
 from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Counts, Levels, Queue, QueuePage
 from ojs_core.wire.jobs.retry import RetryPolicy, retry_policy
-from ojs_core.wire.members import Count, Duration, Seconds, Timestamp, given, members, seconds, timestamp
+from ojs_core.wire.members import (
+    Count,
+    Duration,
+    Extended,
+    OpenStruct,
+    Seconds,
+    Timestamp,
+    extended,
+    given,
+    members,
+    seconds,
+    timestamp,
+)
 from ojs_core.wire.pages import Indexed, Page, Pagination, PartialFlag, ProgressShare, pagination, with_progress
 from ojs_core.wire.queues.starvation import StarvationPrevention, prevention_view
 from ojs_core.wire.statistics.answers import Lately, Milliseconds, Windows, lately, windows
@@ -211,14 +223,14 @@ def _created_at(first_job_at: int | None, record: QueueRecord | None) -> Timesta
 # Settings
 
 
-class QueueRate(Struct):
+class QueueRate(OpenStruct):
     """At most `limit` jobs start within any `period`."""
 
     limit: Annotated[int, Meta(ge=1)]
     period: Duration
 
 
-class JobRetention(Struct, kw_only=True, omit_defaults=True):
+class JobRetention(OpenStruct, kw_only=True, omit_defaults=True):
     """How long a finished job's record stays, by how it ended."""
 
     completed: Duration | UnsetType = UNSET
@@ -227,20 +239,20 @@ class JobRetention(Struct, kw_only=True, omit_defaults=True):
     dead_letter: Duration | UnsetType = UNSET
 
 
-class DeadLetterLimits(Struct, kw_only=True, omit_defaults=True):
+class DeadLetterLimits(OpenStruct, kw_only=True, omit_defaults=True):
     """How long dead letters stay, and how many."""
 
     max_age: Duration | UnsetType = UNSET
     max_count: Annotated[int, Meta(ge=0, description="0 keeps any number.")] | UnsetType = UNSET
 
 
-class DeadLetterSettings(Struct):
+class DeadLetterSettings(OpenStruct):
     """What is set for dead letters (ojs-dead-letter §5.1)."""
 
     retention: DeadLetterLimits
 
 
-class QueueSettings(Struct, kw_only=True, omit_defaults=True):
+class QueueSettings(OpenStruct, kw_only=True, omit_defaults=True):
     """Settings under the names that ojs-queue-config gives them. What is set nowhere is left out."""
 
     max_size: Count | UnsetType = UNSET
@@ -261,8 +273,9 @@ class QueueSettings(Struct, kw_only=True, omit_defaults=True):
     schema_validation: Mode | UnsetType = UNSET
 
 
-_Effective = Annotated[QueueSettings, Meta(description="As the settings of all queues and its own work together.")]
-_Own = Annotated[QueueSettings, Meta(description="What is set for this queue alone.")]
+_SettingsView = QueueSettings | Extended[QueueSettings]
+_Effective = Annotated[_SettingsView, Meta(description="As the settings of all queues and its own work together.")]
+_Own = Annotated[_SettingsView, Meta(description="What is set for this queue alone.")]
 
 
 class ConfiguredQueue(Struct, kw_only=True, omit_defaults=True):
@@ -316,10 +329,10 @@ def queue_detail(queue: Queue, record: QueueRecord | None, common: QueueConfig, 
     return with_progress(detail, queue)
 
 
-def queue_settings(config: QueueConfig) -> QueueSettings:
+def queue_settings(config: QueueConfig) -> _SettingsView:
     """A layer of settings, or all of them together."""
     rate, kept = config.rate_limit, config.retention
-    return QueueSettings(
+    settings = QueueSettings(
         max_size=given(config.max_size),
         overflow_policy=given(config.overflow_policy),
         warning_threshold=given(config.warning_threshold),
@@ -335,6 +348,7 @@ def queue_settings(config: QueueConfig) -> QueueSettings:
         strict_pause=given(config.strict_pause),
         schema_validation=given(config.schema_validation),
     )
+    return extended(settings, config.extensions)
 
 
 def _timeout(ms: int | None) -> float | UnsetType:

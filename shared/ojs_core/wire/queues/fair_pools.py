@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.extensions import sent_extensions
 from ojs_core.base.fields import (
     below,
     check_once,
@@ -27,7 +28,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.fair_pools import Pool, Strategy
 from ojs_core.read.messages import WorkerRow
-from ojs_core.wire.members import Count, Timestamp
+from ojs_core.wire.members import Count, Extended, OpenStruct, Timestamp, extended
 from ojs_core.wire.queues.starvation import StarvationPrevention, parse_prevention, prevention_view
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
@@ -45,7 +46,7 @@ _KNOWN: Final = (
 """The times may be sent back as they came; they change nothing."""
 
 
-class PoolAnswer(Struct, kw_only=True):
+class PoolAnswer(OpenStruct, kw_only=True):
     """Queues that share fetches."""
 
     name: str
@@ -61,7 +62,7 @@ class PoolAnswer(Struct, kw_only=True):
 class OnePool(Struct):
     """The answer about one pool."""
 
-    pool: PoolAnswer
+    pool: PoolAnswer | Extended[PoolAnswer]
 
 
 class ListedPool(PoolAnswer, kw_only=True):
@@ -75,7 +76,7 @@ class ListedPool(PoolAnswer, kw_only=True):
 class PoolList(Struct):
     """All pools, by name."""
 
-    items: list[ListedPool]
+    items: list[ListedPool | Extended[ListedPool]]
 
 
 class DeletedPool(Struct):
@@ -95,7 +96,8 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
 
     Raises invalid_request, `unsupported`.
     """
-    members = {member: value_of(raw, member, limits) for member, raw in object_of(check_once(body)).items()}
+    sent = object_of(check_once(body))
+    members = {member: value_of(raw, member, limits) for member, raw in sent.items()}
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False) and not is_extension(member):
             field = below("", member)
@@ -110,7 +112,14 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
     prevention = parse_prevention(members.get("starvation_prevention"), "starvation_prevention", len(weights), limits)
     isolated = flag(members.get("isolated") or False, "isolated")
     name = pool_name(name, limits)
-    return Pool(name=name, strategy=strategy, weights=weights, prevention=prevention, isolated=isolated)  # type: ignore[arg-type]
+    return Pool(
+        name=name,
+        strategy=strategy,  # type: ignore[arg-type]
+        weights=weights,
+        prevention=prevention,
+        isolated=isolated,
+        extensions=sent_extensions(sent, limits, changed=("starvation_prevention",)).over({}, limits),
+    )
 
 
 def _weights(queues: Any, weights: Any, limits: PayloadLimits) -> dict[str, int]:
@@ -132,18 +141,23 @@ def _weights(queues: Any, weights: Any, limits: PayloadLimits) -> dict[str, int]
     return found
 
 
-def listed_pool(pool: Pool, workers: Sequence[WorkerRow], active: int) -> ListedPool:
+def listed_pool(pool: Pool, workers: Sequence[WorkerRow], active: int) -> ListedPool | Extended[ListedPool]:
     """A pool with the workers that serve its queues, and how many of its jobs are active."""
-    return ListedPool(
-        **msgspec.structs.asdict(pool_answer(pool)),
+    listed = ListedPool(
+        **msgspec.structs.asdict(_answer(pool)),
         active_workers=len(workers),
         active_jobs=active,
         concurrency=sum(worker.record.concurrency or 1 for worker in workers),
     )
+    return extended(listed, pool.extensions)
 
 
-def pool_answer(pool: Pool) -> PoolAnswer:
+def pool_answer(pool: Pool) -> PoolAnswer | Extended[PoolAnswer]:
     """A pool as it is set."""
+    return extended(_answer(pool), pool.extensions)
+
+
+def _answer(pool: Pool) -> PoolAnswer:
     prevention = pool.prevention
     return PoolAnswer(
         name=pool.name,

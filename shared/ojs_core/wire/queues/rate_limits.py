@@ -7,19 +7,20 @@ from typing import Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.extensions import sent_extensions
 from ojs_core.base.fields import check_known, check_once, object_of, short_text, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration, format_ms, parse_timestamp
 from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord, effective, granted, next_start
 from ojs_core.domain.rate_limits.policy import OnLimit, read_policy
-from ojs_core.wire.members import Count, Duration, Timestamp, given, timestamp
+from ojs_core.wire.members import Count, Duration, Extended, OpenStruct, Timestamp, extended, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 _MEMBERS: Final = ("concurrency", "rate", "throttle", "expires_at", "limit", "period", "max_per_second")
 
 
-class StartRate(Struct):
+class StartRate(OpenStruct):
     """How many starts within any period."""
 
     limit: Count
@@ -47,7 +48,7 @@ class ThrottleLimit(StartRate):
     next_allowed_at: Timestamp
 
 
-class OverriddenLimit(Struct, kw_only=True, omit_defaults=True):
+class OverriddenLimit(OpenStruct, kw_only=True, omit_defaults=True):
     """What an operator has set in place of what jobs say."""
 
     concurrency: Count | UnsetType = UNSET
@@ -66,7 +67,7 @@ class LimitAnswer(Struct, kw_only=True, omit_defaults=True):
     rate: RateLimit | UnsetType = UNSET
     throttle: ThrottleLimit | UnsetType = UNSET
     rate_limit_until: Timestamp | UnsetType = UNSET
-    override: OverriddenLimit | UnsetType = UNSET
+    override: OverriddenLimit | Extended[OverriddenLimit] | UnsetType = UNSET
 
 
 class LimitPage(Struct):
@@ -100,7 +101,13 @@ def parse_override(body: bytes, now: int, limits: PayloadLimits) -> LimitOverrid
             raise invalid("expires_at", "expires_at is over; name a time to come, or none to override until further notice")
     if policy.concurrency is None and policy.rate is None and policy.throttle is None:
         raise invalid("concurrency", "concurrency, rate or throttle is required")
-    return LimitOverride(concurrency=policy.concurrency, rate=policy.rate, throttle=policy.throttle, expires_at=expires_at)
+    return LimitOverride(
+        concurrency=policy.concurrency,
+        rate=policy.rate,
+        throttle=policy.throttle,
+        expires_at=expires_at,
+        extensions=sent_extensions(members, limits, changed=("rate", "throttle")).over({}, limits),
+    )
 
 
 def limit_answer(key: str, record: LimitRecord, waiting: int, now: int) -> LimitAnswer:
@@ -120,12 +127,13 @@ def limit_answer(key: str, record: LimitRecord, waiting: int, now: int) -> Limit
         answer.rate_limit_until = format_ms(record.until)
     override = record.override
     if override is not None and (override.expires_at is None or override.expires_at > now):
-        answer.override = OverriddenLimit(
+        overridden = OverriddenLimit(
             concurrency=given(override.concurrency),
             rate=UNSET if override.rate is None else StartRate(*_rate(override.rate)),
             throttle=UNSET if override.throttle is None else StartRate(*_rate(override.throttle)),
             expires_at=timestamp(override.expires_at),
         )
+        answer.override = extended(overridden, override.extensions)
     return answer
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.extensions import SentExtensions, sent_extensions
 from ojs_core.base.fields import (
     before_ms,
     below,
@@ -19,6 +20,7 @@ from ojs_core.base.fields import (
     integer,
     is_extension,
     mapping,
+    members_of,
     object_of,
     queue_name,
     shown,
@@ -39,6 +41,12 @@ _OVERFLOW: Final = ("reject", "drop_oldest")
 _MOST: Final = 2**53 - 1
 _MAX_PATTERNS: Final = 100
 _QUEUE_LIMIT: Final = ("concurrency", "rate", "period", "max_per_second", "throttle", "key", "on_limit")
+_PARTS: Final = ("backpressure", "retention", "dead_letter", "dead_letter.retention")
+"""Inner objects of settings of which each member is set by itself."""
+_INNER: Final = ("rate_limit", "rate_limit.rate", "default_retry", "starvation_prevention", *_PARTS)
+"""Inner objects of settings, in which members of extensions are kept, too."""
+_RATE_WITHIN: Final = "rate_limit.rate."
+_NULL: Final = Raw(b"null")
 _PURGEABLE: Final = tuple(state for state in State if state is not State.ACTIVE)
 
 
@@ -47,12 +55,13 @@ def parse_config(body: bytes, limits: PayloadLimits) -> Patch:
 
     Raises invalid_request naming the member, `unsupported` for what this server does not do.
     """
-    return _config({name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}, "", limits)
+    return _config(object_of(check_once(body)), "", limits)
 
 
 def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
     """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}
+    sent = object_of(check_once(body))
+    members = {name: value_of(raw, name, limits) for name, raw in sent.items()}
     if (field := next((name for name in ("throttle", "key", "on_limit") if members.get(name) is not None), None)) is not None:
         raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
     check_known(members, _QUEUE_LIMIT)
@@ -60,23 +69,29 @@ def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
     if policy.concurrency == 0:
         message = "concurrency must be at least 1; pause the queue to let nothing start, leave it out to lift the limit"
         raise invalid("concurrency", message)
-    return {"concurrency": policy.concurrency, "rate_limit": policy.rate}
+    own = {name: raw for name, raw in sent.items() if is_extension(name)}
+    extensions = _extensions(own | {"rate_limit": sent.get("rate", _NULL)}, limits)
+    return {"concurrency": policy.concurrency, "rate_limit": policy.rate} | extensions
 
 
 def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
     """POST /queues `{name, config}`; the members of `config` may stand beside `name` (ojs CLI)."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}
-    name = queue_name(members.pop("name", None), "name", limits)
-    config = members.pop("config", None)
+    members = object_of(check_once(body))
+    name = queue_name(value_of(members.pop("name", _NULL), "name", limits), "name", limits)
+    sent = members.pop("config", _NULL)
+    config = value_of(sent, "config", limits)
     if config is not None and type(config) is not dict:
         raise invalid("config", f"config must be an object, not {shown(config)}")
-    return name, {**_config(members, "", limits), **_config(config or {}, "config.", limits)}
+    within = {} if config is None else members_of(sent, "config")
+    patch = _config(members, "", limits) | _config(within, "config.", limits)
+    return name, patch | _extensions(members | within, limits)
 
 
-def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict[str, Any]:
-    patch: dict[str, Any] = {}
-    for name, value in members.items():
+def _config(members: Mapping[str, Raw], prefix: str, limits: PayloadLimits) -> dict[str, Any]:
+    patch: dict[str, Any] = {**_extensions(members, limits)}
+    for name, raw in members.items():
         path = prefix + name[:64]
+        value = value_of(raw, path, limits)
         reader = _READERS.get(name)
         if is_extension(name):
             continue
@@ -84,6 +99,14 @@ def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict
             raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
         patch |= reader(value, path, limits)
     return patch
+
+
+def _extensions(members: Mapping[str, Raw], limits: PayloadLimits) -> dict[str, SentExtensions]:
+    """Return those of settings; a rate within `rate_limit` has its own where answers have the rate."""
+    sent = sent_extensions(members, limits, changed=_INNER)
+    found = {path.replace(_RATE_WITHIN, "rate_limit.", 1): raw for path, raw in sent.members.items()}
+    taken_back = tuple(path for path in sent.replaced if path in _PARTS)
+    return {"extensions": SentExtensions(found, taken_back)} if found or taken_back else {}
 
 
 _Reader = Callable[[Any, str, PayloadLimits], dict[str, Any]]
@@ -179,7 +202,7 @@ def _retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
     """Each member by itself: what isn't sent stays. A text is the CLI's one time for every end."""
     if value is None or type(value) is str:
         value = dict.fromkeys(_RETENTION, value)
-    members = mapping(value, path)
+    members = {name: age for name, age in mapping(value, path).items() if not is_extension(name)}
     for name in members:
         if name not in _RETENTION:
             field = below(path, name)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import below, duration_ms, flag, is_extension, mapping, shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration
 from ojs_core.domain.fair_pools import Prevention
-from ojs_core.wire.members import Duration
+from ojs_core.wire.members import Duration, OpenStruct
 
 _MEMBERS: Final = ("enabled", "rotation_interval", "min_dispatch_ratio")
 _SHORTEST_MS: Final = 1_000
 _DEFAULT: Final = Prevention()
 
 
-class StarvationPrevention(Struct, kw_only=True, omit_defaults=True):
+class StarvationPrevention(OpenStruct, kw_only=True, omit_defaults=True):
     """What a queue, or each queue of a pool, is guaranteed while it has jobs."""
 
     enabled: bool

@@ -5,11 +5,12 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.extensions import extensions_in
 from ojs_core.base.fields import duration_ms, short_text, struct_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.queues.record import Maintenance, QueueRecord
-from ojs_core.wire.members import Timestamp, given, timestamp
+from ojs_core.wire.members import Extended, OpenStruct, Timestamp, extended, given, timestamp
 
 
 class MaintenanceBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,7 +28,7 @@ class RestoredAnswer(Struct, kw_only=True):
     restored_at: Timestamp
 
 
-class MaintenanceAnswer(Struct, kw_only=True, omit_defaults=True):
+class MaintenanceAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect.
 
     A system that was restored and waits for its release (`restored`) is under maintenance until it is released.
@@ -52,6 +53,7 @@ def parse_maintenance(body: bytes, now: int, limits: PayloadLimits) -> Maintenan
         reason=short_text(sent.reason, "reason", limits) if sent.reason else None,
         ends_at=_end(sent.duration, "duration", now, limits),
         expected_at=_end(sent.estimated_duration, "estimated_duration", now, limits),
+        extensions=extensions_in(body, limits),
     )
 
 
@@ -59,7 +61,7 @@ def _end(duration: str | float | None, path: str, now: int, limits: PayloadLimit
     return None if duration is None else now + duration_ms(duration, path, 1_000, limits)
 
 
-def maintenance_answer(record: QueueRecord | None, now: int) -> MaintenanceAnswer:
+def maintenance_answer(record: QueueRecord | None, now: int) -> MaintenanceAnswer | Extended[MaintenanceAnswer]:
     """Whether there is maintenance at `now` (Unix ms), since when and until when."""
     if record is None or not record.holds_at(now):
         return MaintenanceAnswer(maintenance=False)
@@ -75,10 +77,11 @@ def maintenance_answer(record: QueueRecord | None, now: int) -> MaintenanceAnswe
             ),
         )
     plan = record.maintenance or Maintenance()
-    return MaintenanceAnswer(
+    answer = MaintenanceAnswer(
         maintenance=True,
         reason=given(plan.reason),
         enabled_at=format_ms(record.paused_at or record.updated_at),
         ends_at=timestamp(plan.ends_at),
         estimated_end=timestamp(plan.ends_at if plan.expected_at is None else plan.expected_at),
     )
+    return extended(answer, plan.extensions)

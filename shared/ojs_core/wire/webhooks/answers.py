@@ -13,7 +13,7 @@ from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.times import format_ms
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
-from ojs_core.wire.members import Count, JsonObject, Timestamp, given, timestamp
+from ojs_core.wire.members import Count, Extended, JsonObject, OpenStruct, Timestamp, extended, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 _DIGITS: Final = 9
@@ -21,7 +21,7 @@ _DIGITS: Final = 9
 _Secret = Annotated[str, Meta(description="Shown this once.")]
 
 
-class WebhookFilter(Struct, omit_defaults=True):
+class WebhookFilter(OpenStruct, omit_defaults=True):
     """What an event must match besides its type."""
 
     queues: list[str] | UnsetType = UNSET
@@ -36,7 +36,7 @@ class WebhookKey(Struct):
     payloads: bool
 
 
-class WebhookAnswer(Struct, kw_only=True):
+class WebhookAnswer(OpenStruct, kw_only=True):
     """A subscription. Failures are of attempts; `failure_count` and `success_count` may be some seconds behind."""
 
     id: str
@@ -59,23 +59,26 @@ class WebhookAnswer(Struct, kw_only=True):
     consecutive_failures: Count
 
 
+WebhookView = WebhookAnswer | Extended[WebhookAnswer]
+
+
 class OneWebhook(Struct):
     """The answer about one subscription."""
 
-    subscription: WebhookAnswer
+    subscription: WebhookView
 
 
 class RotatedWebhook(Struct):
     """A subscription with its new secret; deliveries are signed with the old one, too, for a day."""
 
-    subscription: WebhookAnswer
+    subscription: WebhookView
     secret: _Secret
 
 
 class WebhookPage(Struct):
     """Subscriptions, the oldest first."""
 
-    subscriptions: list[WebhookAnswer]
+    subscriptions: list[WebhookView]
     total: Count
     pagination: Pagination
 
@@ -129,13 +132,13 @@ class DeliveryPage(Struct):
 
 def webhook_answer(
     found: Subscription, health: TargetHealth, now: int, *, secret: bool = False, whole_url: bool = True
-) -> WebhookAnswer:
+) -> WebhookView:
     """A subscription and how its deliveries go, with its `secret` only on the occasions that show it.
 
     Without `whole_url` path and query of its URL are masked: many services have their secret there.
     """
     narrowed = WebhookFilter(list(found.queues) or UNSET, list(found.job_types) or UNSET)
-    return WebhookAnswer(
+    answer = WebhookAnswer(
         id=found.id,
         url=found.url if whole_url else _masked(found.url),
         events=list(found.events),
@@ -155,6 +158,7 @@ def webhook_answer(
         dead_count=health.dead,
         consecutive_failures=health.in_a_row,
     )
+    return extended(answer, found.extensions)
 
 
 def on_page(every: Sequence[Subscription], asked: Page) -> Sequence[Subscription]:

@@ -11,12 +11,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.extensions import NO_EXTENSIONS, SentExtensions, sent_extensions
 from ojs_core.base.fields import (
     below,
     check_known,
     check_once,
     choice,
     flag,
+    is_extension,
     mapping,
     object_of,
     queue_names,
@@ -58,6 +60,7 @@ class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queues: tuple[str, ...] | None = None
     job_types: tuple[str, ...] | None = None
     metadata: Raw | None = None
+    extensions: SentExtensions = NO_EXTENSIONS
     active: bool | None = None
     secret: str | None = None
 
@@ -78,6 +81,7 @@ class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
             queues=self.queues or (),
             job_types=self.job_types or (),
             metadata=self.metadata or Raw(b"{}"),
+            extensions=self.extensions.over({}),
             active=self.active is not False,
             secret=self.secret or secret,
             owner=owner,
@@ -86,10 +90,12 @@ class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def apply(self, old: Subscription, moment: Moment, owner: Owner | None = None) -> Subscription:
         """A subscription with what was named; one that is set active has no reason to be paused any more.
 
-        Its events are brought in the name of `owner` from then on, if the change says anything of that.
+        Its events are brought in the name of `owner` from then on, if the change says anything of that. Raises as
+        `SentExtensions.over`.
         """
         given: dict[str, object] = {"owner": owner} if self.brings else {}
         given |= {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        given["extensions"] = self.extensions.over(old.extensions)
         if self.active is not None:
             given["paused"] = None
         return old.changed(moment, **given)
@@ -132,6 +138,7 @@ def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecu
         queues=queues,
         job_types=job_types,
         metadata=_metadata(members["metadata"]) if "metadata" in members else None,
+        extensions=sent_extensions(raw, limits, replaced=("filter",)),
         active=flag(members["active"], "active") if "active" in members else None,
         secret=_secret(members["secret"]) if "secret" in members else None,
     )
@@ -183,7 +190,7 @@ def _events(value: Any, limits: PayloadLimits) -> tuple[str, ...]:
 def _filter(value: Any, limits: PayloadLimits) -> tuple[tuple[str, ...], tuple[str, ...]]:
     members = mapping(value, "filter")
     for name in members:
-        if name not in {"queues", "job_types"}:
+        if name not in {"queues", "job_types"} and not is_extension(name):
             field = below("filter", name)
             raise invalid(field, f"{field} is unknown; filters are queues and job_types")
     queues = queue_names(text_list(members.get("queues") or [], "filter.queues", MAX_NAMES, limits), "filter.queues", limits)

@@ -7,6 +7,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_core.base.extensions import Extensions
+from ojs_core.base.fields import is_extension
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.workflows.graph import Composite, Graph, NodeKind, Role
@@ -15,7 +18,7 @@ from ojs_core.domain.workflows.record import StepError, Workflow, WorkflowCounts
 from ojs_core.read.messages import WorkflowPage as FoundWorkflows
 from ojs_core.read.messages import WorkflowRow
 from ojs_core.wire.jobs.job import FailedAttempt, failed_attempt
-from ojs_core.wire.members import Count, Timestamp, Uuid, Warnings, timestamp
+from ojs_core.wire.members import Count, Extended, OpenStruct, Timestamp, Uuid, Warnings, bare, extended, timestamp
 from ojs_core.wire.pages import Indexed, Pagination, pagination, with_progress
 from ojs_core.wire.pages import Page as ListPage
 
@@ -86,7 +89,7 @@ class WorkflowError(Struct, kw_only=True, omit_defaults=True):
     callback: Role | UnsetType = UNSET
 
 
-class WorkflowStep(MemberCounts, kw_only=True, omit_defaults=True):
+class WorkflowStep(MemberCounts, OpenStruct, kw_only=True, omit_defaults=True):
     """A job, or a workflow with steps of its own."""
 
     id: str
@@ -101,8 +104,12 @@ class WorkflowStep(MemberCounts, kw_only=True, omit_defaults=True):
     result: Raw | UnsetType = UNSET
     error: FailedAttempt | UnsetType = UNSET
     name: str | UnsetType = UNSET
-    steps: list[WorkflowStep] | UnsetType = UNSET
-    callbacks: dict[str, WorkflowStep] | UnsetType = UNSET
+    steps: list[WorkflowStep | Extended[WorkflowStep]] | UnsetType = UNSET
+    callbacks: dict[str, WorkflowStep | Extended[WorkflowStep]] | UnsetType = UNSET
+
+
+StepView = WorkflowStep | Extended[WorkflowStep]
+_Callbacks = Annotated[dict[str, StepView], Meta(description="By role, or by id where a role has several.")]
 
 
 class StepsPagination(Struct):
@@ -114,7 +121,7 @@ class StepsPagination(Struct):
     has_more: bool
 
 
-class WorkflowHead(ListedWorkflow, kw_only=True, omit_defaults=True):
+class WorkflowHead(ListedWorkflow, OpenStruct, kw_only=True, omit_defaults=True):
     """A workflow with what has become of it, without its steps."""
 
     metadata: WorkflowMetadata
@@ -127,10 +134,8 @@ class WorkflowHead(ListedWorkflow, kw_only=True, omit_defaults=True):
 class WorkflowAnswer(WorkflowHead, kw_only=True, omit_defaults=True):
     """A workflow with its steps."""
 
-    steps: list[WorkflowStep]
-    callbacks: (
-        Annotated[dict[str, WorkflowStep], Meta(description="By role, or by id where a role has several.")] | UnsetType
-    ) = UNSET
+    steps: list[StepView]
+    callbacks: _Callbacks | UnsetType = UNSET
     steps_pagination: StepsPagination | UnsetType = UNSET
 
 
@@ -160,14 +165,14 @@ class WorkflowProgress(ListedWorkflow, kw_only=True, omit_defaults=True):
 class OneWorkflow(Struct):
     """The answer about one workflow."""
 
-    workflow: WorkflowAnswer
+    workflow: WorkflowAnswer | Extended[WorkflowAnswer]
     warnings: Warnings | UnsetType = UNSET
 
 
 class OneCancelledWorkflow(Struct):
     """The answer to a cancellation."""
 
-    workflow: CancelledWorkflowAnswer
+    workflow: CancelledWorkflowAnswer | Extended[CancelledWorkflowAnswer]
 
 
 class OneWorkflowProgress(Struct):
@@ -208,23 +213,43 @@ def pages(graph: Graph, page: StepPage) -> dict[int, range]:
 
 def shown_jobs(graph: Graph, record: Workflow, shown: Mapping[int, range]) -> list[int]:
     """The nodes whose jobs are looked up for an answer: they exist, or did."""
-    nodes: list[int] = []
+    return [node for node in _shown_nodes(graph, shown) if record.states[node] in "qcfx"]
+
+
+def _shown_nodes(graph: Graph, shown: Mapping[int, range]) -> Iterator[int]:
     for composite in graph.composites:
         positions = shown.get(composite.node)
         if positions is not None:
-            nodes += [composite.first + position for position in (*positions, *range(composite.members, composite.size))]
-    return [node for node in nodes if record.states[node] in "qcfx"]
+            callbacks = range(composite.members, composite.size)
+            yield from (composite.first + position for position in (*positions, *callbacks))
 
 
-def one_workflow(graph: Graph, record: Workflow, jobs: Mapping[int, Job], shown: Mapping[int, range]) -> OneWorkflow:
-    """The workflow with the steps that are shown; `jobs` are those of its nodes that are still there."""
-    found = _Steps(graph, record, jobs, shown)
+def extended_steps(graph: Graph, shown: Mapping[int, range]) -> list[int]:
+    """Return the nodes of an answer whose templates are looked up for it: the jobs with members of extensions."""
+    if not graph.shape.extended:
+        return []
+    marked = set(graph.shape.extended)
+    return [node for node in _shown_nodes(graph, shown) if node in marked]
+
+
+def one_workflow(
+    graph: Graph,
+    record: Workflow,
+    jobs: Mapping[int, Job],
+    shown: Mapping[int, range],
+    templates: Mapping[int, Job] = {},
+) -> OneWorkflow:
+    """The workflow with the steps that are shown; `jobs` are those of its nodes that are still there.
+
+    `templates` are those of `extended_steps`.
+    """
+    found = _Steps(graph, record, jobs, shown, templates)
     root, here = graph.root, shown[0]
     head = _head(graph, record, counts(graph, record))
     answer = WorkflowAnswer(**head, steps=found.of(root), callbacks=found.callbacks(root))
     if len(here) < root.members:
         answer.steps_pagination = StepsPagination(root.members, here.start, len(here), here.stop < root.members)
-    return OneWorkflow(answer)
+    return OneWorkflow(extended(answer, root.extensions))
 
 
 def cancelled_workflow(graph: Graph, record: Workflow) -> OneCancelledWorkflow:
@@ -235,7 +260,7 @@ def cancelled_workflow(graph: Graph, record: Workflow) -> OneCancelledWorkflow:
         steps_cancelled=numbers.jobs_cancelled,
         steps_already_completed=numbers.jobs_completed,
     )
-    return OneCancelledWorkflow(answer)
+    return OneCancelledWorkflow(extended(answer, graph.root.extensions))
 
 
 def workflow_progress(graph: Graph, record: Workflow) -> OneWorkflowProgress:
@@ -340,27 +365,30 @@ class _Steps:
         record: Workflow,
         jobs: Mapping[int, Job],
         shown: Mapping[int, range],
+        templates: Mapping[int, Job],
     ) -> None:
         self._graph = graph
+        self._templates = templates
+        self._room = DEFAULT_LIMITS.max_body_bytes
         self._record = record
         self._jobs = jobs
         self._shown = shown
 
-    def of(self, composite: Composite) -> list[WorkflowStep]:
+    def of(self, composite: Composite) -> list[StepView]:
         """Its members that are shown."""
         return [self._step(composite, position) for position in self._shown.get(composite.node, range(0))]
 
-    def callbacks(self, composite: Composite) -> dict[str, WorkflowStep] | UnsetType:
+    def callbacks(self, composite: Composite) -> dict[str, StepView] | UnsetType:
         """Its callbacks by role, or by id where a role has several."""
         return dict(self._called(composite)) if composite.roles else UNSET
 
-    def _called(self, composite: Composite) -> Iterator[tuple[str, WorkflowStep]]:
+    def _called(self, composite: Composite) -> Iterator[tuple[str, StepView]]:
         for position in range(composite.members, composite.size):
             role = composite.role(position)
             step = self._step(composite, position)
-            yield (role if role is not None and composite.roles.count(role) == 1 else step.id), step
+            yield (role if role is not None and composite.roles.count(role) == 1 else bare(step).id), step
 
-    def _step(self, parent: Composite, position: int) -> WorkflowStep:
+    def _step(self, parent: Composite, position: int) -> StepView:
         node = parent.first + position
         letter = self._record.states[node]
         step = WorkflowStep(
@@ -379,14 +407,23 @@ class _Steps:
         if inner is None:
             if letter in "qcfx":
                 self._add_job(step, node)
-            return step
+            return extended(step, self._extensions(node))
         states = self._record.states[inner.first : inner.first + inner.members]
         for name, number in _counted(inner.kind, inner.members, states.count("c") + states.count("C")).items():
             setattr(step, name, number)
         step.name = inner.name
         step.steps = self.of(inner)
         step.callbacks = self.callbacks(inner)
-        return step
+        return extended(step, inner.extensions)
+
+    def _extensions(self, node: int) -> Extensions:
+        """Return the members of extensions of a job, as long as the answer has room: options may give many the same."""
+        template = self._templates.get(node)
+        if template is None:
+            return {}
+        found = {name: raw for name, raw in template.extra.items() if is_extension(name)}
+        self._room -= sum(map(len, found.values()))
+        return found if self._room >= 0 else {}
 
     def _add_job(self, step: WorkflowStep, node: int) -> None:
         job = self._jobs.get(node)

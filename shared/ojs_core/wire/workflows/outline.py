@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import absent, items_of, members_of, short_text, shown, value_of
+from ojs_core.base.fields import absent, is_extension, items_of, members_of, short_text, shown, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind, Role
 
@@ -126,7 +126,7 @@ def _callbacks(members: dict[str, Raw], path: str) -> list[tuple[Role, Item]]:
         given |= object_at(raw, place)
     found: list[tuple[Role, Item]] = []
     for name in given:
-        if name not in CALLBACKS:
+        if name not in CALLBACKS and not is_extension(name):
             raise invalid_workflow(f"{place}.{name}"[:200], f"there is no such callback; there are {', '.join(CALLBACKS)}")
     for role in CALLBACKS:
         callback = given.get(role, Raw())

@@ -11,7 +11,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import absent, object_of, short_text, value_of
+from ojs_core.base.extensions import Extensions, sent_extensions
+from ojs_core.base.fields import absent, is_extension, object_of, short_text, value_of
 from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
@@ -81,7 +82,8 @@ class _Reader:
         for pending in self._waiting:
             self._add(pending)
         jobs = {node: replace(draft, id=job_id(workflow_id, node, 0)) for node, draft in self._jobs.items()}
-        shape = Shape(tuple(self._composites), _runs(self._types), _chunks(jobs), self._now)
+        marked = tuple(node for node, draft in sorted(jobs.items()) if any(map(is_extension, draft.extra)))
+        shape = Shape(tuple(self._composites), _runs(self._types), _chunks(jobs), self._now, marked)
         return Definition(workflow_id, name, Graph(shape), jobs, self._places)
 
     def _add(self, pending: _Pending) -> None:
@@ -101,6 +103,7 @@ class _Reader:
                 name=_name(members.get("name", Raw()), f"{path}.name", self._limits),
                 ids=found.ids,
                 needs=found.needs,
+                extensions=_extensions(members, path, self._limits),
             )
         )
         self._types[pending.node] = found.kind
@@ -168,6 +171,18 @@ def _priority(item: Item) -> dict[str, Raw]:
     return {} if absent(said.get("priority", Raw())) else {"priority": said["priority"]}
 
 
+def _extensions(members: dict[str, Raw], path: str, limits: PayloadLimits) -> Extensions:
+    """Return the members of extensions of a workflow; those among its callbacks are its own, too."""
+    raw = members.get("callbacks", Raw())
+    among = {} if absent(raw) else object_at(raw, f"{path}.callbacks")
+    try:
+        return sent_extensions(among | members, limits).over({}, limits)
+    except OjsError as error:
+        if error.info.status == 413:
+            raise
+        raise invalid_workflow(f"{path}.{error.details.get('field', '')}".removesuffix("."), error.message) from None
+
+
 def _options(members: dict[str, Raw], path: str) -> dict[str, Raw]:
     """What a workflow says for all of its jobs; each may say otherwise."""
     raw = members.get("options", Raw())
@@ -217,7 +232,7 @@ def _chunks(jobs: dict[int, Job]) -> tuple[int, ...]:
     starts: list[int] = []
     number = size = 0
     for node, job in sorted(jobs.items()):
-        weight = len(job.args) + len(job.meta) + 500
+        weight = len(job.args) + len(job.meta) + sum(map(len, job.extra.values())) + 500
         if not starts or number == CHUNK_JOBS or size + weight > CHUNK_BYTES:
             starts.append(node)
             number = size = 0

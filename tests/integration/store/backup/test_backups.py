@@ -28,12 +28,16 @@ from integration.samples import (
     tokens,
 )
 from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.cron.changes import Registration
+from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
+from ojs_core.domain.rate_limits.permits import LimitOverride
+from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.api import call
@@ -46,7 +50,9 @@ from ojs_core.store.backup.last import last_backup, note_backup
 from ojs_core.store.backup.release import Held, Release
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
+from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store
+from ojs_core.wire.workflows.requests import parse_workflow
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -264,6 +270,48 @@ def archive_of(backups: Backups) -> Archive:
 def _ends(archive: Archive, subject: str) -> int:
     """When a message of a second ends its time."""
     return next(kept.at for kept in archive.messages("records") if kept.subject == subject) + 1_000
+
+
+async def test_members_of_extensions_are_restored_with_all(source: Store, backups: Backups, queue: str) -> None:
+    kept = {"ext_vendor": Raw(b'{"n":[1.0,1E5]}')}
+    await configure(source, queue, extensions=kept)
+    await source.pools.put(Pool(name="pool", weights={queue: 1}, extensions=kept))
+    document = Raw(b'{"type":"array"}')
+    schema = SchemaRecord(uri="urn:a", type="a.b", version="1", document=document, extensions=kept)
+    await source.schemas.register(schema, 10)
+    webhook = Subscription(id="", url="http://127.0.0.1", events=("*",), secret="s", extensions=kept)
+    await source.webhooks.create(webhook)
+    template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, extra=kept, retry_extensions=kept)
+    await source.crons.register(Registration(name="daily", expression="@daily", draft=template, extensions=kept))
+    job = await source.jobs.push(draft(queue=queue, extra=kept, retry_extensions=kept))
+    await source.permits.override(key_scope("key"), LimitOverride(concurrency=1, extensions=kept))
+    step = {"type": "a.c", "args": [], "options": {"queue": f"{queue}-2"}, "ext_vendor": {"n": 1}}
+    body = msgspec.json.encode({"type": "chain", "steps": [step, step], "ext_vendor": {"n": 2}})
+    workflow = await source.workflows.create(parse_workflow(body, source.clock.now(), DEFAULT_LIMITS))
+    await backups.take(source)
+    there = await backups.open(await backups.restore())
+    settings = await there.queues.settings(queue)
+    assert settings is not None
+    [webhook] = await there.webhooks.all()
+    cron = await there.crons.get("daily")
+    restored = await there.jobs.get(job.id)
+    override = (await there.permits.read(key_scope("key")))[1].override
+    assert override is not None
+    assert [
+        settings.config.extensions,
+        (await there.pools.get("pool")).extensions,
+        (await there.schemas.catalogue()).at("urn:a").extensions,
+        webhook.extensions,
+        cron.extensions,
+        cron.draft.extra,
+        restored.extra,
+        restored.retry_extensions,
+        override.extensions,
+    ] == [kept] * 9
+    found = await there.workflows.get(workflow.record.id)
+    assert found.graph.root.extensions == {"ext_vendor": Raw(b'{"n":2}')}
+    [first, _] = await there.workflows.drafts(found)
+    assert (first.extra, found.graph.shape.extended) == ({"ext_vendor": Raw(b'{"n":1}')}, (1, 2))
 
 
 async def test_a_cron_entry_goes_on_with_its_next_tick(source: Store, backups: Backups) -> None:

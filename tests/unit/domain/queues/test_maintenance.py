@@ -16,6 +16,7 @@ from ojs_core.domain.queues.record import (
     waiting_for_release,
 )
 from ojs_core.domain.transitions import Moment
+from ojs_core.wire.members import bare
 from ojs_core.wire.system.maintenance import MaintenanceAnswer, RestoredAnswer, maintenance_answer, parse_maintenance
 
 NOW = 1_800_000_000_000
@@ -69,7 +70,7 @@ def test_a_release_leaves_maintenance_as_it_was() -> None:
 
 
 def test_a_system_that_waits_for_its_release_is_under_maintenance_that_says_so() -> None:
-    shown = maintenance_answer(waiting_for_release(None, Moment(NOW, "op"), MARK), NOW + 1)
+    shown = bare(maintenance_answer(waiting_for_release(None, Moment(NOW, "op"), MARK), NOW + 1))
     assert (shown.maintenance, shown.enabled_at) == (True, "2027-01-15T08:00:00.000Z")
     assert "waits for its release" in str(shown.reason)
     assert shown.restored == RestoredAnswer(

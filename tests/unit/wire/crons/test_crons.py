@@ -14,7 +14,7 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.transitions import Moment
 from ojs_core.wire.crons.answers import cron_answer, cron_history, cron_page
 from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
-from ojs_core.wire.members import encode
+from ojs_core.wire.members import Extended, encode
 from ojs_core.wire.pages import Page, parse_page
 from support.tables import each
 
@@ -31,7 +31,7 @@ def view(body: dict[str, Any]) -> dict[str, Any]:
     return read(cron_answer(registered(body)))
 
 
-def read(answer: Struct) -> dict[str, Any]:
+def read(answer: Struct | Extended[Any]) -> dict[str, Any]:
     shown: dict[str, Any] = json.loads(encode(answer))
     return shown
 

@@ -17,6 +17,7 @@ from ojs_core.read.messages import WorkerPage, WorkerRow, WorkerSummary
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.members import Extended
 from ojs_core.wire.pages import Page
 from ojs_core.wire.queues.fair_pools import PoolList, listed_pool
 from ojs_core.wire.queues.rate_limits import limit_answer, limit_page
@@ -36,7 +37,7 @@ LIMIT = LimitRecord(
 )
 
 
-def read(answer: Struct, reader: Reader) -> Any:
+def read(answer: Struct | Extended[Any], reader: Reader) -> Any:
     return msgspec.json.decode(answer_body(answer, reader))
 
 

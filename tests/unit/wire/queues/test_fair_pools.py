@@ -9,6 +9,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.fair_pools import Pool, Prevention
 from ojs_core.domain.queues.config import QueueConfig
+from ojs_core.wire.members import bare
 from ojs_core.wire.queues.answers import queue_settings
 from ojs_core.wire.queues.fair_pools import parse_pool, pool_answer
 from ojs_core.wire.queues.requests import parse_config
@@ -86,7 +87,7 @@ def test_weights_are_refused_where_no_strategy_heeds_them(strategy: str | None) 
 
 
 def test_a_pool_says_whether_it_is_isolated_and_refuses_what_it_can_not_do() -> None:
-    assert pool_answer(pool(isolated=True)).isolated is True
+    assert bare(pool_answer(pool(isolated=True))).isolated is True
     assert pool(isolated=None, concurrency=None) == pool()
     for member, value, code in (("isolated", 1, "invalid_request"), ("concurrency", 5, "unsupported")):
         with pytest.raises(OjsError) as caught:
