@@ -213,8 +213,8 @@ export function follow(query, heard, connected = () => {}, reached = () => {}) {
 			rest = messages.pop() ?? '';
 			for (const message of messages) {
 				const members = new Map(message.split('\n').map((line) => /** @type {[string, string]} */ (split(line))));
-				last = members.get('id') ?? last;
-				reached(last);
+				const id = members.get('id');
+				if (id !== undefined) reached((last = id));
 				const data = members.get('data');
 				if (data && members.get('event') !== 'reset' && members.get('event') !== 'missed') heard(exact(data), last);
 			}

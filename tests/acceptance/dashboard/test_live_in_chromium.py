@@ -103,6 +103,44 @@ async def test_any_number_of_tabs_work_since_those_that_are_not_seen_have_no_str
     await eventually(both_events_are_there)
 
 
+async def test_events_that_are_looked_at_again_have_no_stream_once_they_are_hidden(screen: OpenScreen, site: System) -> None:
+    """Also where nothing has happened since."""
+    tab, other = await screen(own=True), await screen(own=True)
+    for each in (tab, other):
+        await each.hide()
+    await tab.in_front()
+    await tab.go("/events?queue=again")
+    await tab.shows("Nothing has happened")
+    await tab.page.run("""(() => {
+        globalThis.streams = [];
+        const asked = fetch;
+        globalThis.fetch = async (to, options) => {
+            const answer = await asked(to, options);
+            if (String(to).includes('/events/stream')) streams.push(options.signal);
+            return answer;
+        };
+    })()""")
+
+    async def streams_ended() -> list[bool]:
+        ended: list[bool] = await tab.page.run("streams.map((one) => one.aborted)")
+        return ended
+
+    async def it_follows_again() -> bool:
+        return await streams_ended() == [False]
+
+    async def it_has_no_stream() -> bool:
+        return await streams_ended() == [True]
+
+    await other.in_front()
+    await tab.in_front()
+    await eventually(it_follows_again)
+    await other.in_front()
+    await eventually(it_has_no_stream)
+    site.push("a.b", queue="again")
+    await tab.in_front()
+    await tab.shows("job.enqueued")
+
+
 async def slowly(tab: Screen, ms: int) -> None:
     """Have each answer take so long."""
     await tab.page.command("Network.enable", {})
