@@ -91,22 +91,14 @@ class ServiceTask(Kept):
         self._stopping.request()
         if self._task is None:
             return
-        await asyncio.wait({self._task}, timeout=seconds)
-        if not self._task.done():
+        task = self._task
+        await asyncio.wait({task}, timeout=seconds)
+        self.clean = task.done() and _finished(task)
+        if task.done():
+            self._ended(task)
+        else:
             log.error(CUT_OFF, role=self.name)
-        self.clean = self._task.done() and self._ended_clean(self._task)
-        await stop_tasks([self._task])
-
-    def _ended_clean(self, task: asyncio.Task[bool]) -> bool:
-        """Return whether all of its work was finished. One that couldn't start has none."""
-        if task.cancelled():
-            return False
-        problem = task.exception()
-        if problem is None:
-            return task.result()
-        if not isinstance(problem, StartupProblem):
-            log.error("died", child=self.name, exc_info=problem)
-        return isinstance(problem, StartupProblem)
+        await stop_tasks([task])
 
     def _ended(self, task: asyncio.Task[bool]) -> str:
         """Write down why it has ended, and return that."""
@@ -120,3 +112,11 @@ class ServiceTask(Kept):
         else:
             self._reason = "it was told to stop"
         return self._reason
+
+
+def _finished(task: asyncio.Task[bool]) -> bool:
+    """Return whether a session has finished all of its work. One that couldn't start has none."""
+    if task.cancelled():
+        return False
+    problem = task.exception()
+    return task.result() if problem is None else isinstance(problem, StartupProblem)
