@@ -43,7 +43,7 @@ from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.request import UNREADABLE, HttpCall, Site, said_by_parser
-from ojs_gateway.http.request_log import RequestLog
+from ojs_gateway.http.request_log import AnsweredRequest, RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
 
@@ -193,7 +193,7 @@ class Edge:
         seconds = time.perf_counter() - began
         metrics.answered(request.method, route, status, seconds)
         if self._log_request is not None:
-            self._log_request(request, call, visit, route, status, seconds, request_id)
+            self._log_request(AnsweredRequest(request, call, visit, route, status, seconds, request_id))
 
     async def _packed(
         self, body: bytes, accepted: str | None, more: tuple[tuple[str, str], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from aiohttp import web
@@ -12,10 +12,23 @@ from ojs_core.runtime.proxies import Visit
 from ojs_core.runtime.settings import RequestLogMode
 from ojs_gateway.http.request import HttpCall
 
-RequestLog = Callable[[web.BaseRequest, HttpCall | None, Visit | None, str, int, float, str], None]
-"""Takes the request, its call once there is one, its client as a trusted proxy names it, the route's template, the
-status, the seconds and the request's id.
-"""
+
+class AnsweredRequest(NamedTuple):
+    """A request over HTTP, and what is known of it once it is answered."""
+
+    request: web.BaseRequest
+    call: HttpCall | None
+    """None if it was refused before there was one."""
+    visit: Visit | None
+    """The client as a trusted proxy names it; None where none does."""
+    route: str
+    """The template of its path."""
+    status: int
+    seconds: float
+    request_id: str
+
+
+RequestLog = Callable[[AnsweredRequest], None]
 
 log: Final = structlog.get_logger(__name__)
 
@@ -35,28 +48,13 @@ def request_log(mode: RequestLogMode) -> RequestLog | None:
             return _any
 
 
-def _failed(
-    request: web.BaseRequest,
-    call: HttpCall | None,
-    visit: Visit | None,
-    route: str,
-    status: int,
-    seconds: float,
-    request_id: str,
-) -> None:
-    if status >= 400:
-        _any(request, call, visit, route, status, seconds, request_id)
+def _failed(answered: AnsweredRequest) -> None:
+    if answered.status >= 400:
+        _any(answered)
 
 
-def _any(
-    request: web.BaseRequest,
-    call: HttpCall | None,
-    visit: Visit | None,
-    route: str,
-    status: int,
-    seconds: float,
-    request_id: str,
-) -> None:
+def _any(answered: AnsweredRequest) -> None:
+    request, call, visit, route, status, seconds, request_id = answered
     write = log.error if status >= 500 else log.warning if status >= 400 else log.info
     write(
         "request",
