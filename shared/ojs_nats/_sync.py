@@ -662,10 +662,6 @@ class SyncWorkflows:
         """Those that there are by now, in the order of their steps."""
         return _portal.each(self._its().jobs(workflow_id))
 
-    def result_of(self, job_id: str) -> Any:
-        """Ask for a job's result. Raises ResultGone."""
-        return _portal.call(self._its().result_of(job_id))
-
 
 class SyncWorkers:
     """`client.workers`. What is about one worker raises NotFound."""

@@ -49,6 +49,7 @@ class Workflows(Subject):
         self.surroundings = surroundings
         self._events = events
         self._jobs = jobs
+        self.result_of = jobs.result
 
     async def start(self, flow: Flow[R], *, id: str | None = None, defaults: Options | None = None) -> WorkflowHandle[R]:
         """Its first jobs are in their queues when this returns. `defaults` are options of all its jobs that say nothing else.
@@ -129,10 +130,6 @@ class Workflows(Subject):
         except TimeoutError:
             pass
         return after
-
-    async def result_of(self, job_id: str) -> Any:
-        """Ask for a job's result. Raises ResultGone."""
-        return await self._jobs.result(job_id)
 
     async def _page(self, workflow_id: str, offset: int) -> Workflow:
         asked = {"workflow_id": workflow_id, **parameters(offset=offset, limit=_STEPS)}
