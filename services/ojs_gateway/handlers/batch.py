@@ -83,14 +83,10 @@ class BatchHandlers:
         if run is None or error.code != "duplicate":
             raise error
         found = await self._store.records.many([draft.id for draft in drafts])
-        jobs = [found[draft.id].job for draft in drafts]
-        mine = [job for job in jobs if job is not None and job.created_at >= run.began]
-        if len(mine) < len(drafts):
+        stored = [job for draft in drafts if (job := found[draft.id].job) is not None]
+        if len(stored) < len(drafts) or not run.takes(min(job.created_at for job in stored)):
             raise error
-        run.made = True  # by this run, as it seems, and NATS's answer was lost
-        if not run.repeated:
-            raise error
-        return mine
+        return stored
 
     async def _pushed_before(self, call: Call, status: int, made: Made) -> Response:
         found = await self._store.records.many(made.ids)

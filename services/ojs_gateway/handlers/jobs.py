@@ -79,10 +79,7 @@ class JobHandlers:
         if run is None or not mine:
             raise error
         job = await self._store.jobs.get(draft.id)
-        if job.created_at < run.began:  # it was there before anybody ran this request
-            raise error
-        run.made = True  # by this run, as it seems, and NATS's answer was lost
-        if not run.repeated and draft.id != derived:
+        if not run.takes(job.created_at, named_by_key=draft.id == derived):
             raise error
         return job
 

@@ -92,10 +92,7 @@ class WorkflowHandlers:
         if run is None or error.details.get("existing_workflow_id") != definition.id:
             raise error
         stored = await self._store.workflows.get(definition.id)
-        if stored.record.created_at < run.began:  # it was there before anybody ran this request
-            raise error
-        run.made = True  # by this run, as it seems, and NATS's answer was lost
-        if not run.repeated and definition.id != derived:
+        if not run.takes(stored.record.created_at, named_by_key=definition.id == derived):
             raise error
         return stored
 

@@ -89,10 +89,7 @@ class BulkPush:
             if run is None or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
                 raise
             job = await self._store.jobs.get(draft.id)
-            if job.created_at < run.began:  # it was there before anybody ran this request
-                raise
-            run.made = True  # by this run, as it seems, and NATS's answer was lost
-            if not run.repeated:
+            if not run.takes(job.created_at):
                 raise
         return ItemOutcome(job=job, existing=job.id != draft.id, warnings=told)
 
@@ -101,12 +98,10 @@ class BulkPush:
         if run is None:
             return None
         found = await self._store.records.many([draft.id for draft in drafts])
-        jobs = [found[draft.id].job for draft in drafts]
-        mine = [job for job in jobs if job is not None and job.created_at >= run.began]
-        if len(mine) < len(drafts):
+        stored = [job for draft in drafts if (job := found[draft.id].job) is not None]
+        if len(stored) < len(drafts) or not run.takes(min(job.created_at for job in stored)):
             return None
-        run.made = True  # by this run, as it seems, and NATS's answer was lost
-        return [ItemOutcome(job=job) for job in mine] if run.repeated else None
+        return [ItemOutcome(job=job) for job in stored]
 
 
 def _without_room(draft: Job, error: OjsError, now: int) -> ItemOutcome:

@@ -86,6 +86,21 @@ class KeyedRun(Struct):
     repeated: bool
     made: bool = False
 
+    def takes(self, created_at: int, *, named_by_key: bool = False) -> bool:
+        """Return whether to answer with what stands under an id of the request as with what the run has made.
+
+        It may have been made by an earlier run, or by this one, whose answer from NATS was lost: then `made` is set.
+
+        Args:
+            created_at: When what was found was created (server time, Unix ms).
+            named_by_key: Whether its id follows from the key, so that no other request can have made it.
+
+        """
+        if created_at < self.began:  # it was there before anybody ran this request
+            return False
+        self.made = True
+        return self.repeated or named_by_key
+
 
 class KeptAnswer(NamedTuple):
     """The answer to a request. One of 400 or more says that nothing was made or changed.
