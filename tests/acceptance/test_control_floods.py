@@ -25,7 +25,7 @@ def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     with NatsServer(folder / "nats") as server:
         processes = Processes(folder / "processes", server.url)
         try:
-            processes.start("projector")
+            processes.start("projector").ready()  # which the deletion of a queue asks for its jobs
             two = [processes.start("gateway") for _ in range(2)]
             yield [f"{command.ready()['url']}/ojs/v1" for command in two]
         finally:
