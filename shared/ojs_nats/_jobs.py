@@ -60,7 +60,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class JobRetry(msgspec.Struct, frozen=True):
-    """What a job says of its retries that its worker needs: the names of errors that end it."""
+    """The part of a job's retry policy that its worker needs: the names of errors that end it."""
 
     non_retryable_errors: list[str] = []
 

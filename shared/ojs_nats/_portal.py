@@ -30,12 +30,13 @@ _lock = threading.RLock()
 """It can be taken again by what breaks in on its holder: a signal's handler, or a `__del__`."""
 _portal: _Portal | None = None
 _inherited: list[_Portal] = []
-"""Of the processes that this one was forked from, kept so that nothing of them is closed before the end."""
+"""The portals of the processes that this one was forked from. They are kept open until the end."""
 
 
 def call(work: Coroutine[Any, Any, T]) -> T:
-    """Return the coroutine's result; it runs in the process's own loop. Raises RuntimeError within that loop, which would
-    wait for itself.
+    """Return the coroutine's result; it runs in the process's own loop.
+
+    Raises RuntimeError within that loop, which would wait for itself.
     """
     its = loop()
     if _running() is its:
@@ -98,21 +99,23 @@ def _begin_anew() -> None:
     if inherited is None:
         return
     _inherited.append(inherited)
-    inherited.loop.set_exception_handler(lambda _loop, _context: None)  # what isn't closed here is the parent's to close
+    inherited.loop.set_exception_handler(lambda _loop, _context: None)  # the parent closes what isn't closed here
     with suppress(OSError):
         _detach(inherited.selector)
 
 
 def _detach(selector: selectors.BaseSelector) -> None:
-    """Put other files in the place of a parent's connections: what closes them in this process says nothing to their peers
-    (TLS would), and takes them from no epoll, which a child shares with its parent.
+    """Put other files in the place of a parent's connections.
+
+    So closing them in this process sends nothing to their peers, as TLS would, and removes them from no epoll, which
+    a child shares with its parent.
     """
     if hasattr(selectors, "EpollSelector") and isinstance(selector, selectors.EpollSelector):
         with select.epoll() as own:
             os.dup2(own.fileno(), selector.fileno(), inheritable=False)
-    with socket.socket() as nobody:
+    with socket.socket() as unconnected:
         for descriptor in [key.fd for key in (selector.get_map() or {}).values()]:
-            os.dup2(nobody.fileno(), descriptor, inheritable=False)
+            os.dup2(unconnected.fileno(), descriptor, inheritable=False)
 
 
 def _close() -> None:

@@ -16,7 +16,7 @@ _AT_ONCE: Final = 8
 _GONE: Final = 410
 
 Ask = Callable[[str], Awaitable[Any]]
-"""Asks for the result of a job by its id. Raises ResultGone for one that isn't kept any more, NotFound if the job is gone."""
+"""Asks for the result of a job by its id. Raises ResultGone if it isn't kept any more, NotFound if the job isn't."""
 
 
 class Results:
@@ -35,8 +35,9 @@ class Results:
         return _fitting(job_id, self._surroundings.decoded(result), returns)
 
     async def settled(self, ask: Ask) -> None:
-        """Return if handlers have returned all that is None. Raises ResultGone otherwise, OjsError if None isn't of the
-        result's type, and what `ask` does.
+        """Return if handlers have returned each None.
+
+        Raises ResultGone otherwise, OjsError if None isn't of the result's type, and what `ask` does.
         """
         room = asyncio.Semaphore(_AT_ONCE)
 

@@ -58,7 +58,7 @@ _HEADERS_WANTED: Final = frozenset({401, 403, 407})
 def run_command(given: argparse.Namespace) -> int:
     """The exit code (docs/cli.md)."""
     configure(service="ojs-nats", instance="", log_format="console", level="error", stream=sys.stderr)
-    if sys.stdout is None:  # it was closed before the start: nobody wants to see anything
+    if sys.stdout is None:  # it was closed before the start, so no output is wanted
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         return _run(given)

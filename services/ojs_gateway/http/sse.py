@@ -33,9 +33,9 @@ def sse(
     stopping: Callable[[], bool],
     begins_behind: int | None = None,
 ) -> StreamedResponse:
-    """Return an answer into which `write` writes events until it returns or the client leaves; `close` is called in any case.
+    """Return an answer into which `write` writes events until it returns or the client leaves.
 
-    When `write` has returned because the gateway is `stopping`, the client is told so. `begins_behind` is the cursor of
+    `close` is called in any case. Where the gateway is `stopping`, the last event says so. `begins_behind` is the cursor of
     the last event before the stream: a client whose connection breaks before its first event goes on from there.
     """
     begins = b": connected\nretry: %d\n" % _RETRY_MS

@@ -39,10 +39,10 @@ class Door:
         self._headers = headers
 
     def start(self) -> None:
-        """Begin what goes on beside connections."""
+        """Start the tasks that belong to no connection."""
 
     async def stop(self) -> None:
-        """End that."""
+        """End these tasks."""
 
     async def admit(self, server: Callable[[], GuardedHandler], connection: socket.socket, address: str) -> None:
         """Make one connection of `server`, which may fail."""

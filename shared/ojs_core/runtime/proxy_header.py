@@ -64,7 +64,7 @@ class ProxyHeader(NamedTuple):
 
 
 class ProxyHeaderError(ValueError):
-    """What a connection begins with isn't a header, nor can it become one."""
+    """A beginning of a connection that is no header, and can't become one."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)

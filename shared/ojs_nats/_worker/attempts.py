@@ -13,7 +13,7 @@ from ojs_nats._worker.timings import TIMINGS, Timings
 
 
 class _Met(SoftTimeout, asyncio.CancelledError):
-    """SoftTimeout as a coroutine meets it. Task groups and `wait_for` end what they have started for a cancellation alone."""
+    """SoftTimeout as a coroutine meets it: task groups and `wait_for` end their tasks for a cancellation alone."""
 
 
 _Met.__name__, _Met.__qualname__, _Met.__module__ = "SoftTimeout", "SoftTimeout", SoftTimeout.__module__

@@ -103,7 +103,7 @@ async def test_any_number_of_tabs_work_since_those_that_are_not_seen_have_no_str
     await eventually(both_events_are_there)
 
 
-async def test_events_that_are_looked_at_again_have_no_stream_once_they_are_hidden(screen: OpenScreen, site: System) -> None:
+async def test_a_tab_of_events_that_is_hidden_again_has_no_stream(screen: OpenScreen, site: System) -> None:
     """Also where nothing has happened since."""
     tab, other = await screen(own=True), await screen(own=True)
     for each in (tab, other):

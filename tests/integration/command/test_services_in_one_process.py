@@ -72,7 +72,10 @@ class Doomed:
         pass
 
 
-@pytest.mark.parametrize(("problem", "clean"), [(StartupProblem("NATS is away"), True), (RuntimeError("a defect"), False)])
+@pytest.mark.parametrize(
+    ("problem", "clean"),
+    [(StartupProblem("NATS is away"), True), (RuntimeError("a defect"), False)],
+)
 async def test_what_could_not_start_before_it_was_stopped_has_cut_nothing_off(
     nats_server: NatsServer, problem: Exception, clean: bool
 ) -> None:

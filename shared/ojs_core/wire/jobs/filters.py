@@ -11,7 +11,7 @@ from ojs_core.base.errors import invalid
 MAX_MEMBERS: Final = 8
 MAX_TEXT: Final = 200
 META: Final = "meta."
-"""What the names of parameters for members of `meta` begin with."""
+"""The beginning of the names of parameters for members of `meta`."""
 _HAS_WORD: Final = re.compile(r"\w").search
 
 
