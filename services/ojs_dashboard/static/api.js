@@ -214,7 +214,10 @@ export function follow(query, heard, connected = () => {}, reached = () => {}) {
 			for (const message of messages) {
 				const members = new Map(message.split('\n').map((line) => /** @type {[string, string]} */ (split(line))));
 				const id = members.get('id');
-				if (id !== undefined) reached((last = id));
+				if (id !== undefined) {
+					last = id;
+					reached(id);
+				}
 				const data = members.get('data');
 				if (data && members.get('event') !== 'reset' && members.get('event') !== 'missed') heard(exact(data), last);
 			}
