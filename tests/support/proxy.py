@@ -66,17 +66,16 @@ class Proxy:
     def before(cls, target: str, *, keeps_connections: bool = True, keeps_host: bool = False) -> Iterator[Proxy]:
         """A proxy that runs in here, for the server at this address; browsers that change something need their `Host` kept."""
         proxy = cls(target, keeps_connections=keeps_connections, keeps_host=keeps_host)
-        loop = asyncio.new_event_loop()
         ready, ended = threading.Event(), asyncio.Event()
-        thread = threading.Thread(target=loop.run_until_complete, args=(proxy._run(ready, ended),), name="proxy")
+        # `asyncio.run` ends what is under way as well: a stream whose reader has left goes on until then.
+        thread = threading.Thread(target=asyncio.run, args=(proxy._run(ready, ended),), name="proxy")
         thread.start()
         try:
             ready.wait()
             yield proxy
         finally:
-            loop.call_soon_threadsafe(ended.set)
+            proxy._loop.call_soon_threadsafe(ended.set)
             thread.join()
-            loop.close()
 
     async def _run(self, ready: threading.Event, ended: asyncio.Event) -> None:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), auto_decompress=False) as self._session:
@@ -85,6 +84,7 @@ class Proxy:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            self._loop = asyncio.get_running_loop()
             ready.set()
             await ended.wait()
             await runner.cleanup()
