@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ojs_command.entry import main
+from ojs_nats._command.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

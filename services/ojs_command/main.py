@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ojs_command.client.parser import CommandParser, PlainParser
+from ojs_command.client.parser import CommandParser
 from ojs_command.client.registration import add_client_commands, run_client
 from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
-from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
+from ojs_nats._command import version, worker
+from ojs_nats._command.parser import PlainParser
 
 _PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
 _SEEN_BY_ALL: Final = (
@@ -98,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command in {"worker", "nats-conf"}:
         if unknown:
             parser.refuse(unknown)
-        return run_worker(given) if given.command == "worker" else print_configuration(given)
+        return worker.run(given) if given.command == "worker" else print_configuration(given)
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
@@ -204,7 +203,13 @@ def _parser() -> PlainParser:
         commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
     )
     add_nats_conf_command(commands)
-    add_worker_command(commands)
+    commands.add_parser(
+        "worker",
+        help=worker.PURPOSE,
+        description=f"{worker.PURPOSE[0].upper()}{worker.PURPOSE[1:]}.",
+        epilog=worker.EPILOG,
+        define=worker.define,
+    )
     add_client_commands(parser, commands)
     _add_command(commands, "config", "config", "print the settings that count, and where each was written", _add_ways_to_tell)
     return parser
@@ -214,7 +219,7 @@ class _Version(argparse.Action):
     """The option that prints the version. Reading it from the metadata takes longer than most commands need to start."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})")
+        print(version.shown())
         parser.exit()
 
 

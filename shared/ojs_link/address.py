@@ -21,6 +21,7 @@ _OPTIONS: Final = ("namespace", *_BY_ROLE)
 _VARIABLE: Final = "OJS_NATS_{}"
 _SCHEMES: Final = ("nats", "tls", "ws", "wss")
 _INBOX_PREFIX: Final = re.compile(r"_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_USER_INFO: Final = re.compile(r"(?<=://)[^\s/?#]*(?=@)")
 _EXAMPLE: Final = "is not a URL like nats://127.0.0.1:4222"
 
 
@@ -91,18 +92,18 @@ def read_address(url: str) -> Address:
         except ValueError:
             usable = False
         if not usable:
-            raise ValueError(f"{_shown(server)!r} {_EXAMPLE}")
+            raise ValueError(f"{masked(server)!r} {_EXAMPLE}")
     if not servers:
-        raise ValueError(f"{_shown(url)!r} {_EXAMPLE}")
+        raise ValueError(f"{masked(url)!r} {_EXAMPLE}")
     options = dict(parse_qsl(said, keep_blank_values=True))
     for name, value in options.items():
         if name not in _OPTIONS or not value:
-            raise ValueError(f"{_shown(url)!r} may end in ?, and options joined by &: {', '.join(_OPTIONS)}; each has a value")
+            raise ValueError(f"{masked(url)!r} may end in ?, and options joined by &: {', '.join(_OPTIONS)}; each has a value")
     if question and not options:
-        raise ValueError(f"{_shown(url)!r} may end in ?inbox_prefix=_INBOX…, and in nothing without a value")
+        raise ValueError(f"{masked(url)!r} may end in ?inbox_prefix=_INBOX…, and in nothing without a value")
     prefix = options.get("inbox_prefix", INBOX)
     if not _INBOX_PREFIX.fullmatch(prefix.replace(ROLE, "role")):
-        raise ValueError(f"{_shown(url)!r} may end in ?inbox_prefix=_INBOX…, of letters, digits, -, _ and dots between them")
+        raise ValueError(f"{masked(url)!r} may end in ?inbox_prefix=_INBOX…, of letters, digits, -, _ and dots between them")
     return _checked(Address(servers=servers, **options))
 
 
@@ -110,9 +111,10 @@ def _checked(address: Address) -> Address:
     if bool(address.cert) != bool(address.key):
         raise ValueError("a client certificate has two files: name its certificate (cert) and its key (key), both or neither")
     if address.creds and any("@" in server for server in address.servers):
-        raise ValueError(f"{_shown(address.url)!r} has two logins: one in the URL, one in the file creds; leave one out")
+        raise ValueError(f"{masked(address.url)!r} has two logins: one in the URL, one in the file creds; leave one out")
     return address
 
 
-def _shown(url: str) -> str:
-    return re.sub(r"(?<=://)[^\s/?#]*(?=@)", "***", url)
+def masked(text: str) -> str:
+    """Return a text without the users, passwords and tokens of the URLs in it."""
+    return _USER_INFO.sub("***", text) if "@" in text else text

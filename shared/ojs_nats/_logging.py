@@ -41,6 +41,11 @@ def parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
     return (event, members) if isinstance(event, str) and isinstance(members, dict) else None
 
 
+def members_of_all() -> dict[str, Any]:
+    """Return the members that all lines of this task have."""
+    return structlog.contextvars.get_contextvars()
+
+
 class _Logger(structlog.stdlib.BoundLogger):
     def _proxy_to_logger(  # type: ignore[override]  # a line may have members of those names
         self, method: str, event: str | None = None, /, *args: Any, **members: Any

@@ -14,7 +14,7 @@ import pytest
 from support.python_worker import installed
 from support.system import environment
 
-STARTED = "ojs_command.entry"
+STARTED = "ojs_nats._command.entry"
 """The module that handles Ctrl-C from its first moment. Before it, Python itself starts."""
 PAGE = mmap.PAGESIZE
 """Room for about sixty lines: a command gets no further than that from what the test has read, however slow that is."""
@@ -56,5 +56,5 @@ def interrupted(words: list[str], folder: Path, imports: int) -> tuple[int, str]
 )
 def test_a_command_that_starts_ends_with_130_and_says_nothing(words: list[str], tmp_path: Path) -> None:
     installed("handlers", tmp_path)
-    for imports in (1, 60, 180):
+    for imports in (1, 60, 150):
         assert interrupted(words, tmp_path, imports) == (130, "")

@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).parent
-OJS_NATS = [sys.executable, "-m", "ojs_command"]
+OJS_NATS = [sys.executable, "-m", "ojs_nats"]
 SERVER = os.environ.get("OJS_URL")
 PATIENCE_S = 60.0
 

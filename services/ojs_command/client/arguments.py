@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from ojs_command.client.problems import UsageProblem
 from ojs_core.base.numbers import whole_number
 from ojs_nats import NewJob
+from ojs_nats._command import worker
 from ojs_nats._durations import milliseconds
 from ojs_nats._json import decoded
 from ojs_nats._names import job_type
@@ -91,13 +91,9 @@ def header(text: str) -> tuple[str, str]:
 def token_in(path: str) -> str:
     """The key in a file. Raises UsageProblem."""
     try:
-        found = Path(path).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageProblem(f"--token-file {path} can't be read: {reason}.") from None
-    if not (found.isascii() and found.isprintable()) or not found or " " in found:
-        raise UsageProblem(f"--token-file {path} holds no key: it has to be one word in one line.")
-    return found
+        return worker.token_in(path)
+    except worker.WrongValue as problem:
+        raise UsageProblem(str(problem)) from None
 
 
 def positive(text: str) -> int:

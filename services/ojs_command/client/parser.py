@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import functools
-import shutil
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
+
+from ojs_nats._command.parser import PlainParser, formatter
 
 if TYPE_CHECKING:  # services have this module, and need no client
     from ojs_command.client.session import Session
@@ -24,46 +24,11 @@ FILES: Final = {
 _HELP: Final = ("-h", "--help")
 
 
-@functools.cache
-def _width() -> int:
-    return shutil.get_terminal_size().columns - 2
-
-
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    """Make what writes help. argparse makes one for each added argument, and each would ask the terminal for its width."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=_width())
-
-
-class PlainParser(argparse.ArgumentParser):
-    """A parser that says what is wrong in a line, with what may have been meant."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say it, and exit with 2."""
-        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
-
-    def refuse(self, unknown: Sequence[str]) -> NoReturn:
-        """Say which words it doesn't know."""
-        known = list(self._option_string_actions)
-        self.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0].partition('=')[0], known)}")
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.nargs == argparse.PARSER and action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(None, f"there is no {value!r}{_meant(str(value), list(action.choices))}")
-        super()._check_value(action, value)
-
-
-def _meant(word: str, known: Sequence[str]) -> str:
-    import difflib  # noqa: PLC0415  # for mistakes alone
-
-    close = difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
 class CommandParser(PlainParser):
     """A parser whose arguments `define` adds. Options of what it `does` may stand among positional arguments."""
 
     def __init__(self, *given: Any, define: Callable[[CommandParser], None] | None = None, **options: Any) -> None:
-        usual: dict[str, Any] = {"formatter_class": _formatter, "allow_abbrev": False}
+        usual: dict[str, Any] = {"formatter_class": formatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
         self._define = define
         self._default: str | None = None

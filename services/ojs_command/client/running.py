@@ -23,7 +23,6 @@ from ojs_command.client.output import Output, say
 from ojs_command.client.parser import files_of
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
-from ojs_command.entry import INTERRUPTED
 from ojs_core.telemetry.logs import configure
 from ojs_nats import (
     Client,
@@ -36,6 +35,7 @@ from ojs_nats import (
     TooLarge,
     Unavailable,
 )
+from ojs_nats._command.entry import INTERRUPTED
 from ojs_nats._connect import DEFAULT_URL, authorized
 
 OK: Final = 0

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 from typing import Any
 
 import pytest
 import structlog
 
-from ojs_core.telemetry import logs
 from ojs_nats._logging import get_logger, parts
 from ojs_nats._worker.outcome import SoftTimeout
 from support.python_samples import context
@@ -130,25 +128,3 @@ def test_what_only_arrives_while_a_line_is_written_is_raised(error: BaseExceptio
             get_logger("ojs_nats.interrupted").warning("a line")
     finally:
         logger.removeHandler(handler)
-
-
-@pytest.mark.usefixtures("logging_kept")
-def test_the_command_s_lines_have_their_members() -> None:
-    out = io.StringIO()
-    logs.configure(service="worker", instance="h:1", log_format="json", level="info", stream=out, own=["ojs_nats"])
-    get_logger("ojs_nats.f").info("the worker runs", queues=["a", "b"], url="http://u:hunter2@h")
-    get_logger("ojs_nats.f").debug("not wanted")
-    line = json.loads(out.getvalue())
-    del line["timestamp"]
-    assert line == {
-        "event": "the worker runs",
-        "queues": ["a", "b"],
-        "url": "http://***@h",
-        "level": "info",
-        "service": "worker",
-        "instance": "h:1",
-        "severity": "INFO",
-        "severity_number": 9,
-        "message": "the worker runs",
-        "component": "server",
-    }

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from ojs_command.client.running import run_command
-from ojs_command.entry import INTERRUPTED
+from ojs_nats._command.entry import INTERRUPTED
 
 pytestmark = pytest.mark.usefixtures("logging_kept", "signals_kept")
 

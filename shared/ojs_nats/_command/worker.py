@@ -6,14 +6,16 @@ import argparse
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ojs_command.client.parser import CommandParser
-from ojs_core.base.problems import CANNOT_START
-from ojs_core.telemetry.logs import configure
+from ojs_nats._command.parser import PlainParser, formatter
 
-_EPILOG: Final = """\
+PURPOSE: Final = "run the jobs that your Python modules define"
+CANNOT_START: Final = 1
+"""The exit code of a worker that a sentence keeps from starting."""
+EPILOG: Final = """\
 The server is that of the module's App: its url, else OJS_URL, else http://127.0.0.1:8080.
 
 examples:
@@ -31,14 +33,28 @@ signals:
 _USUAL_CONCURRENCY: Final = 10
 
 
-def add_worker_command(commands: argparse._SubParsersAction[CommandParser]) -> None:
-    purpose = "run the jobs that your Python modules define"
-    parser = commands.add_parser(
-        "worker",
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=_EPILOG,
+def main(words: Sequence[str]) -> int:
+    """Run a worker as these words behind `ojs-nats worker` say; returns the exit code."""
+    parser = PlainParser(
+        prog="ojs-nats worker",
+        description=f"{PURPOSE[0].upper()}{PURPOSE[1:]}.",
+        epilog=EPILOG,
+        formatter_class=formatter,
+        allow_abbrev=False,
     )
+    define(parser)
+    given, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.refuse(unknown)
+    return run(given)
+
+
+class WrongValue(Exception):
+    """A value of an option, or of the variable in its place, that can't be used. The message names the remedy."""
+
+
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("modules", nargs="+", metavar="MODULE", help="as you would import it here: app.jobs")
     parser.add_argument(
         "--queues", metavar="NAMES", help="which, first to last, by commas [OJS_QUEUES, else those of the jobs]"
@@ -62,22 +78,20 @@ def add_worker_command(commands: argparse._SubParsersAction[CommandParser]) -> N
     parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto", help="[auto, by the terminal]")
 
 
-def run_worker(given: argparse.Namespace) -> int:
-    """The exit code: 0 once it has been told to stop."""
-    from ojs_command.client.arguments import token_in  # noqa: PLC0415
-    from ojs_command.client.problems import UsageProblem  # noqa: PLC0415
-    from ojs_nats import Missing  # noqa: PLC0415
-    from ojs_nats._worker import reload  # noqa: PLC0415
-    from ojs_nats._worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
+def run(given: argparse.Namespace) -> int:
+    """Run the worker until a signal stops it; returns its exit code."""
+    from ojs_nats import Missing  # noqa: PLC0415  # the client, which help needs not
+    from ojs_nats._command import logs  # noqa: PLC0415
+    from ojs_nats._worker import process, reload  # noqa: PLC0415
 
-    instance = f"{platform.node()}:{os.getpid()}"
-    configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level, own=["ojs_nats"])
+    logs.configure(instance=f"{platform.node()}:{os.getpid()}", log_format=given.log_format, level=given.log_level)
     try:
         if given.token_file is not None:
-            os.environ["OJS_AUTH_TOKEN"] = token_in(given.token_file)  # apps read it when they are made, here and in children
+            # Apps read it when they are made, here and in children.
+            os.environ["OJS_AUTH_TOKEN"] = token_in(given.token_file)
         if given.reload:
             return reload.run(_without_reload(), Path.cwd())
-        options = WorkerOptions(
+        options = process.WorkerOptions(
             queues=_names(given.queues, "OJS_QUEUES"),
             concurrency=_concurrency(given.concurrency),
             ahead=given.ahead,
@@ -87,11 +101,23 @@ def run_worker(given: argparse.Namespace) -> int:
             log_payloads=_log_payloads(given.log_payloads),
             verbose=given.verbose,
         )
-        run(given.modules, _names(given.types, "OJS_JOB_TYPES"), **options)
-    except (CannotStart, Missing, UsageProblem) as problem:
+        process.run(given.modules, _names(given.types, "OJS_JOB_TYPES"), **options)
+    except (process.CannotStart, Missing, WrongValue) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def token_in(path: str) -> str:
+    """Return the key in a file. Raises WrongValue."""
+    try:
+        found = Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise WrongValue(f"--token-file {path} can't be read: {reason}.") from None
+    if not (found.isascii() and found.isprintable()) or not found or " " in found:
+        raise WrongValue(f"--token-file {path} holds no key: it has to be one word in one line.")
+    return found
 
 
 def _names(given: str | None, variable: str) -> list[str]:
@@ -101,26 +127,22 @@ def _names(given: str | None, variable: str) -> list[str]:
 
 
 def _concurrency(given: int | None) -> int:
-    """Return how many jobs run at a time. Raises UsageProblem for a variable that is no number."""
-    from ojs_command.client.problems import UsageProblem  # noqa: PLC0415  # services start without the client
-
+    """Return how many jobs run at a time. Raises WrongValue for a variable that is no number."""
     said = os.environ.get("OJS_CONCURRENCY") or str(_USUAL_CONCURRENCY)
     if given is None and not said.isdecimal():
-        raise UsageProblem(f"OJS_CONCURRENCY is a number of jobs, not {said!r}.")
+        raise WrongValue(f"OJS_CONCURRENCY is a number of jobs, not {said!r}.")
     return int(said) if given is None else given
 
 
 def _without_reload() -> list[str]:
     """Return the command line of the worker itself, which is verbose for who develops it."""
     arguments = [argument for argument in sys.argv[1:] if argument not in {"--reload", "--verbose"}]
-    return [sys.executable, "-m", "ojs_command", *arguments, "--verbose"]
+    return [sys.executable, "-m", "ojs_nats", *arguments, "--verbose"]
 
 
 def _log_payloads(given: str | None) -> bool:
-    """Return whether messages of errors may be logged. Raises UsageProblem for another word in OJS_LOG_PAYLOADS."""
-    from ojs_command.client.problems import UsageProblem  # noqa: PLC0415  # services start without the client
-
+    """Return whether messages of errors may be logged. Raises WrongValue for another word in OJS_LOG_PAYLOADS."""
     said = given or os.environ.get("OJS_LOG_PAYLOADS") or "on"
     if said not in {"on", "off"}:
-        raise UsageProblem(f"OJS_LOG_PAYLOADS is on or off, not {said!r}.")
+        raise WrongValue(f"OJS_LOG_PAYLOADS is on or off, not {said!r}.")
     return said == "on"

@@ -1,7 +1,7 @@
 """The start and the end of every `ojs-nats` command: Ctrl-C ends it at once, with 130 and without a traceback.
 
-A service, a worker and a client command that goes on handle Ctrl-C themselves once they run. This is for the time before,
-in which most is imported, and for the time after.
+A service, a worker and a client command that goes on handle Ctrl-C themselves once they run. This is for the time
+before, in which most is imported, and for the time after.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> int:
         signal.signal(signal.SIGINT, end)
     sys.unraisablehook = _unraisable
     try:
-        from ojs_command.main import main as run  # noqa: PLC0415  # takes most of the start
+        from ojs_nats._command.main import main as run  # noqa: PLC0415  # takes most of the start
 
         code = run()
     except KeyboardInterrupt:
@@ -39,6 +39,6 @@ def main() -> int:
 
 
 def _unraisable(error: UnraisableHookArgs) -> None:
-    """Say nothing of a Ctrl-C that came in a `__del__` or the like: its handler has told the event loop as well."""
+    """Say nothing of a Ctrl-C that came in a `__del__` or the like: its handler has stopped the event loop as well."""
     if error.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(error)
