@@ -26,6 +26,8 @@ _STUCK_S: Final = 5.0
 """A loop that hasn't been let in for so long is warned of."""
 _AGAIN_S: Final = 5.0
 """The pause behind a heartbeat that couldn't be made."""
+_ANSWER_S: Final = 0.5
+"""What a heartbeat under way has to be answered in, once there are to be no more."""
 _PORTION: Final = 1_000
 """The most jobs that the server lets a heartbeat name."""
 
@@ -130,7 +132,13 @@ class Heartbeats(Generic[T]):
         if self._task is not None and not self._told_to_end:
             self._told_to_end = True
             self.now()  # a cancellation may be swallowed, as by `asyncio.wait_for`
-            self._call(self._task.cancel)
+            self._call(self._cancel_soon)
+
+    def _cancel_soon(self) -> None:
+        """Let the server answer a heartbeat under way: it would take one that it reads later for a worker that is back."""
+        assert self._own is not None
+        assert self._task is not None
+        self._own.call_later(_ANSWER_S, self._task.cancel)
 
     async def stop(self) -> None:
         """Beat no more, and wait until the thread has closed its connection."""
