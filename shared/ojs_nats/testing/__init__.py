@@ -11,8 +11,30 @@ pytest finds the fixtures `ojs_fake`, `ojs_inline`, `ojs_server` and `ojs_worker
 
 from __future__ import annotations
 
-from ojs_nats.testing._clock import Clock
-from ojs_nats.testing._fake import Drained, Fake, fake, inline
-from ojs_nats.testing._server import Server, working
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ojs_nats.testing._clock import Clock
+    from ojs_nats.testing._fake import Drained, Fake, fake, inline
+    from ojs_nats.testing._server import Server, working
 
 __all__ = ["Clock", "Drained", "Fake", "Server", "fake", "inline", "working"]
+
+_PLACES = {"_clock": ("Clock",), "_fake": ("Drained", "Fake", "fake", "inline"), "_server": ("Server", "working")}
+"""Where the names are defined. A module is imported when one of its names is used: pytest loads the plugin beside them for each
+project of an environment, also for those that have no jobs.
+"""
+
+if not TYPE_CHECKING:  # type checkers know each name by its import
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module  # noqa: PLC0415  # as in `ojs_nats`
+
+        for place, names in _PLACES.items():
+            if name in names:
+                found = globals()[name] = getattr(import_module(f"ojs_nats.testing.{place}"), name)
+                return found
+        raise AttributeError(f"module 'ojs_nats.testing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
