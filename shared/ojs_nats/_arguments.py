@@ -9,6 +9,7 @@ from typing import Any, Never, NoReturn
 import msgspec
 
 from ojs_nats._dependencies import Dependency
+from ojs_nats._foreign import reader
 from ojs_nats._hints import check_fillable, hints_of, mentions
 from ojs_nats._plain import plain
 from ojs_nats._worker.context import JobContext
@@ -47,10 +48,11 @@ class Parameters:
         for parameter in named:
             check_fillable(handler, parameter.name, hints.get(parameter.name, Any))
         check_fillable(handler, "return", returns)
+        self._reads_result = reader(self.returns)
         self._signature = inspect.Signature(named)
         self._names = [parameter.name for parameter in named]
-        self._types = [hints.get(parameter.name, Any) for parameter in named if parameter.kind is not parameter.VAR_POSITIONAL]
-        self._rest = next((hints.get(p.name, Any) for p in named if p.kind is p.VAR_POSITIONAL), None)
+        self._readers = [reader(hints.get(p.name, Any)) for p in named if p.kind is not p.VAR_POSITIONAL]
+        self._rest = next((reader(hints.get(p.name, Any)) for p in named if p.kind is p.VAR_POSITIONAL), None)
         self._required = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in named)
 
     def _check_kind(self, parameter: inspect.Parameter, hint: Any) -> None:
@@ -93,7 +95,7 @@ class Parameters:
         try:
             converted = self.converted(context.job.args)
         except (TypeError, msgspec.ValidationError) as error:
-            more = self._rest is None and len(context.job.args) > len(self._types)
+            more = self._rest is None and len(context.job.args) > len(self._readers)
             raise Unfit(str(error), newer=more) from error
         return [context, *converted] if self.takes_context else converted
 
@@ -102,8 +104,8 @@ class Parameters:
 
         Raises TypeError if there are too few or too many, msgspec.ValidationError if one is of another type.
         """
-        if len(sent) < self._required or (len(sent) > len(self._types) and self._rest is None):
-            most = "any number" if self._rest is not None else str(len(self._types))
+        if len(sent) < self._required or (len(sent) > len(self._readers) and self._rest is None):
+            most = "any number" if self._rest is not None else str(len(self._readers))
             raise TypeError(f"the handler takes {self._required} to {most} arguments, and the job has {len(sent)}")
         found: list[Any] = []
         for index, value in enumerate(sent):
@@ -113,6 +115,19 @@ class Parameters:
                 raise msgspec.ValidationError(f"args[{index}]: {error}") from None
         return found
 
+    def misfit(self, result: Any) -> str | None:
+        """Return how what the handler returned isn't what its hint says; None if it is, or if JSON can't hold it."""
+        if self.returns is Any:
+            return None
+        try:
+            self._reads_result(plain(result, "the result"))
+        except msgspec.ValidationError as error:
+            return str(error)
+        except Exception:  # noqa: BLE001  # it is refused where it is written
+            return None
+        return None
+
     def _as_hinted(self, index: int, value: Any) -> Any:
-        wanted = self._types[index] if index < len(self._types) else self._rest
-        return msgspec.convert(value, wanted, str_keys=True)
+        reads = self._readers[index] if index < len(self._readers) else self._rest
+        assert reads is not None  # there are no more arguments than parameters
+        return reads(value)

@@ -10,6 +10,8 @@ from typing import Any, Final, Never, NoReturn, get_args, get_type_hints
 import msgspec
 from msgspec.inspect import CustomType, Type, type_info
 
+from ojs_nats import _foreign
+
 _OF_JSON: Final = (dict, list, str, int, float, bool, type(None))
 _NO_KEYS: Final = (
     msgspec.inspect.BoolType,
@@ -45,7 +47,7 @@ def check_fillable(function: Callable[..., Any], name: str, hint: Any) -> None:
         what = "what it returns" if name == "return" else repr(name)
         raise TypeError(
             f"{_called(function)}: the hint of {what} can't be filled from JSON: {wrong}. Hint what JSON has, a dataclass, "
-            "TypedDict, msgspec.Struct, enum, date or UUID, or Any"
+            "pydantic model, TypedDict, msgspec.Struct, enum, date or UUID, or Any"
         )
 
 
@@ -56,7 +58,10 @@ def mentions(hint: Any, wanted: type) -> bool:
 
 def _unfillable(hint: Any) -> str | None:
     try:
-        return _in(type_info(hint), set())
+        if _foreign.adapter(hint) is not None:
+            return None
+        within = [found[0] for part in _foreign.parts(hint) if (found := _foreign.stand_in(part)) is not None]
+        return next((wrong for each in (hint, *within) if (wrong := _in(type_info(each), set())) is not None), None)
     except (TypeError, ValueError) as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  # a hint within a class that can't be resolved
@@ -68,10 +73,13 @@ def _in(info: Any, seen: set[int]) -> str | None:
     if id(info) in seen:
         return None
     seen.add(id(info))
-    if isinstance(info, CustomType) and not any(issubclass(kind, info.cls) for kind in _OF_JSON):
-        return f"nothing in JSON is a {info.cls.__qualname__}"
+    custom = _custom(info)
+    if custom is not None and _foreign.stand_in(custom) is None:
+        return f"nothing in JSON is a {custom.__qualname__}"
     if isinstance(info, msgspec.inspect.DictType) and isinstance(info.key_type, _NO_KEYS):
         return f"no key in JSON is a {type(info.key_type).__name__.removesuffix('Type')}"
+    if isinstance(info, msgspec.inspect.DictType) and (key := _custom(info.key_type)) is not None:
+        return f"no key in JSON is a {key.__qualname__}"
     if isinstance(info, tuple):
         parts: list[Any] = list(info)
     elif isinstance(info, Type | msgspec.inspect.Field):
@@ -79,6 +87,13 @@ def _in(info: Any, seen: set[int]) -> str | None:
     else:
         return None
     return next((wrong for part in parts if (wrong := _in(part, seen)) is not None), None)
+
+
+def _custom(info: Any) -> type | None:
+    """Return the class that msgspec doesn't know and no value of JSON is of, if it is one."""
+    if not isinstance(info, CustomType) or any(issubclass(kind, info.cls) for kind in _OF_JSON):
+        return None
+    return info.cls
 
 
 def _unresolved(function: Callable[..., Any]) -> tuple[str, Any]:

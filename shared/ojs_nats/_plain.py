@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_nats import _foreign
+
 DEEPEST: Final = 64
 """How many arrays and objects the server takes inside one another."""
 _LONGEST_BITS: Final = 14_000
@@ -19,7 +21,8 @@ _RECURSION: Final = 300
 def encoded(value: Any, name: str, *, deepest: int | None = DEEPEST) -> bytes:
     """Return the value as JSON. Objects are written as msgspec writes them: dataclasses, dates, UUIDs and enums as well.
 
-    Numbers and texts of a subclass, as numpy's float64, are written as what they are. Keys of a dict may be texts,
+    Numbers and texts of a subclass are written as what they are, pydantic's models and numpy's numbers and arrays as
+    `_foreign` says. Keys of a dict may be texts,
     integers, enums, UUIDs, dates and finite numbers: they become texts. Raises ValueError for NaN, infinity, half a
     surrogate pair, an integer of more than 4,300 digits, keys that become the same text, and nesting deeper than
     `deepest`, which None leaves to Python; TypeError for other keys and objects. The message names the place, which
@@ -97,6 +100,10 @@ def _members(value: dict[Any, Any], path: str, left: int) -> dict[str, Any]:
 
 
 def _key(key: Any, path: str) -> str:
+    try:
+        key = _foreign.unwrapped(key)
+    except TypeError as error:
+        raise TypeError(f"{path} has the key {key!r}: {error}") from None
     if isinstance(key, str):
         return str.__str__(_text(key, f"a key of {path}"))
     if isinstance(key, float) and not math.isfinite(key):
@@ -120,9 +127,11 @@ def _text(value: str, path: str) -> str:
 
 def _object(value: Any, path: str, left: int) -> Any:
     try:
-        found = msgspec.to_builtins(value)
+        found = _foreign.written(value)
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply: the server takes {DEEPEST} levels") from None
     except TypeError as error:
         raise TypeError(f"{path} can't be written as JSON: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} can't be written as JSON: {error}") from None
     return _checked(found, path, left)

@@ -11,6 +11,7 @@ import msgspec
 
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import NotFound, OjsError, refused
+from ojs_nats._foreign import reader
 
 _AT_ONCE: Final = 8
 _GONE: Final = 410
@@ -61,6 +62,6 @@ class Results:
 
 def _fitting(job_id: str, result: Any, returns: Any) -> Any:
     try:
-        return msgspec.convert(result, returns, str_keys=True)
+        return reader(returns)(result)
     except msgspec.ValidationError as error:
         raise OjsError(f"what the job {job_id} returned isn't what its definition says: {error}") from error

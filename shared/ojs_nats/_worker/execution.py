@@ -56,6 +56,8 @@ class Execution:
         # loop's own, which handlers may use up by `asyncio.to_thread`.
         self._threads = ThreadPoolExecutor(concurrency, "ojs-nats-job")
         self._pool = Pool(processes, worker_id)
+        self._misfits: set[str] = set()
+        """Types of jobs whose handlers have returned what isn't of their hints: the log says so once for each."""
 
     async def close(self) -> None:
         """Let go of threads, which end with their handlers, and end the processes."""
@@ -105,12 +107,20 @@ class Execution:
         try:
             attempt.context.job = await with_results(job, attempt.line.send)
             if self._app.execution:
-                return await self._app.execution.run(attempt.context, lambda: self._handled(definition, attempt))
-            return await self._handled(definition, attempt)
+                return await self._app.execution.run(attempt.context, lambda: self._compared(definition, attempt))
+            return await self._compared(definition, attempt)
         except SystemExit as error:  # either would end the loop
             raise outcome.exited(error) from error
         except KeyboardInterrupt as error:
             raise outcome.interrupted(error) from error
+
+    async def _compared(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
+        """Return what `_handled` does, and log if it isn't of its hint. The job has done its work, so it completes."""
+        result = await self._handled(definition, attempt)
+        if definition.type not in self._misfits and (wrong := definition.parameters.misfit(result)) is not None:
+            self._misfits.add(definition.type)
+            self._log.misfit(attempt.context.log, wrong)
+        return result
 
     async def _handled(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         """Return what the handler does. Raises what it raises, and CancelledError when it has been told to stop."""

@@ -40,6 +40,11 @@ class JobsLog(msgspec.Struct, frozen=True):
         if self.verbose:
             log.info("the job ends", ending="completed", seconds=_since(began))
 
+    def misfit(self, log: Any, wrong: str) -> None:
+        """Write that a handler's result isn't what its hint says. `wrong` is how."""
+        reason = {"reason": _cut(wrong, _LONGEST)} if self.messages else {}
+        log.warning("the handler's result isn't of its hint's type, so whoever waits for it gets an error", **reason)
+
     def handed_back(self, log: Any, began: float, reason: str) -> None:
         """Write that a job has ended without an outcome of its own, if that is wanted."""
         if self.verbose:

@@ -12,6 +12,7 @@ import msgspec
 from ojs_nats._definitions import JobDefinition
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._jobs import Job
+from ojs_nats._plain import plain
 
 What = JobDefinition[Any, Any] | str
 """A definition, or a job type."""
@@ -142,6 +143,6 @@ def _same(value: Any, found: Any) -> bool:
 def _plain(value: Any) -> Any:
     """As JSON has it; what JSON can't say, as it is: something that compares itself, as pytest.approx."""
     try:
-        return msgspec.json.decode(msgspec.json.encode(value))
-    except TypeError:
+        return plain(value, "it")
+    except (TypeError, ValueError):
         return value

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import App, Snooze
+from ojs_nats import App, Job, JobContext, Snooze
 from ojs_nats._logging import parts
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.execution import Execution
@@ -138,3 +138,30 @@ def test_a_process_s_failure_keeps_its_place() -> None:
 
 def test_an_error_that_the_application_did_not_raise_has_no_place() -> None:
     assert "where" not in raised(ValueError("never raised")).members["error"]["details"]
+
+
+@pytest.mark.parametrize(("messages", "told"), [(True, {"reason": "Expected `int`, got `str`"}), (False, {})])
+async def test_a_result_that_breaks_its_handler_s_hint_is_told_once(messages: bool, told: dict[str, str]) -> None:
+    app = App("http://localhost")
+
+    @app.job("a.job")
+    def wrong() -> int:
+        return "secret"  # type: ignore[return-value]
+
+    @app.job("another.job")
+    def right() -> list[tuple[int, ...]]:
+        return [(1, 2)]
+
+    @app.job("no.json")
+    def unwritable() -> int:
+        return object()  # type: ignore[return-value]
+
+    execution = Execution(app, 1, 1, "w1", jobs_log=JobsLog(messages=messages))
+    with kept() as lines:
+        for job_type in ("a.job", "a.job", "another.job", "no.json"):
+            attempt = Attempt(JobContext(Job("j1", job_type, "active", attempt=1), Heard(), "w1"), Heard())
+            report = await execution.outcome(attempt.context.job, attempt)
+            assert report.operation == ("nack" if job_type == "no.json" else "ack")
+    await execution.close()
+    misfits = [members for line, members in lines if line.startswith("the handler's result isn't of its hint's type")]
+    assert [{name: member for name, member in each.items() if name == "reason"} for each in misfits] == [told]
