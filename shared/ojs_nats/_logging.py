@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final, cast
-
-import structlog
-from structlog.typing import EventDict, WrappedLogger
+import sys
+from collections.abc import Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, Final, Self
 
 from ojs_nats._worker.outcome import SoftTimeout
 
@@ -19,20 +20,75 @@ _CALLER: Final = 3
 """How far whoever logs is above what calls the standard library's logger."""
 
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger whose lines go to `logging.getLogger(name)`, whatever structlog has been configured for.
+_of_task: Final[ContextVar[Mapping[str, Any]]] = ContextVar("ojs_nats_log_members", default=MappingProxyType({}))
+
+
+def get_logger(name: str) -> Logger:
+    """Return a logger whose lines go to `logging.getLogger(name)`, whatever structlog has been configured for."""
+    return Logger(logging.getLogger(name), {})
+
+
+class Logger:
+    """A logger of lines that have members: `log.info("a receipt is sent", order=7)`.
 
     A record's message has the members of its line as `key=value`; a formatter finds them apart from each other in the record's
-    `ojs_event` and `ojs_members`. A line that can't be written is dropped: nothing is raised.
+    `ojs_event` and `ojs_members`. Arguments behind the text are put into it as the standard library does it. A line that can't
+    be written is dropped: nothing is raised.
     """
-    made = structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, structlog.contextvars.merge_contextvars, _as_record],
-        wrapper_class=_Logger,
-        context_class=dict,
-        cache_logger_on_first_use=False,
-    )
-    return cast("structlog.stdlib.BoundLogger", made)
+
+    __slots__ = ("_bound", "_logger")
+
+    def __init__(self, logger: logging.Logger, bound: Mapping[str, Any]) -> None:
+        self._logger = logger
+        self._bound = bound
+
+    def bind(self, /, **members: Any) -> Self:
+        """Return a logger each line of which has these members as well."""
+        return type(self)(self._logger, {**self._bound, **members})
+
+    def debug(self, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log what only developers want to know."""
+        self._write(logging.DEBUG, event, args, members)
+
+    def info(self, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log what happens."""
+        self._write(logging.INFO, event, args, members)
+
+    def warning(self, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log what somebody should know of."""
+        self._write(logging.WARNING, event, args, members)
+
+    def error(self, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log what has failed."""
+        self._write(logging.ERROR, event, args, members)
+
+    def exception(self, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log what has failed, with the traceback of the exception that is handled."""
+        self._write(logging.ERROR, event, args, {"exc_info": True, **members})
+
+    def critical(self, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log what ends the program."""
+        self._write(logging.CRITICAL, event, args, members)
+
+    def log(self, level: int, event: object = "", /, *args: object, **members: Any) -> None:
+        """Log with a level of the standard library."""
+        self._write(level, event, args, members)
+
+    def _write(self, level: int, event: object, args: tuple[object, ...], members: dict[str, Any]) -> None:
+        try:
+            if self._logger.isEnabledFor(level):
+                line = {**self._bound, **members}
+                for name, value in members_of_all().items():
+                    line.setdefault(name, value)
+                passed = {name: line.pop(name) for name in ("exc_info", "stack_info") if name in line}
+                text, shown = _shown(event, args, line)
+                message = " ".join([text, *(f"{name}={value!r}" for name, value in shown.items())])
+                extra = {"ojs_event": text, "ojs_members": shown}
+                self._logger.log(level, message, extra=extra, stacklevel=_CALLER, **passed)
+        except _PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001  # as those that extensions raise out of `__repr__`
+            return
 
 
 def parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
@@ -41,41 +97,33 @@ def parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
     return (event, members) if isinstance(event, str) and isinstance(members, dict) else None
 
 
-def members_of_all() -> dict[str, Any]:
+def bind_to_task(**members: Any) -> None:
+    """Give all further lines of this task these members, also those of an application's own structlog."""
+    _of_task.set({**_of_task.get(), **members})
+    if (bind := _of_structlog("bind_contextvars")) is not None:
+        bind(**members)
+
+
+def members_of_all() -> Mapping[str, Any]:
     """Return the members that all lines of this task have."""
-    return structlog.contextvars.get_contextvars()
+    read = _of_structlog("get_contextvars")
+    return _of_task.get() if read is None else {**_of_task.get(), **read()}
 
 
-class _Logger(structlog.stdlib.BoundLogger):
-    def _proxy_to_logger(  # type: ignore[override]  # a line may have members of those names
-        self, method: str, event: str | None = None, /, *args: Any, **members: Any
-    ) -> Any:
-        if args:
-            members["positional_args"] = args
+def _of_structlog(name: str) -> Any:
+    """Return a function of structlog's context variables, None unless the application has imported them."""
+    return getattr(sys.modules.get("structlog.contextvars"), name, None)
+
+
+def _shown(event: object, args: tuple[object, ...], members: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the text of a line and its members, as any formatter can write them."""
+    text = _text(event)
+    if args:
         try:
-            called, named = self._process_event(method, event, members)
-            return getattr(self._logger, method)(*called, **named)
-        except structlog.DropEvent:  # its level isn't wanted
-            return None
-        except _PASSED_ON:
-            raise
-        except BaseException:  # noqa: BLE001  # as those that extensions raise out of `__repr__`
-            return None
-
-
-def _as_record(_logger: WrappedLogger, _method: str, line: EventDict) -> tuple[tuple[str], dict[str, Any]]:
-    """Return what the standard library's logger is called with."""
-    event, given = _text(line.pop("event", "")), line.pop("positional_args", ())
-    passed = {name: line.pop(name) for name in ("exc_info", "stack_info") if name in line}
-    if given:
-        try:
-            event = _text(event % given)
+            text = _text(text % args)
         except (TypeError, ValueError, KeyError):
-            line["positional_args"] = given
-    members = {_text(name): _readable(value) for name, value in line.items()}
-    message = " ".join([event, *(f"{name}={value!r}" for name, value in members.items())])
-    extra = {"ojs_event": event, "ojs_members": members}
-    return (message,), {**passed, "extra": extra, "stacklevel": _CALLER}
+            members["positional_args"] = args
+    return text, {_text(name): _readable(value) for name, value in members.items()}
 
 
 def _readable(value: Any, depth: int = 0) -> Any:

@@ -221,6 +221,8 @@ async def test_a_process_computes_saves_tells_logs_and_hears_that_its_time_is_ne
     [line] = [line for line in worker.events("computing") if line["job_id"] == handle.id]
     assert line["number"] == 21
     assert worker.events("a library speaks")[0]["job_id"]
+    [line] = [line for line in worker.events("structlog speaks") if line["job_id"] == handle.id]
+    assert line["number"] == 21
 
 
 CRASHES = {

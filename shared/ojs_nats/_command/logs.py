@@ -13,8 +13,6 @@ from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
-import structlog
-
 from ojs_link.address import masked
 from ojs_nats._logging import members_of_all, parts
 
@@ -54,6 +52,15 @@ def configure(*, instance: str, log_format: str, level: str, stream: TextIO | No
     root.setLevel(max(threshold, logging.WARNING))
     logging.getLogger(_OURS).setLevel(threshold)
     logging.captureWarnings(capture=True)
+    _configure_structlog(threshold)
+
+
+def _configure_structlog(threshold: int) -> None:
+    """Have an application's lines of structlog written as the others are."""
+    try:
+        import structlog  # noqa: PLC0415  # an application's: this package needs none of it
+    except ModuleNotFoundError:
+        return
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, _as_record],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),

@@ -10,13 +10,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
-import structlog
-from structlog.typing import EventDict, WrappedLogger
 
 from ojs_nats._definitions import JobDefinition
 from ojs_nats._errors import Unavailable, refused
@@ -75,9 +73,7 @@ class _Child:
         """Whether the worker has said so of the job that it sent last."""
 
     def serve(self) -> None:
-        structlog.configure(
-            processors=[structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info, self._log]
-        )
+        _forward_structlog(self.logged)
         logging.getLogger().addHandler(_Forwarding(self))
         logging.getLogger("ojs_nats").setLevel(logging.DEBUG)  # the worker knows which of them are wanted
         threading.Thread(target=self._listen, name="ojs-nats-listening", daemon=True).start()
@@ -166,10 +162,6 @@ class _Child:
         except Exception as error:  # noqa: BLE001  # a line that can't be written is no failure of the handler
             self.say(Logged(known, ascii(event), {"left_out": type(error).__name__}, job_id))
 
-    def _log(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        self.logged(method, str(event.pop("event", "")), dict(event))
-        raise structlog.DropEvent
-
     # The worker's side
 
     def _listen(self) -> None:
@@ -228,6 +220,20 @@ class _Forwarding(logging.Handler):
             place = f"{record.pathname}:{record.lineno}"
             event, members = "a line can't be written", {"logger": record.name, "place": place, "error": type(error).__name__}
         self._child.logged(record.levelname.lower(), event, members)
+
+
+def _forward_structlog(logged: Callable[[str, str, dict[str, Any]], None]) -> None:
+    """Have the worker log an application's lines of structlog."""
+    try:
+        import structlog  # noqa: PLC0415  # an application's: this package needs none of it
+    except ModuleNotFoundError:
+        return
+
+    def forward(_logger: Any, method: str, line: MutableMapping[str, Any]) -> str:
+        logged(method, str(line.pop("event", "")), dict(line))
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info, forward])
 
 
 def _definition(module: str, name: str) -> JobDefinition[Any, Any]:

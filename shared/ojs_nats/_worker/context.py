@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ojs_nats._errors import JobCancelled, OjsError
-from ojs_nats._logging import get_logger
+from ojs_nats._logging import Logger, get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 from ojs_nats._plain import plain
 
@@ -90,7 +90,7 @@ class JobContext:
         self.began = began or datetime.now(UTC)
 
     @cached_property
-    def log(self) -> Any:
+    def log(self) -> Logger:
         """Has the job's id, type and attempt in each line."""
         return get_logger("ojs_nats.job").bind(job_id=self.job.id, job_type=self.job.type, attempt=self.job.attempt)
 

@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from ojs_nats._dependencies import Provided
 from ojs_nats._handed_on import with_results
 from ojs_nats._jobs import Job
+from ojs_nats._logging import bind_to_task
 from ojs_nats._worker import outcome
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.jobs_log import USUAL, JobsLog
@@ -103,7 +102,7 @@ class Execution:
 
     async def _run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         job = attempt.context.job
-        structlog.contextvars.bind_contextvars(job_id=job.id, job_type=job.type)  # of this task: for all that logs in there
+        bind_to_task(job_id=job.id, job_type=job.type)  # of this task: for all that logs in there
         try:
             attempt.context.job = await with_results(job, attempt.line.send)
             if self._app.execution:

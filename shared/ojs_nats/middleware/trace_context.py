@@ -7,12 +7,11 @@ import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
-
 from ojs_nats._chains import EnqueueNext, ExecutionNext
 from ojs_nats._errors import Missing
 from ojs_nats._extras import extra
 from ojs_nats._jobs import NewJob
+from ojs_nats._logging import bind_to_task
 from ojs_nats._worker.context import JobContext
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class TraceContext:
 
 async def _in_trace(trace_id: str | None, next: ExecutionNext) -> Any:
     if trace_id is not None:
-        structlog.contextvars.bind_contextvars(trace_id=trace_id)
+        bind_to_task(trace_id=trace_id)
     return await next()
 
 

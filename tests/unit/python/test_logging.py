@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
 import io
 import logging
+import sys
 from typing import Any
 
 import pytest
 import structlog
 
-from ojs_nats._logging import get_logger, parts
+from ojs_nats._logging import bind_to_task, get_logger, parts
 from ojs_nats._worker.outcome import SoftTimeout
 from support.python_samples import context
 
@@ -128,3 +130,56 @@ def test_what_only_arrives_while_a_line_is_written_is_raised(error: BaseExceptio
             get_logger("ojs_nats.interrupted").warning("a line")
     finally:
         logger.removeHandler(handler)
+
+
+def test_a_member_may_have_any_name(caplog: pytest.LogCaptureFixture) -> None:
+    get_logger("ojs_nats.f").bind(self=1).warning("named", event=2, level=3, args=4, name=5, message=6)
+    assert caplog.messages == ["named self=1 event=2 level=3 args=4 name=5 message=6"]
+
+
+def test_members_are_bound_to_a_logger_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
+    log = get_logger("ojs_nats.g")
+    bound = log.bind(first=1, second=2)
+    log.warning("without")
+    bound.warning("with both", second=3)
+    assert caplog.messages == ["without", "with both first=1 second=3"]
+
+
+def test_each_method_has_its_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    log = get_logger("ojs_nats.h")
+    for method in (log.debug, log.info, log.warning, log.error, log.critical):
+        method("a line")
+    log.log(25, "a line")
+    assert [(record.levelno, record.funcName) for record in caplog.records] == [
+        (level, "test_each_method_has_its_level") for level in (10, 20, 30, 40, 50, 25)
+    ]
+
+
+@pytest.mark.parametrize("theirs", [True, False], ids=["structlog imported", "not imported"])
+def test_members_of_a_task_are_in_its_lines(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, theirs: bool
+) -> None:
+    if not theirs:
+        monkeypatch.delitem(sys.modules, "structlog.contextvars")
+
+    def task() -> dict[str, Any]:
+        bind_to_task(job_id="j1")
+        bind_to_task(trace_id="t1")
+        get_logger("ojs_nats.i").bind(job_id="its own").warning("a line", count=1)
+        return structlog.contextvars.get_contextvars()
+
+    seen = contextvars.copy_context().run(task)
+    get_logger("ojs_nats.i").warning("of another")
+    assert caplog.messages == ["a line job_id='its own' count=1 trace_id='t1'", "of another"]
+    assert seen == ({"job_id": "j1", "trace_id": "t1"} if theirs else {})
+
+
+def test_what_an_application_has_bound_in_structlog_is_in_the_lines_of_its_task(caplog: pytest.LogCaptureFixture) -> None:
+    def task() -> None:
+        bind_to_task(tenant="ours")
+        with structlog.contextvars.bound_contextvars(tenant="theirs"):
+            get_logger("ojs_nats.j").warning("a line")
+
+    contextvars.copy_context().run(task)
+    assert caplog.messages == ["a line tenant='theirs'"]

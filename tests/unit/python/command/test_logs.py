@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import re
+import sys
 import warnings
 from typing import Any
 
@@ -96,6 +97,14 @@ def test_an_application_s_structlog_comes_out_the_same_way() -> None:
     [line] = lines(out)
     assert (line["event"], line["bound"], line["count"], line["job_id"]) == ("100% done", 1, 2, "j1")
     assert "logger" not in line
+
+
+def test_an_application_need_not_have_structlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "structlog"]:
+        monkeypatch.setitem(sys.modules, name, None)  # as if it weren't installed
+    out = configured()
+    get_logger("ojs_nats.l").bind(count=1).info("ready")
+    assert [(line["event"], line["count"]) for line in lines(out)] == [("ready", 1)]
 
 
 def test_tracebacks_are_a_member_and_what_is_secret_in_them_is_masked() -> None:
