@@ -3,9 +3,10 @@
 `.venv/bin/python script/supply_chain.py check` fails for a licence that isn't on the list below and for a package with a known
 vulnerability. A package that couldn't be looked up is named. If none could (no network, an index without advisories), that
 fails as well; with `--even-offline` it is a warning.
-`… sbom` writes requirements/ojs-nats.cdx.json, which goes into the wheel.
+`… sbom` writes what goes into the wheels: requirements/ojs-nats-server.cdx.json and shared/ojs-nats.cdx.json.
 
-All three are about what `pip install ojs-nats[…]` brings with every extra, at the versions of requirements/dev.txt.
+All three are about what `pip install ojs-nats-server[…]`, or `ojs-nats[…]`, brings with every extra, at the versions of
+requirements/dev.txt.
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parent.parent
-SBOM: Final = ROOT / "requirements" / "ojs-nats.cdx.json"
-OURS: Final = "ojs-nats"
+CLIENT: Final = "ojs-nats"
+SERVER: Final = "ojs-nats-server"
+SBOMS: Final = {
+    CLIENT: ROOT / "shared" / "ojs-nats.cdx.json",
+    SERVER: ROOT / "requirements" / "ojs-nats-server.cdx.json",
+}
+"""The files of the bills of materials, by our distributions."""
 ALLOWED: Final = (
     "3-Clause BSD License",
     "Apache Software License",
@@ -56,11 +62,14 @@ Packages = Mapping[str, tuple[Distribution, list[str]]]
 """By name: what is installed, and the names of what it needs."""
 
 
-def shipped() -> Packages:
-    """Ours with every extra, and all that comes with it."""
+def shipped(*names: str) -> Packages:
+    """Return some of ours with every extra, and all that comes with them; both unless they are named.
+
+    The client's extra that brings the server isn't followed.
+    """
     found: dict[str, tuple[Distribution, list[str]]] = {}
-    ours = distribution(OURS)
-    waiting = [(OURS, frozenset(ours.metadata.get_all("Provides-Extra") or ()))]
+    ours = names or tuple(SBOMS)
+    waiting = [(name, frozenset(distribution(name).metadata.get_all("Provides-Extra") or ())) for name in ours]
     for name, extras in waiting:
         try:
             one, needs = found.setdefault(name, (distribution(name), []))
@@ -70,24 +79,28 @@ def shipped() -> Packages:
             need = Requirement(line)
             wanted = need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in ("", *extras))
             needed = canonicalize_name(need.name)
-            if wanted and needed not in (name, *needs):
+            if wanted and needed not in (name, SERVER, *needs):
                 needs.append(needed)
                 waiting.append((needed, frozenset(need.extras)))
     return found
 
 
-def write_sbom(packages: Packages) -> None:
-    """Write the bill of materials in CycloneDX. It names no time, so it changes only when the packages do."""
+def write_sbom(name: str, path: Path) -> None:
+    """Write the bill of materials of one of ours in CycloneDX.
+
+    It names no time, so it changes only when the packages do.
+    """
+    packages = shipped(name)
     bom = Bom()
-    components = {name: _component(name, one) for name, (one, _) in packages.items()}
-    for name, (_, needs) in packages.items():
-        bom.register_dependency(components[name], [components[need] for need in needs])
-        if name != OURS:
-            bom.components.add(components[name])
-    bom.metadata.component = components[OURS]
+    components = {each: _component(each, one) for each, (one, _) in packages.items()}
+    for each, (_, needs) in packages.items():
+        bom.register_dependency(components[each], [components[need] for need in needs])
+        if each != name:
+            bom.components.add(components[each])
+    bom.metadata.component = components[name]
     made = json.loads(JsonV1Dot6(bom).output_as_string())
     del made["serialNumber"], made["metadata"]["timestamp"]
-    SBOM.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _component(name: str, one: Distribution) -> Component:
@@ -96,7 +109,7 @@ def _component(name: str, one: Distribution) -> Component:
     return Component(
         name=name,
         version=one.version,
-        type=ComponentType.APPLICATION if name == OURS else ComponentType.LIBRARY,
+        type=ComponentType.APPLICATION if name == SERVER else ComponentType.LIBRARY,
         bom_ref=str(package),
         purl=package,
         licenses=[LicenseFactory().make_from_string(expression)] if expression else (),
@@ -126,7 +139,7 @@ def check_vulnerabilities(packages: Packages, *, even_offline: bool) -> bool:
 
     If none was looked up it returns `even_offline`.
     """
-    pins = {name: one.version for name, (one, _) in packages.items() if name != OURS}
+    pins = {name: one.version for name, (one, _) in packages.items() if name not in SBOMS}
     with tempfile.TemporaryDirectory() as folder:
         wanted, answer = Path(folder, "packages.txt"), Path(folder, "answer.json")
         wanted.write_text("".join(f"{name}=={version}\n" for name, version in pins.items()), encoding="utf-8")
@@ -187,6 +200,7 @@ if __name__ == "__main__":
             results = [check_licences(found), check_vulnerabilities(found, even_offline=len(sys.argv) > 2)]
             sys.exit(0 if all(results) else 1)
         case ["sbom"]:
-            write_sbom(shipped())
+            for name, path in SBOMS.items():
+                write_sbom(name, path)
         case _:
             sys.exit("usage: script/supply_chain.py check [--even-offline] | sbom")

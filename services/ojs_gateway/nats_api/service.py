@@ -88,7 +88,9 @@ class NatsApi:
             endpoint = micro.Endpoint(operation.name, subject, group, metadata)
             served[endpoint] = partial(self._arrived, operation, endpoint)
         about = "Open Job Spec on NATS JetStream"
-        service = micro.MicroService(self._nats, self._inboxes, self._config.namespace, instance, version("ojs-nats"), about)
+        service = micro.MicroService(
+            self._nats, self._inboxes, self._config.namespace, instance, version("ojs-nats-server"), about
+        )
         await service.serve(served)
         await self._nats.flush()
 

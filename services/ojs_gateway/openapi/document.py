@@ -116,7 +116,7 @@ def document(parts: Sequence[Part], limits: PayloadLimits, *, test_mode: bool, p
             "info": {
                 "title": "ojs-nats",
                 "summary": "An Open Job Spec server on NATS JetStream",
-                "version": version("ojs-nats"),
+                "version": version("ojs-nats-server"),
                 "description": _about(limits),
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },

@@ -146,7 +146,7 @@ def prepare(name: str, settings: Settings) -> None:
     configure_logs(name, settings)
     raise_file_limit()
     tracing.start(settings.otlp_endpoint, name, settings.instance)
-    metrics.identify(name, importlib.metadata.version("ojs-nats"), settings.namespace)
+    metrics.identify(name, importlib.metadata.version("ojs-nats-server"), settings.namespace)
     asyncio.get_running_loop().set_exception_handler(_log_stray)
 
 

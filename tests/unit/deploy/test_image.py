@@ -25,8 +25,10 @@ ROOT: Final = Path(__file__).parents[3]
 IMAGE: Final = ROOT / "deploy" / "image"
 CONTAINERFILE: Final = (IMAGE / "Containerfile").read_text(encoding="utf-8").replace("\\\n", "")
 PAGE: Final = (ROOT / "docs" / "containers.md").read_text(encoding="utf-8")
-PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-VERSION: Final = PROJECT["project"]["version"]
+PROJECTS: Final[dict[str, dict[str, Any]]] = {
+    folder: tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")) for folder in (".", "shared")
+}
+VERSION: Final = PROJECTS["."]["project"]["version"]
 FILES: Final = ("compose.yaml", "compose.cluster.yaml")
 DOCKER: Final = """\
 #!/usr/bin/env bash
@@ -86,13 +88,15 @@ def test_what_the_build_copies_is_there_and_not_kept_from_it() -> None:
     assert (ROOT / ".dockerignore").readlink() == Path(".containerignore"), "docker reads it by another name"
 
 
-def test_the_build_is_shown_all_that_a_wheel_is_made_of() -> None:
-    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
-    readme = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["fragments"]
+def test_the_build_is_shown_all_that_the_wheels_are_made_of() -> None:
+    parts: list[str] = []
+    for folder, project in PROJECTS.items():
+        wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+        named = [*wheel["only-include"], *wheel["sbom-files"], *project["project"]["license-files"]]
+        parts += [str(Path(folder) / name) for name in named]
+    readme = PROJECTS["."]["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["fragments"]
     needed = [
-        *wheel["only-include"],
-        *wheel["sbom-files"],
-        *PROJECT["project"]["license-files"],
+        *parts,
         *(fragment["path"] for fragment in readme),
         *re.findall(r"--requirement (\S+)", CONTAINERFILE),
         "pyproject.toml",

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,13 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("script/setup", "script/dashboard_files", "pyproject.toml", LIBRARIES / "package-lock.json"):
+        for name in (
+            "script/setup",
+            "script/dashboard_files",
+            "pyproject.toml",
+            "shared/pyproject.toml",
+            LIBRARIES / "package-lock.json",
+        ):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         (folder / "requirements").mkdir()
@@ -44,9 +51,10 @@ class Checkout:
     def is_set_up(self) -> None:
         """All but the dashboard."""
         self.has_python()
-        version = next(line for line in (ROOT / "pyproject.toml").read_text().splitlines() if line.startswith("version = "))
+        projects = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in ("shared", ".")]
+        installed = "".join(f"{project['name']}\n{project['version']}\n" for project in projects)
         (self.folder / ".venv/installed-dev.txt").write_text(UNKNOWN, encoding="utf-8")
-        (self.folder / ".venv/installed-version").write_text(version.removeprefix("version = ") + "\n", encoding="utf-8")
+        (self.folder / ".venv/installed-version").write_text(installed, encoding="utf-8")
         (self.folder / ".venv/installed-in").write_text(f"{self.folder}\n", encoding="utf-8")
 
     def has_npm(self, text: str) -> None:
@@ -65,6 +73,14 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "checkout")
+
+
+def test_what_is_set_up_is_made_again_when_a_distribution_has_another_name_or_version(checkout: Checkout) -> None:
+    checkout.is_set_up()
+    (checkout.folder / ".venv/installed-version").write_text('"0.2.0"\n', encoding="utf-8")  # as before there were two
+    code, said = checkout.set_up("dev", PIP_NO_INDEX="1")
+    assert code == 1
+    assert "sets up .venv for dev" in said
 
 
 @pytest.mark.parametrize("wanted", ["server", "dev"])

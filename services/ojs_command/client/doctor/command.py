@@ -45,7 +45,7 @@ Exits with 1 if there is a problem; warnings are to be known.
 
 
 def define(parser: CommandParser) -> None:
-    parser.add_argument("--nats", metavar="URL", help="NATS server, or a comma list: look at it, too (needs ojs-nats[server])")
+    parser.add_argument("--nats", metavar="URL", help="NATS server, or a comma list: look at it, too")
     parser.add_argument(
         "--namespace",
         metavar="NAME",
@@ -162,26 +162,23 @@ async def _monitors(urls: str) -> list[Finding]:
 
 
 async def _nats(urls: str, namespace: str) -> list[Finding]:
-    with _of_servers():
-        from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # needs the server's packages
+    with _readable():
+        from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # takes what speaks NATS
 
         return await check_nats(urls, namespace)
 
 
 async def _gateways(urls: str, namespace: str) -> frozenset[str] | None:
-    with _of_servers():
+    with _readable():
         from ojs_command.client.doctor.streams import gateways_of  # noqa: PLC0415  # as above
 
         return await gateways_of(urls, namespace)
 
 
 @contextmanager
-def _of_servers() -> Iterator[None]:
-    """Raise UsageProblem where the server's packages are missing, and for what is no address or namespace."""
+def _readable() -> Iterator[None]:
+    """Raise UsageProblem for what is no address or namespace."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        missing = f"--nats needs the server's packages ({error.name} is missing): pip install 'ojs-nats[server]'."
-        raise UsageProblem(missing) from None
     except ValueError as error:
         raise UsageProblem(f"{error}.") from None

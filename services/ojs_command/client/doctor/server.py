@@ -47,7 +47,7 @@ async def check_versions(client: Client) -> list[Finding]:
     """Whether this command and the server fit each other."""
     manifest = await client.system.manifest()
     status = await client.system.status()
-    own, there = importlib.metadata.version("ojs-nats"), manifest.implementation
+    own, there = importlib.metadata.version("ojs-nats-server"), manifest.implementation
     if there.name != "ojs-nats":
         return [
             warning(

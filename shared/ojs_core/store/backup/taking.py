@@ -72,7 +72,7 @@ async def take_backup(nats: Connection, config: StoreConfig, folder: Path, tell:
         records = await _copy(nats, config.records_stream, archive, "records", tell, selection.keeps)
         manifest = Manifest(
             format=FORMAT,
-            version=version("ojs-nats"),
+            version=version("ojs-nats-server"),
             nats_server=nats.server_version,
             namespace=config.namespace,
             began_at=began_at,

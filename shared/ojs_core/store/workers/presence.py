@@ -167,7 +167,7 @@ class Presence:
         self._records = records
         self._clock = clock
         self._config = config
-        self._mine = ServiceBeat(role=role, instance=instance, since=clock.now(), at=0, version=version("ojs-nats"))
+        self._mine = ServiceBeat(role=role, instance=instance, since=clock.now(), at=0, version=version("ojs-nats-server"))
         self._task: asyncio.Task[None] | None = None
         self.trouble: str | None = None
         """Why the last beat was not stored, None if it was."""

@@ -125,7 +125,7 @@ def manifest(
     sizes = {name: size for name, size in limits.sizes().items() if name not in _OF_PAYLOADS}
     return Manifest(
         specversion=OJS_VERSION,
-        implementation=Implementation("ojs-nats", version("ojs-nats"), "python"),
+        implementation=Implementation("ojs-nats", version("ojs-nats-server"), "python"),
         conformance_level=_CONFORMANCE_LEVEL,
         conformance_tier="runtime",
         protocols=("http", "nats") if nats else ("http",),
