@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.libraries.servers import served
-from ojs_nats import App, JobHandle, NewJob
+from ojs_nats import App
+from ojs_nats.client import JobHandle
+from ojs_nats.jobs import JobRequest
 
 HERE: Final = Path(__file__).parent
 
@@ -60,7 +62,7 @@ async def _pushed(url: str, jobs: int, pause_s: float) -> list[float]:
         for _ in range(jobs):
             await asyncio.sleep(pause_s)
             began = time.monotonic_ns()
-            handles.append(await app.client.push(NewJob[None]("clock", (began,), {"queue": "clock"})))
+            handles.append(await app.client.push(JobRequest[None]("clock", (began,), {"queue": "clock"})))
             answered.append((time.monotonic_ns() - began) / 1e6)
         await handles[-1].result("30s")
     return answered

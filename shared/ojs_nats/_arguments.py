@@ -8,12 +8,12 @@ from typing import Any, Never, NoReturn
 
 import msgspec
 
-from ojs_nats._dependencies import Dependency
 from ojs_nats._foreign import reader
 from ojs_nats._hints import check_fillable, hints_of, mentions
 from ojs_nats._plain import plain
-from ojs_nats._worker.context import JobContext
-from ojs_nats._worker.outcome import Unfit
+from ojs_nats.dependencies import Dependency
+from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.outcome import Unfit
 
 
 class Parameters:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
-from ojs_nats._client import Client
+from ojs_nats.client import Client
 
 
 class Clients:

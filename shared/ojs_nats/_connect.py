@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from ojs_nats._http import HttpTransport
 from ojs_nats._nats import NatsTransport, nats_address
-from ojs_nats._tls import Tls
 from ojs_nats._transport import Transport, masked
+from ojs_nats.tls import Tls
 
 _NATS: Final = ("nats://", "tls://")
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
@@ -66,7 +66,7 @@ def authorized(headers: Mapping[str, str] | None, token: str | None) -> Mapping[
 def transport(
     url: str,
     *,
-    patience_s: float = 30.0,
+    retry_for_s: float = 30.0,
     headers: Mapping[str, str] | None = None,
     tls: Tls | ssl.SSLContext | None = None,
 ) -> Transport:
@@ -77,5 +77,5 @@ def transport(
     if (made := stand_ins.get(url)) is not None:
         return made()
     if url.startswith(_NATS):
-        return NatsTransport(url, patience_s=patience_s, headers=headers)
-    return HttpTransport(url, patience_s=patience_s, headers=headers, tls=tls)
+        return NatsTransport(url, retry_for_s=retry_for_s, headers=headers)
+    return HttpTransport(url, retry_for_s=retry_for_s, headers=headers, tls=tls)

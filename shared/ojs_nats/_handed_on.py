@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._errors import OjsError
-from ojs_nats._jobs import Job
 from ojs_nats._operations import GET_RESULT, Request
+from ojs_nats.errors import OjsError
+from ojs_nats.jobs import Job
 
 _REFERENCE: Final = re.compile(r"/ojs/v1/jobs/([0-9a-f-]{36})/result")
 _AT_ONCE: Final = 8
@@ -25,8 +25,8 @@ class _Result(msgspec.Struct):
 async def with_results(job: Job, send: Callable[[Request], Awaitable[Any]], *, most_bytes: int = MOST_BYTES) -> Job:
     """Return the job with results in the place of references to them, each of which is read once, by `send`.
 
-    Raises what `send` does: Unavailable when nobody answers, ResultGone for a result that wasn't kept; and OjsError for results
-    of more than `most_bytes` together.
+    Raises what `send` does: UnavailableError when nobody answers, ResultGone for a result that wasn't kept; and OjsError
+    for results of more than `most_bytes` together.
     """
     wanted = set(_references(job.parent_results))
     if not wanted:

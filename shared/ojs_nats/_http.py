@@ -18,14 +18,14 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from ojs_nats._errors import Unavailable
 from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
-from ojs_nats._tls import HTTPS, Tls, Trust
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of, in_time
-from ojs_nats.answers.events import Event
+from ojs_nats.errors import UnavailableError
+from ojs_nats.models.events import Event
+from ojs_nats.tls import HTTPS, Tls, Trust
 
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0
@@ -48,12 +48,12 @@ class HttpTransport(Transport):
         self,
         url: str,
         *,
-        patience_s: float = 30.0,
+        retry_for_s: float = 30.0,
         headers: Mapping[str, str] | None = None,
         tls: Tls | ssl.SSLContext | None = None,
     ) -> None:
         """Raises ValueError for files of TLS that can't be used."""
-        super().__init__(url, patience_s=patience_s)
+        super().__init__(url, retry_for_s=retry_for_s)
         self._headers = headers or {}
         self._trust = Trust(tls) if url.startswith(HTTPS) else None
         self._keeper: AsyncGenerator[aiohttp.ClientSession] | None = None
@@ -105,16 +105,16 @@ class HttpTransport(Transport):
                     return
             except NotNow as reason:
                 now = loop.time()
-                lasted = connected_at is not None and now - connected_at > self._patience_s
+                lasted = connected_at is not None and now - connected_at > self._retry_for_s
                 if failing_since is None or lasted:
                     failing_since = now
-                elif now - failing_since > self._patience_s:
-                    raise Unavailable(f"events at {self.shown}: {reason}") from reason.__cause__
+                elif now - failing_since > self._retry_for_s:
+                    raise UnavailableError(f"events at {self.shown}: {reason}") from reason.__cause__
             await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
 
     @asynccontextmanager
     async def _followed(self, wanted: EventFilter, after: str) -> AsyncIterator[aiohttp.StreamReader]:
-        """One connection. Raises NotNow, Refused."""
+        """One connection. Raises NotNow, RefusedError."""
         session = await self._open()
         asked = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
         said = {name: ",".join(values) for name, values in asked.items() if values} | {"last_event_id": after}

@@ -19,14 +19,14 @@ from nats.aio.subscription import Subscription
 
 from ojs_link.address import Address, files_of, read_address
 from ojs_link.client import LinkClient, is_refused
-from ojs_nats._errors import Refused, refused
-from ojs_nats._jobs import Job
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._names import is_queue_name, namespace
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
-from ojs_nats.answers.events import Event, EventPage
+from ojs_nats.errors import RefusedError, refused
+from ojs_nats.jobs import Job
+from ojs_nats.models.events import Event, EventPage
 
 log = get_logger(__name__)
 
@@ -66,11 +66,11 @@ class NatsTransport(Transport):
     """
 
     def __init__(
-        self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None, give_up_s: float = 12.0
+        self, url: str, *, retry_for_s: float = 30.0, headers: Mapping[str, str] | None = None, give_up_s: float = 12.0
     ) -> None:
         """`give_up_s` is how long a connection may take, for each server, with all tries."""
         self._give_up_s = give_up_s
-        super().__init__(url, patience_s=patience_s)
+        super().__init__(url, retry_for_s=retry_for_s)
         self._headers = headers or {}
         self._address = nats_address(self.url).with_files(files_of(os.environ)).of_role("client")
         self._namespace = self._address.namespace or _NAMESPACE
@@ -93,7 +93,7 @@ class NatsTransport(Transport):
         queue = _ANY_QUEUE if name in self._of_no_queue else _queue(request)
         try:
             answer = await link.ask(self._subject(name, queue), body or b"", headers, seconds)
-        except (NobodyListens, Refused) as error:
+        except (NobodyListens, RefusedError) as error:
             # An earlier gateway, or the users of one, may not have the operation in the name of a queue.
             if queue == _ANY_QUEUE or not (isinstance(error, NobodyListens) or name in _OF_A_WORKER):
                 raise
@@ -123,7 +123,7 @@ class NatsTransport(Transport):
             return answer
         try:
             return await link.ask(self._subject(request.operation.name, _ANY_QUEUE), body or b"", headers, seconds)
-        except Refused:
+        except RefusedError:
             return answer
 
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
@@ -263,10 +263,10 @@ class _Link:
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
     async def connect(self, address: Address, give_up_s: float) -> None:
-        """Raises NotNow, Refused if NATS doesn't let this client in."""
-        patience_s = give_up_s * len(address.servers)
+        """Raises NotNow, RefusedError if NATS doesn't let this client in."""
+        retry_for_s = give_up_s * len(address.servers)
         try:
-            async with asyncio.timeout(patience_s):  # after a handshake that failed nats-py may wait without end
+            async with asyncio.timeout(retry_for_s):  # after a handshake that failed nats-py may wait without end
                 await self._nats.open(
                     address,
                     name="ojs-client",
@@ -304,7 +304,7 @@ class _Link:
         return self._nats.has_given_up
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str], seconds: float) -> Msg:
-        """Raises NotNow, NobodyListens, Refused if NATS doesn't let this user ask that."""
+        """Raises NotNow, NobodyListens, RefusedError if NATS doesn't let this user ask that."""
         if not self._nats.is_connected:
             raise NotNow("there is no connection to NATS", carried_out=False)
         most = self._nats.max_payload - _HEAD_BYTES

@@ -42,8 +42,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 PUSH: Final = Operation("createJob", "POST", "/jobs")
-PUSH_BULK: Final = Operation("bulkCreateJobs", "POST", "/jobs/bulk")
-PUSH_MANY: Final = Operation("createJobBatch", "POST", "/jobs/batch")
+PUSH_EACH: Final = Operation("bulkCreateJobs", "POST", "/jobs/bulk")
+PUSH_ALL: Final = Operation("createJobBatch", "POST", "/jobs/batch")
 GET_JOB: Final = Operation("getJob", "GET", "/jobs/{job_id}")
 CANCEL_JOB: Final = Operation("cancelJob", "DELETE", "/jobs/{job_id}")
 REPORT_PROGRESS: Final = Operation("reportJobProgress", "PUT", "/jobs/{job_id}/progress")

@@ -9,22 +9,22 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._enqueue import Surroundings
-from ojs_nats._errors import NotFound, OjsError, refused
 from ojs_nats._foreign import reader
+from ojs_nats._hooks import ClientHooks
+from ojs_nats.errors import NotFoundError, OjsError, refused
 
 _AT_ONCE: Final = 8
 _GONE: Final = 410
 
 Ask = Callable[[str], Awaitable[Any]]
-"""Asks for the result of a job by its id. Raises ResultGone if it isn't kept any more, NotFound if the job isn't."""
+"""Asks for the result of a job by its id. Raises ResultGone if it isn't kept any more, NotFoundError if the job isn't."""
 
 
 class Results:
     """Results that were read with their jobs. One that is missing is None, or isn't kept any more: `settled` asks."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, hooks: ClientHooks) -> None:
+        self._surroundings = hooks
         self._missing: dict[str, Any] = {}
 
     def read(self, job_id: str, result: Any, returns: Any) -> Any:
@@ -46,7 +46,7 @@ class Results:
             async with room:
                 try:
                     await ask(job_id)
-                except NotFound:
+                except NotFoundError:
                     message = f"the result of job {job_id} is not kept any more, nor is the job"
                     raise refused("result_pruned", message, status=_GONE, details={"job_id": job_id}) from None
 

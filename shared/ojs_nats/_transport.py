@@ -11,12 +11,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ojs_nats._errors import OjsError, RateLimited, Unavailable, is_refusal, refusal
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
-from ojs_nats.answers.events import Event, EventPage
+from ojs_nats.errors import OjsError, RateLimitedError, UnavailableError, is_refusal, refusal
+from ojs_nats.models.events import Event, EventPage
 
 T = TypeVar("T")
 
@@ -66,15 +66,15 @@ class EventFilter(msgspec.Struct, frozen=True):
 
 
 class Transport(ABC):
-    """For one event loop. `patience_s` is for how long a request is tried, while nobody answers or who answers can't
+    """For one event loop. `retry_for_s` is for how long a request is tried, while nobody answers or who answers can't
     work.
     """
 
-    def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
+    def __init__(self, url: str, *, retry_for_s: float = 30.0) -> None:
         self.url = url.rstrip("/")
         self.shown = masked(self.url)
         """The address without passwords."""
-        self._patience_s = patience_s
+        self._retry_for_s = retry_for_s
         self._said_at = -_SAID_AGAIN_S
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Transport(ABC):
     def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
         """Those that are wanted, as they happen, across broken connections.
 
-        Raises Refused, Unavailable, and NotImplementedError where there is nothing that could tell of them.
+        Raises RefusedError, UnavailableError, and NotImplementedError where there is nothing that could tell of them.
         """
         raise NotImplementedError(f"events can't be followed at {self.shown}")
 
@@ -97,11 +97,13 @@ class Transport(ABC):
         newest = await self.send(Request(LIST_EVENTS, {"page": "1", "per_page": "1"}))
         return decoded(newest, EventPage).cursor
 
-    async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
-        """The answer's body. Raises Refused by the server's code, Unavailable, and as `encoded` for what JSON can't hold."""
+    async def send(self, request: Request, *, retry_for_s: float | None = None) -> bytes:
+        """The answer's body. Raises RefusedError by the server's code, UnavailableError, and as `encoded` for what JSON
+        can't hold.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        deadline = began + (self._patience_s if patience_s is None else patience_s)
+        deadline = began + (self._retry_for_s if retry_for_s is None else retry_for_s)
         body = None if request.body is None else encoded(request.body, "the request", deepest=None)
         pause = _FIRST_PAUSE_S
         while True:
@@ -112,7 +114,7 @@ class Transport(ABC):
                 left = deadline - loop.time()
                 if left <= 0 or not (request.repeatable or not reason.carried_out):
                     said = self._unavailable(request, reason, loop.time() - began)
-                    raise Unavailable(said, retry_after_s=reason.retry_after_s) from reason.__cause__
+                    raise UnavailableError(said, retry_after_s=reason.retry_after_s) from reason.__cause__
                 if loop.time() - began + wait > _QUIET_S:
                     self._say_that_nobody_answers(reason, left)
             await asyncio.sleep(min(wait, left))
@@ -141,10 +143,10 @@ class Transport(ABC):
 
 
 def error_of(answer: Answer) -> OjsError:
-    """Return NotNow for what may go well later, else Refused."""
+    """Return NotNow for what may go well later, else RefusedError."""
     refused = refusal(answer.status, answer.body, answer.retry_after)
     of_others = answer.status in _AGAIN_OF_OTHERS and not is_refusal(answer.body)
-    if answer.status not in _AGAIN and not of_others and not isinstance(refused, RateLimited):
+    if answer.status not in _AGAIN and not of_others and not isinstance(refused, RateLimitedError):
         return refused
     later = NotNow(refused, carried_out=answer.status not in _NOT_DONE, retry_after_s=refused.retry_after_s)
     later.__cause__ = refused

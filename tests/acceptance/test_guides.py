@@ -16,7 +16,8 @@ from typing import Final
 import pytest
 import yaml  # type: ignore[import-untyped]  # read for two files; stubs would be one more package
 
-from ojs_nats import NewJob, SyncClient
+from ojs_nats.jobs import JobRequest
+from ojs_nats.sync import SyncClient
 from support.forked import OJS_NATS, PYTHON, completed
 from support.processes import end, free_port
 from support.system import Command, System, environment, send
@@ -125,14 +126,14 @@ def site(system: System, tmp_path: Path) -> Iterator[Site]:
 def test_a_worker_that_the_unit_restarts_loses_no_job_and_no_attempt(site: Site, system: System) -> None:
     old = site.start()
     with SyncClient(system.url) as client:
-        handles = client.push_many([NewJob("report.build", ("ada", "2026-11-01"), {"queue": "reports"}) for _ in range(60)])
+        handles = client.push_all([JobRequest("report.build", ("ada", "2026-11-01"), {"queue": "reports"}) for _ in range(60)])
         pushed = [handle.id for handle in handles]
-        until(lambda: client.job(pushed[0]).state == "active")
+        until(lambda: client.jobs.get(pushed[0]).state == "active")
         assert end(old) == 0
-        left = [job_id for job_id in pushed if not client.job(job_id).ended]
+        left = [job_id for job_id in pushed if not client.jobs.get(job_id).ended]
         assert left, "the old one has done everything before it stopped: nothing is shown"
         new = site.start()
-        ended = [client.ended(job_id, "1m") for job_id in pushed]
+        ended = [client.jobs.wait(job_id, "1m") for job_id in pushed]
         # What came while the old one was told to stop was handed back: that attempt doesn't count.
         counted = {(job.state, job.attempt - job.uncounted_attempts, job.result) for job in ended}
         assert counted == {("completed", 1, 245)}

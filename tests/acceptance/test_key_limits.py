@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ojs_nats import Client, NewJob, RateLimited, Unavailable
+from ojs_nats import Client
+from ojs_nats.errors import RateLimitedError, UnavailableError
+from ojs_nats.jobs import JobRequest
 from support.cli import Cli
 from support.guarded import Guarded
 from support.waiting import eventually
@@ -24,11 +26,11 @@ async def limited(guarded: Guarded, name: str, **limits: int) -> tuple[str, str]
 
 async def test_a_limit_counts_over_http_and_nats_together_and_can_be_changed_while_it_runs(guarded: Guarded) -> None:
     token, key_id = await limited(guarded, "both", pushes_per_second=1)
-    async with Client(guarded.system.nats_url, token=token, patience=0) as client:
-        await client.push_many([NewJob[None]("limited.both", ()) for _ in range(500)])
-        with pytest.raises(Unavailable) as error:
-            await client.push(NewJob[None]("limited.both", ()))
-        assert isinstance(error.value.__cause__, RateLimited)
+    async with Client(guarded.system.nats_url, token=token, retry_for=0) as client:
+        await client.push_all([JobRequest[None]("limited.both", ()) for _ in range(500)])
+        with pytest.raises(UnavailableError) as error:
+            await client.push(JobRequest[None]("limited.both", ()))
+        assert isinstance(error.value.__cause__, RateLimitedError)
         assert (error.value.retry_after_s or 0) > 100
         assert (await guarded.ask("POST", "/jobs", JOB | {"type": "limited.both"}, token=token))[0] == 429
         admin = guarded.tokens["admin"]
@@ -39,7 +41,7 @@ async def test_a_limit_counts_over_http_and_nats_together_and_can_be_changed_whi
             return (await guarded.ask("POST", "/jobs", JOB | {"type": "limited.both"}, token=token))[0] == 201
 
         await eventually(pushed)
-        await client.push(NewJob[None]("limited.both", ()))
+        await client.push(JobRequest[None]("limited.both", ()))
 
 
 NO_LIMITS: list[tuple[object, str]] = [

@@ -14,7 +14,9 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from ojs_nats import App, Client, NewJob, NotFound, PermissionDenied, Unauthorized, Worker
+from ojs_nats import App, Client, Worker
+from ojs_nats.errors import NotFoundError, PermissionDeniedError, UnauthorizedError
+from ojs_nats.jobs import JobRequest
 from support.cli import Cli
 from support.guarded import API, Guarded
 from support.system import send
@@ -343,15 +345,15 @@ async def test_the_python_client_shows_its_key(guarded: Guarded, way: str) -> No
         rotated = await client.keys.rotate(made.key.id, overlap="1h")
         assert (await client.keys.get(made.key.id)).replaced_by == rotated.key.id
         assert (await client.keys.revoke(rotated.key.id)).state == "revoked"
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await client.keys.get("nobody")
     async with Client(address, token=made.token) as viewer:
         assert (await viewer.system.stats()).queues >= 0
-        with pytest.raises(PermissionDenied) as error:
+        with pytest.raises(PermissionDeniedError) as error:
             await viewer.keys.list()
         assert error.value.details["permission"] == "admin"
     async with Client(address) as nobody:
-        with pytest.raises(Unauthorized):
+        with pytest.raises(UnauthorizedError):
             await nobody.system.stats()
 
 
@@ -417,11 +419,11 @@ async def test_a_worker_whose_key_is_revoked_in_mid_run_says_so_and_keeps_what_i
         await go_on.wait()
         return "done"
 
-    worker = Worker(app, queues=["cut-off"], every="200ms", wait="200ms")
+    worker = Worker(app, queues=["cut-off"], heartbeat_interval="200ms", fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(120):
         async with Client(guarded.url, token=admin) as client:
-            handle = await client.push(NewJob[None]("keyed.slow", (), {"queue": "cut-off"}))
+            handle = await client.push(JobRequest[None]("keyed.slow", (), {"queue": "cut-off"}))
         await begun.wait()
     await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=admin)
 
@@ -439,7 +441,7 @@ async def test_a_worker_whose_key_is_revoked_in_mid_run_says_so_and_keeps_what_i
     assert not await told("a job's result was refused")
     _, job, _ = await guarded.ask("GET", f"/jobs/{handle.id}", token=admin)
     assert job["job"]["state"] == "active"
-    await worker.stop(grace="1s")
+    await worker.stop(grace_period="1s")
     await running
     assert await told("how a job ended could not be reported")
 
@@ -452,7 +454,7 @@ async def test_a_worker_shows_its_key_and_asks_on_when_that_is_revoked(guarded: 
     async def hello(name: str) -> str:
         return f"hello {name}"
 
-    worker = Worker(app, every="200ms", wait="200ms")
+    worker = Worker(app, heartbeat_interval="200ms", fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         handle = await hello.push("ada")
@@ -464,5 +466,5 @@ async def test_a_worker_shows_its_key_and_asks_on_when_that_is_revoked(guarded: 
 
     await eventually(turned_away)
     assert not running.done()
-    await worker.stop(grace="1s")
+    await worker.stop(grace_period="1s")
     await running

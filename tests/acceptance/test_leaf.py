@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from ojs_nats import Client, NewJob, Unavailable
+from ojs_nats import Client
+from ojs_nats.errors import UnavailableError
+from ojs_nats.jobs import JobRequest
 from support.forked import OJS_NATS, completed
 from support.nats import configured
 from support.network import GOOD, PARTITION, RESET, Condition, Link, Network
@@ -67,9 +69,9 @@ def edge(tmp_path: Path) -> Iterator[Edge]:
 
 async def test_jobs_at_the_edge_outlive_each_loss_of_the_way_to_the_hub(edge: Edge) -> None:
     async with (
-        Client(edge.nats_url, patience=PATIENCE_S) as patient,
-        Client(edge.nats_url, patience=1.0) as hasty,
-        Client(edge.gateway, patience=PATIENCE_S) as hub,
+        Client(edge.nats_url, retry_for=PATIENCE_S) as patient,
+        Client(edge.nats_url, retry_for=1.0) as hasty,
+        Client(edge.gateway, retry_for=PATIENCE_S) as hub,
     ):
         for condition in (RESET, PARTITION):
             await outlived(edge, condition, patient, hasty, hub)
@@ -78,7 +80,7 @@ async def test_jobs_at_the_edge_outlive_each_loss_of_the_way_to_the_hub(edge: Ed
 async def outlived(edge: Edge, condition: Condition, patient: Client, hasty: Client, hub: Client) -> None:
     """Lose the way while jobs run and one is pushed, and see all of them completed."""
     gate = f"gate-{condition.name}"
-    waiting: NewJob[int] = NewJob("hostile.late", (gate, "well"), {"queue": QUEUE})
+    waiting: JobRequest[int] = JobRequest("hostile.late", (gate, "well"), {"queue": QUEUE})
     begun = [await patient.push(waiting) for _ in range(2)]
 
     def noted(what: str) -> bool:
@@ -88,14 +90,14 @@ async def outlived(edge: Edge, condition: Condition, patient: Client, hasty: Cli
     edge.link.become(condition)
     (edge.folder / gate).touch()
     await eventually(lambda: noted("ends"))
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await hasty.push(waiting)
     meanwhile = asyncio.create_task(patient.push(waiting))
     edge.link.become(GOOD)
     jobs = [*begun, await meanwhile]
 
     async def all_completed() -> bool:
-        return {str((await hub.job(job.id)).state) for job in jobs} == {"completed"}
+        return {str((await hub.jobs.get(job.id)).state) for job in jobs} == {"completed"}
 
     await eventually(all_completed, PATIENCE_S)
     for job in jobs:

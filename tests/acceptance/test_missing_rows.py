@@ -77,7 +77,7 @@ MISSING: Final[dict[str, Callable[[Trial], bool]]] = {
     "Brokers to choose": no_store_but_nats,
     "A new process for each job": lambda _: python_refuses(job(runs_in="new_process")),
     "Lists of pauses": lambda _: python_refuses(
-        job(retry=Retry(3, initial=[10, 30, 60]))  # type: ignore[arg-type]
+        job(retry=Retry(3, initial_interval=[10, 30, 60]))  # type: ignore[arg-type]
     ),
     "`--burst`": lambda trial: trial.worker_lacks("--burst"),
     "Ids of your own, such": own_ids_are_refused,

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple
 import nats
 import pytest
 
-from ojs_nats import App, Client, JobContext, NewJob, Unavailable, Worker
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats import App, Client, JobContext, Worker
+from ojs_nats.errors import UnavailableError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.worker.lifecycle import Trigger
 from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
 from support.system import System, environment
@@ -56,11 +58,11 @@ async def worked(tenant: Tenant) -> list[tuple[str, int]]:
         ran.append((namespace, number))
         return number
 
-    worker = Worker(app, wait="200ms")
+    worker = Worker(app, fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(tenant.nats_url) as client:
-        jobs = [NewJob[int]("count.one", (tenant.namespace, number), {"queue": "counted"}) for number in range(JOBS)]
-        handles = await client.push_many(jobs)
+        jobs = [JobRequest[int]("count.one", (tenant.namespace, number), {"queue": "counted"}) for number in range(JOBS)]
+        handles = await client.push_all(jobs)
         assert [await handle.result("120s") for handle in handles] == list(range(JOBS))
     worker.notify(Trigger.SIGTERM)
     await running
@@ -110,9 +112,9 @@ async def test_each_is_a_micro_service_of_its_own_name(tenants: list[Tenant], sh
 
 
 async def test_a_client_of_a_namespace_without_a_system_is_told_so(shared_nats_server: NatsServer) -> None:
-    async with Client(f"{shared_nats_server.url}?namespace=nobody", patience=0.5) as client:
-        with pytest.raises(Unavailable, match="no gateway listens there for the namespace nobody"):
-            await client.push(NewJob("t", (), {}))
+    async with Client(f"{shared_nats_server.url}?namespace=nobody", retry_for=0.5) as client:
+        with pytest.raises(UnavailableError, match="no gateway listens there for the namespace nobody"):
+            await client.push(JobRequest("t", (), {}))
 
 
 def test_contexts_of_the_command_name_a_namespace(tenants: list[Tenant], tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from typing import Any
 import nats
 import pytest
 
-from ojs_nats import App, Client, JobContext, JobHandle, NewJob, Refused, Unavailable, Worker
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats import App, Client, JobContext, Worker
+from ojs_nats.client import JobHandle
+from ojs_nats.errors import RefusedError, UnavailableError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.worker.lifecycle import Trigger
 from support.binding import guarded_nats, url_of
 from support.cluster import monitored
 from support.nats import NatsServer
@@ -43,26 +46,26 @@ def guarded(answered: tuple[NatsServer, str]) -> NatsServer:
     return server
 
 
-def job_for(queue: str) -> NewJob[int]:
-    return NewJob("email.send", (1,), {"queue": queue})
+def job_for(queue: str) -> JobRequest[int]:
+    return JobRequest("email.send", (1,), {"queue": queue})
 
 
 async def test_a_user_pushes_to_its_queue_and_does_nothing_else(guarded: NatsServer) -> None:
-    async with Client(url_of(guarded, "shop"), patience=5.0) as client:
+    async with Client(url_of(guarded, "shop"), retry_for=5.0) as client:
         handle = await client.push(job_for("email"))
-        assert len(await client.push_many([job_for("email"), job_for("email")])) == 2
-        mixed = client.push_many([job_for("email"), job_for("billing")])
+        assert len(await client.push_all([job_for("email"), job_for("email")])) == 2
+        mixed = client.push_all([job_for("email"), job_for("billing")])
         assert (await handle.job()).id == handle.id
-        for refused in (client.push(job_for("billing")), mixed, client.job(handle.id)):
-            with pytest.raises(Refused, match="doesn't let this user") as said:
+        for refused in (client.push(job_for("billing")), mixed, client.jobs.get(handle.id)):
+            with pytest.raises(RefusedError, match="doesn't let this user") as said:
                 await refused
             assert said.value.code == "permission_denied"
 
 
 @pytest.mark.parametrize("queue", ["a b", "*", "email.>", "", "a\r\nPUB ojs.ready.x 0\r\n"])
 async def test_a_queue_that_no_subject_can_name_is_refused_by_the_server(system: System, queue: str) -> None:
-    async with Client(system.nats_url, patience=2.0) as client:
-        with pytest.raises(Refused) as said:
+    async with Client(system.nats_url, retry_for=2.0) as client:
+        with pytest.raises(RefusedError) as said:
             await client.queues.pause(queue)
     assert said.value.status in {400, 422}, "not a matter of NATS"
 
@@ -90,10 +93,10 @@ async def test_a_worker_of_one_queue_needs_no_more_than_its_permissions(
         ran.append(number)
         return number
 
-    worker = Worker(app, wait="200ms")
+    worker = Worker(app, fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(url_of(guarded, "shop")) as client:
-        handles = await client.push_many([NewJob("email.send", (number,), {"queue": "email"}) for number in range(10)])
+        handles = await client.push_all([JobRequest("email.send", (number,), {"queue": "email"}) for number in range(10)])
         assert [await handle.result("30s") for handle in handles] == list(range(10))
     await eventually(lambda: len(ran) == 10)
     worker.notify(Trigger.SIGTERM)
@@ -102,8 +105,8 @@ async def test_a_worker_of_one_queue_needs_no_more_than_its_permissions(
         assert sorted(ran) == list(range(10))
         elsewhere = await client.jobs.get(handles[0].id, queue="another")
         assert elsewhere.queue == "email", "it is looked for where it may have been moved to"
-        with pytest.raises(Refused):
-            await client.job("nothing")
+        with pytest.raises(RefusedError):
+            await client.jobs.get("nothing")
     assert "secret" not in caplog.text
 
 
@@ -129,7 +132,7 @@ async def test_a_gateway_that_is_killed_amid_pushes_doubles_and_loses_none(proce
 
         async def push(number: int) -> str:
             nonlocal done
-            handle: JobHandle[Any] = await client.push(NewJob("a.job", (number,), {"queue": "many"}))
+            handle: JobHandle[Any] = await client.push(JobRequest("a.job", (number,), {"queue": "many"}))
             done += 1
             return handle.id
 
@@ -143,9 +146,9 @@ async def test_a_gateway_that_is_killed_amid_pushes_doubles_and_loses_none(proce
 
 
 async def test_a_client_outlives_a_nats_server_and_its_gateways(nats_server: NatsServer, processes: Processes) -> None:
-    async with Client(nats_server.url, patience=60.0) as client:
-        with pytest.raises(Unavailable, match="no gateway listens there"):
-            async with Client(nats_server.url, patience=0.5) as impatient:
+    async with Client(nats_server.url, retry_for=60.0) as client:
+        with pytest.raises(UnavailableError, match="no gateway listens there"):
+            async with Client(nats_server.url, retry_for=0.5) as impatient:
                 await impatient.push(job_for("email"))
         first = asyncio.create_task(client.push(job_for("email")))
         processes.start("gateway").ready()
@@ -162,9 +165,9 @@ async def test_a_client_leaves_a_server_where_no_gateway_listens(
     processes.start("gateway").ready()
     with NatsServer(tmp_path / "lonely", name="lonely", more='http: "127.0.0.1:-1"') as lonely:
         nats_server.kill()
-        async with Client(f"{nats_server.url},{lonely.url}", patience=60.0) as client:
-            with pytest.raises(Unavailable, match="no gateway listens there"):
-                async with Client(lonely.url, patience=0.5) as impatient:
+        async with Client(f"{nats_server.url},{lonely.url}", retry_for=60.0) as client:
+            with pytest.raises(UnavailableError, match="no gateway listens there"):
+                async with Client(lonely.url, retry_for=0.5) as impatient:
                     await impatient.push(job_for("email"))
             pushed = asyncio.create_task(client.push(job_for("email")))
             await asyncio.to_thread(heard_by, lonely, "ojs-client")
@@ -183,8 +186,8 @@ def heard_by(server: NatsServer, name: str) -> None:
 
 
 async def test_nobody_there_is_said_without_the_password(unused_tcp_port: int) -> None:
-    client = Client(f"nats://me:secret@127.0.0.1:{unused_tcp_port}", patience=0.5)
-    with pytest.raises(Unavailable, match=r"nats://\*\*\*@127") as said:
+    client = Client(f"nats://me:secret@127.0.0.1:{unused_tcp_port}", retry_for=0.5)
+    with pytest.raises(UnavailableError, match=r"nats://\*\*\*@127") as said:
         await client.push(job_for("email"))
     assert "secret" not in str(said.value)
 

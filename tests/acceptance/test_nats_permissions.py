@@ -17,8 +17,9 @@ from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 
 from ojs_command.services import SERVICES
-from ojs_nats import App, Client, JobContext, NewJob, Worker
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats import App, Client, JobContext, Worker
+from ojs_nats.jobs import JobRequest
+from ojs_nats.worker.lifecycle import Trigger
 from support.binding import guarded_nats, in_accounts, in_namespace, operations_of, url_of, without_answering_user
 from support.examples import amount
 from support.nats import NatsServer
@@ -249,11 +250,11 @@ async def test_the_documented_rights_are_all_that_the_services_need(
             raise RuntimeError("once more")
         return number
 
-    worker = Worker(app, wait="200ms")
+    worker = Worker(app, fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(f"{url_of(server, 'shop')}&namespace={namespace}") as client:
-        jobs = [NewJob[int]("email.send", (number,), {"queue": "email"}) for number in range(10)]
-        handles = await client.push_many(jobs)
+        jobs = [JobRequest[int]("email.send", (number,), {"queue": "email"}) for number in range(10)]
+        handles = await client.push_all(jobs)
         assert [await handle.result("60s") for handle in handles] == list(range(10))
     worker.notify(Trigger.SIGTERM)
     await running
@@ -315,10 +316,10 @@ async def test_a_client_of_another_account_works_and_reaches_no_subject_of_the_s
             async def send_mail() -> None:
                 ran.set()
 
-            worker = Worker(app, wait="200ms")
+            worker = Worker(app, fetch_timeout="200ms")
             running = asyncio.create_task(worker.run())
             async with Client(url) as client:
-                pushed = await client.push(NewJob[None]("email.send", (), {"queue": "email"}))
+                pushed = await client.push(JobRequest[None]("email.send", (), {"queue": "email"}))
                 async with asyncio.timeout(60):  # a fetch that waits has two answers
                     await ran.wait()
                 link = await nats.connect(url)

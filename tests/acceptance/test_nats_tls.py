@@ -12,8 +12,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ojs_nats import App, NewJob, Unavailable, _nats
+from ojs_nats import App, _nats
 from ojs_nats._operations import GET_JOB, Request
+from ojs_nats.errors import UnavailableError
+from ojs_nats.jobs import JobRequest
 from support.nats import NatsServer
 from support.system import System, environment
 
@@ -55,12 +57,12 @@ async def test_who_trusts_the_certificate_works(
     trusting = environment(SSL_CERT_FILE=str(certificate))
     with System.started(tmp_path, "--together", "--nats", url, env=trusting) as system:
         async with App(url) as app:
-            handle = await app.client.push(NewJob[None]("over.tls", (1,)))
+            handle = await app.client.push(JobRequest[None]("over.tls", (1,)))
         assert system.job(handle.id)["state"] == "available"
 
 
 async def test_a_client_that_does_not_trust_it_is_told(url: str) -> None:
-    transport = _nats.NatsTransport(url, patience_s=0.0, give_up_s=2.0)
-    with pytest.raises(Unavailable, match="certificate verify failed"):
+    transport = _nats.NatsTransport(url, retry_for_s=0.0, give_up_s=2.0)
+    with pytest.raises(UnavailableError, match="certificate verify failed"):
         await transport.send(Request(GET_JOB, {"job_id": "any"}))
     await transport.close()

@@ -18,8 +18,10 @@ from ojs_command.services import BACKGROUND, SERVICES
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_link.login import read_login
-from ojs_nats import App, Client, JobContext, NewJob, PermissionDenied, Retry, Worker
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats import App, Client, JobContext, Retry, Worker
+from ojs_nats.errors import PermissionDeniedError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.worker.lifecycle import Trigger
 from support import users
 from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
@@ -81,7 +83,7 @@ async def test_a_whole_life_needs_no_more_than_the_rows(guarded: Guarded) -> Non
     app = App(guarded.as_user("shop-worker"))
     tried: list[int] = []
 
-    @app.job("email.send", queue="email", retry=Retry(initial=0.5))
+    @app.job("email.send", queue="email", retry=Retry(initial_interval=0.5))
     async def send_mail(ctx: JobContext, number: int) -> int:
         await ctx.progress(0.5)
         await ctx.save({"sent": number})
@@ -90,15 +92,15 @@ async def test_a_whole_life_needs_no_more_than_the_rows(guarded: Guarded) -> Non
             raise RuntimeError("once more")
         return number
 
-    worker = Worker(app, wait="200ms")
+    worker = Worker(app, fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     with WebhookTarget.started() as target:
         await asyncio.to_thread(_everything_over_http, guarded, target)
         async with Client(guarded.as_user("shop-client")) as client:
-            one = await client.push(NewJob[int]("email.send", (0,), {"queue": "email"}))
+            one = await client.push(JobRequest[int]("email.send", (0,), {"queue": "email"}))
             assert await one.result("60s") == 0
-            handles = await client.push_many(
-                [NewJob[int]("email.send", (number,), {"queue": "email"}) for number in range(1, 5)]
+            handles = await client.push_all(
+                [JobRequest[int]("email.send", (number,), {"queue": "email"}) for number in range(1, 5)]
             )
             assert [await handle.result("60s") for handle in handles] == [1, 2, 3, 4]
         await eventually(lambda: one.id in target.subjects)
@@ -257,19 +259,19 @@ async def test_teams_work_in_their_own_queues_alone(guarded: Guarded) -> None:
         ran.set()
         return "made"
 
-    worker = Worker(app, wait="200ms")
+    worker = Worker(app, fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with Client(guarded.as_user("media-client")) as media, Client(guarded.as_user("shop-client")) as shop:
-        made = await media.push(NewJob[str]("thumbnail.make", (), {"queue": "thumbnails"}))
+        made = await media.push(JobRequest[str]("thumbnail.make", (), {"queue": "thumbnails"}))
         assert await made.result("60s") == "made"
         for client, queue in ((media, "email"), (shop, "thumbnails"), (shop, "default")):
-            with pytest.raises(PermissionDenied, match="NATS doesn't let this user ask on"):
-                await client.push(NewJob[None]("any", (), {"queue": queue}))
-        with pytest.raises(PermissionDenied):
+            with pytest.raises(PermissionDeniedError, match="NATS doesn't let this user ask on"):
+                await client.push(JobRequest[None]("any", (), {"queue": queue}))
+        with pytest.raises(PermissionDeniedError):
             await shop.jobs.get(made.id)
-        with pytest.raises(PermissionDenied):
+        with pytest.raises(PermissionDeniedError):
             await shop.queues.pause("email")
-        with pytest.raises(PermissionDenied):
+        with pytest.raises(PermissionDeniedError):
             await shop.workflows.get(made.id)
     worker.notify(Trigger.SIGTERM)
     await running

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ojs_nats import Client, NewJob
+from ojs_nats import Client
+from ojs_nats.jobs import JobRequest
 from support import users
 from support.nats import NatsServer
 from support.system import Answer, Gateway, Processes, send
@@ -57,7 +58,7 @@ async def all_works(guarded: Guarded) -> None:
     wake_up(guarded.gateway)
     guarded.gateway.call("GET", "/queues")
     async with Client(users.by_role(f"nats://127.0.0.1:{guarded.server.port}", "client")) as client:
-        await client.push(NewJob("email.send"))
+        await client.push(JobRequest("email.send"))
 
 
 @pytest.mark.parametrize(

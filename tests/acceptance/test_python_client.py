@@ -10,29 +10,15 @@ from typing import Any, Unpack
 
 import pytest
 
-from ojs_nats import (
-    Client,
-    Conflict,
-    DeadLetterFilter,
-    InvalidRequest,
-    JobFilter,
-    JobHandle,
-    NewJob,
-    NotFound,
-    OjsError,
-    Prevention,
-    QueueClosed,
-    Rate,
-    RateLimit,
-    Refused,
-    ResultGone,
-    Retry,
-    Unique,
-    chain,
-    group,
-)
-from ojs_nats._options import Options
-from ojs_nats.answers.events import Event
+from ojs_nats import Client, OjsError, RateLimit, Retry, Unique, chain, group
+from ojs_nats.client import JobHandle
+from ojs_nats.errors import ConflictError, InvalidRequestError, NotFoundError, QueueClosedError, RefusedError, ResultGone
+from ojs_nats.jobs import JobRequest
+from ojs_nats.models.events import Event
+from ojs_nats.operations.dead_letters import DeadLetterFilter
+from ojs_nats.operations.jobs import JobFilter
+from ojs_nats.operations.queues import Prevention
+from ojs_nats.options import Options, Rate
 from support.system import Services, System
 from support.waiting import eventually
 
@@ -45,8 +31,8 @@ async def client(system: System, request: pytest.FixtureRequest) -> AsyncIterato
         yield client
 
 
-def new(job_type: str = "t.one", *args: Any, **options: Unpack[Options]) -> NewJob[Any]:
-    return NewJob(job_type, args, Options(**{"queue": "q", **options}))
+def new(job_type: str = "t.one", *args: Any, **options: Unpack[Options]) -> JobRequest[Any]:
+    return JobRequest(job_type, args, Options(**{"queue": "q", **options}))
 
 
 def failed(system: System, queue: str = "q") -> str:
@@ -65,7 +51,7 @@ async def test_queues(client: Client) -> None:
         concurrency=5,
         rate_limit=Rate(100, "1m"),
         visibility_timeout="45s",
-        default_retry=Retry(4, initial="2s"),
+        default_retry=Retry(4, initial_interval="2s"),
         retention={"completed": "1d"},
         starvation_prevention=Prevention(interval="30s"),
         allowed_job_types=["t.*"],
@@ -74,14 +60,14 @@ async def test_queues(client: Client) -> None:
     assert (made.name, made.own_config.max_size, made.own_config.visibility_timeout) == ("q", 100, 45.0)
     assert made.own_config.default_retry is not None
     assert made.own_config.default_retry.initial_interval == "PT2S"
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await queues.create("q")
     await client.push(new())
     assert (await queues.pause("q")).paused
-    with pytest.raises(QueueClosed):
+    with pytest.raises(QueueClosedError):
         await client.push(new())
     assert not (await queues.resume("q")).paused
-    with pytest.raises(QueueClosed):
+    with pytest.raises(QueueClosedError):
         await client.push(new("another.type"))
     assert (await queues.configure("q", max_size=None, strict_pause=False)).own_config.max_size is None
     assert (await queues.config("q")).own_config.concurrency == 5
@@ -95,7 +81,7 @@ async def test_queues(client: Client) -> None:
     assert [queue.name async for queue in queues.list()] == ["q"]
     assert (await queues.purge("q", states=["available"])).purged_count == 1
     assert (await queues.delete("q", strategy="discard")).state in {"deleted", "draining"}
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await queues.get("nowhere")
 
 
@@ -105,7 +91,7 @@ async def eventually_counted(client: Client, queue: str, number: int) -> None:
 
 
 async def test_lists_go_over_pages(client: Client) -> None:
-    pushed = await client.push_many([new("t.many", n) for n in range(450)])
+    pushed = await client.push_all([new("t.many", n) for n in range(450)])
     found = [job.id async for job in client.jobs.list(queue="q", type="t.*", state="available", order="asc")]
     assert sorted(found) == sorted(handle.id for handle in pushed)
     assert len(found) == len(set(found))
@@ -117,8 +103,10 @@ async def test_lists_go_over_pages(client: Client) -> None:
 
 async def test_a_job_s_life(system: System, client: Client) -> None:
     jobs = client.jobs
-    handle = await client.push(new(retry=Retry(2, initial="5m", then="dead_letter"), meta={"tenant": "a"}, tags=["x"]))
-    assert (await jobs.reprioritise(handle.id, 7)).previous_priority == 0
+    handle = await client.push(
+        new(retry=Retry(2, initial_interval="5m", on_exhaustion="dead_letter"), meta={"tenant": "a"}, tags=["x"])
+    )
+    assert (await jobs.set_priority(handle.id, 7)).previous_priority == 0
     detail = await jobs.detail(handle.id)
     assert (detail.state, detail.priority, detail.tags) == ("available", 7, ["x"])
     assert detail.timeline[0].event
@@ -129,7 +117,7 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
     assert job.error is not None
     assert (await jobs.retries(handle.id)).retries[0].error == "boom"
     assert (await jobs.retry(handle.id)).state == "available"
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await jobs.retry(handle.id)
     [taken] = system.fetch("q", worker_id="w1")
     system.call("PUT", f"/jobs/{handle.id}/progress", {"progress": 0.5, "message": "half"})
@@ -138,11 +126,11 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
     assert (await jobs.checkpoint(handle.id)).state == {"reached": 3}
     assert await jobs.delete_checkpoint(handle.id)
     assert not await jobs.delete_checkpoint(handle.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await jobs.checkpoint(handle.id)
     assert (await jobs.result(handle.id)).result is None
     system.call("POST", "/workers/ack", {"job_id": taken["id"], "result": {"n": 1}})
-    assert (await jobs.ended(handle.id, "10s")).result == {"n": 1}
+    assert (await jobs.wait(handle.id, "10s")).result == {"n": 1}
     assert (await jobs.result(handle.id)).result == {"n": 1}
     found = await jobs.results([handle.id, NOWHERE])
     assert [found[handle.id].state, found[NOWHERE].state] == ["completed", "not_found"]
@@ -153,10 +141,10 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
     attempts = await jobs.attempts(handle.id)
     assert [attempt.attempt for attempt in attempts][:1] == [1]
     assert (await jobs.attempt(handle.id, attempts[-1].attempt)).started_at == attempts[-1].started_at
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await jobs.get(NOWHERE)
-    with pytest.raises(InvalidRequest):
-        await client.push(NewJob("t.one", id="none"))
+    with pytest.raises(InvalidRequestError):
+        await client.push(JobRequest("t.one", id="none"))
 
 
 async def test_pending_and_unique_jobs(client: Client) -> None:
@@ -173,11 +161,11 @@ async def test_pending_and_unique_jobs(client: Client) -> None:
 
 async def test_many_jobs_at_once(system: System, client: Client) -> None:
     jobs = client.jobs
-    first, *rest = await client.push_many([new("t.many", n) for n in range(5)])
+    first, *rest = await client.push_all([new("t.many", n) for n in range(5)])
     assert [item.status for item in (await jobs.cancel_many([first.id, NOWHERE])).items] == ["cancelled", "skipped"]
     assert [item.status for item in (await jobs.cancel_many([NOWHERE])).items] == ["skipped"], "a 422 that is no error"
     assert (await jobs.get(first.id)).state == "cancelled"
-    ranked = await jobs.reprioritise_many([job.id for job in rest], 7)
+    ranked = await jobs.set_priority_many([job.id for job in rest], 7)
     assert {item.status for item in ranked.items} == {"reprioritised"}
     would = await jobs.cancel_many(JobFilter(type="t.many", states=["available"]), dry_run=True)
     assert (would.dry_run, would.total_matched) == (True, 4)
@@ -188,35 +176,35 @@ async def test_many_jobs_at_once(system: System, client: Client) -> None:
     await client.push(new(retry=Retry(1)))
     assert [item.status for item in (await jobs.retry_many([failed(system)])).items] == ["retried"]
     assert [item.status for item in (await jobs.delete_many([first.id])).items] == ["deleted"]
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(InvalidRequestError):
         await jobs.delete_many(JobFilter(older_than="1s"))
 
 
 async def test_a_bulk_push_tells_of_each_job(client: Client) -> None:
-    wrong = NewJob[Any]("t.one", id="none")
+    wrong = JobRequest[Any]("t.one", id="none")
     taken = new("t.taken")
     await client.push(taken)
-    pushed, refused, again = await client.push_bulk([new(), wrong, taken])
+    pushed, refused, again = await client.push_each([new(), wrong, taken])
     assert isinstance(pushed, JobHandle)
     assert (await pushed.job()).state == "available"
-    assert isinstance(refused, InvalidRequest)
+    assert isinstance(refused, InvalidRequestError)
     assert isinstance(again, JobHandle)
-    [alone] = await client.push_bulk([wrong])
-    assert isinstance(alone, Refused)
-    assert await client.push_bulk([]) == []
+    [alone] = await client.push_each([wrong])
+    assert isinstance(alone, RefusedError)
+    assert await client.push_each([]) == []
 
 
 async def test_dead_letters(system: System, client: Client) -> None:
     dead = client.dead_letters
     for _ in range(4):
-        await client.push(new(retry=Retry(1, then="dead_letter")))
+        await client.push(new(retry=Retry(1, on_exhaustion="dead_letter")))
     ids = [failed(system) for _ in range(4)]
     assert {job.id async for job in dead.list(queue="q", error_type="Boom")} == set(ids)
     assert (await dead.get(ids[0])).dead_letter
     assert (await dead.stats("q")).by_queue == {"q": 4}
     assert (await dead.retry(ids[0], args=[1], queue="other", retry=Retry(3))).queue == "other"
     await dead.delete(ids[1])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await dead.get(ids[1])
     assert (await dead.retry_all(DeadLetterFilter(queue="nowhere"))).total_matched == 0
     assert (await dead.purge(DeadLetterFilter(queue="q", type="t.one"))).deleted == 2
@@ -237,7 +225,7 @@ async def test_crons(client: Client) -> None:
     assert len(await crons.preview("@hourly", count=2)) == 2
     assert (await crons.get("nightly")).run_count == 1
     await crons.delete("nightly")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await crons.get("nightly")
 
 
@@ -250,13 +238,13 @@ async def test_workers(system: System, client: Client) -> None:
     assert (await workers.summary()).running == 1
     assert [held.id for held in (await workers.get("w1")).jobs] == [job["id"]]
     assert (await workers.health("w1")).status == "healthy"
-    assert (await workers.direct("w1", "quiet")).directive == "quiet"
-    assert (await workers.direct_all("running")).workers == 1
-    with pytest.raises(Conflict):
+    assert (await workers.send_directive("w1", "quiet")).directive == "quiet"
+    assert (await workers.send_directive_to_all("running")).workers == 1
+    with pytest.raises(ConflictError):
         await workers.remove("w1")
     system.call("POST", "/workers/heartbeat", {"worker_id": "w1", "state": "quiet"})
     assert (await workers.health("w1")).status == "draining", "which is answered with the status of an error"
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await workers.health("nobody")
 
 
@@ -265,7 +253,7 @@ async def test_webhooks(client: Client, unused_tcp_port: int) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}/hook"
     try:
         made = await webhooks.subscribe(url, ["job.failed"], queues=["q"], metadata={"a": 1})
-    except InvalidRequest:  # targets on this machine need a setting
+    except InvalidRequestError:  # targets on this machine need a setting
         made = await webhooks.subscribe("https://example.org/hook", ["job.failed"], queues=["q"], metadata={"a": 1})
     assert made.secret
     assert not (await webhooks.update(made.id, active=False, events=["job.*"])).active
@@ -275,10 +263,10 @@ async def test_webhooks(client: Client, unused_tcp_port: int) -> None:
     assert [one async for one in webhooks.deliveries(webhook_id=made.id, status="dead")] == []
     assert not (await webhooks.test(made.id)).success
     for asked in (webhooks.delivery("nothing"), webhooks.retry_delivery("nothing")):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await asked
     await webhooks.delete(made.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await webhooks.get(made.id)
 
 
@@ -294,10 +282,10 @@ async def test_schemas(client: Client) -> None:
     assert (await schemas.version("t.held", 1)).uri == made.uri
     assert [version.is_latest for version in await schemas.versions("t.held")] == [True, False]
     await schemas.delete_version("t.held", 2)
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(InvalidRequestError):
         await client.push(new("t.held", "text"))
     await schemas.delete(made.uri)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await schemas.get("t.held")
 
 
@@ -327,7 +315,7 @@ async def test_pools(client: Client) -> None:
     assert [pool.name for pool in await pools.list()] == ["front"]
     assert (await pools.scheduling_stats()).window
     await pools.delete("front")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await pools.get("front")
 
 
@@ -349,7 +337,7 @@ async def test_a_job_is_pushed_with_all_that_can_be_said_of_it(client: Client) -
 
 @pytest.mark.parametrize("returns", [Any, int, int | None])
 async def test_a_result_that_isn_t_kept_any_more_is_never_none(system: System, client: Client, returns: Any) -> None:
-    job: NewJob[Any] = NewJob("t.one", (), Options(queue="q", result_ttl="1s"), returns=returns)
+    job: JobRequest[Any] = JobRequest("t.one", (), Options(queue="q", result_ttl="1s"), returns=returns)
     handle = await client.push(job)
     workflow = await client.workflows.start(group(new("t.two", result_ttl="1s"), chain(new("t.three"))))
     for fetched in system.fetch("q", worker_id="w1", count=3):
@@ -370,7 +358,7 @@ async def test_a_result_that_isn_t_kept_any_more_is_never_none(system: System, c
 
 async def test_a_result_of_another_type_than_its_hint_is_an_ojs_error(system: System, client: Client) -> None:
     for result in ("text", None):
-        job: NewJob[int] = NewJob("t.one", (), Options(queue="q"), returns=int)
+        job: JobRequest[int] = JobRequest("t.one", (), Options(queue="q"), returns=int)
         handle = await client.push(job)
         [fetched] = system.fetch("q", worker_id="w1")
         system.call("POST", "/workers/ack", {"job_id": fetched["id"], **({} if result is None else {"result": result})})
@@ -396,7 +384,7 @@ async def test_the_system(system: System, client: Client) -> None:
     assert (await asked.begin_maintenance(reason="moving", duration="1h", estimated="5m")).reason == "moving"
     assert not (await asked.end_maintenance()).maintenance
     assert [record async for record in asked.unreadable(kind="job")] == []
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedError):
         await asked.remove_unreadable("job", NOWHERE)
 
 
@@ -444,7 +432,7 @@ async def test_the_events_of_a_job_end_with_it(system: System, client: Client) -
     async with asyncio.timeout(60):
         types = [event.type async for event in client.events(job_id=handle.id, after=after)]
     assert types == ["job.enqueued", "job.started", "job.completed"]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         await heard(client, 1, job_id=NOWHERE)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_nats import Dag, JobCancelled, JobFailed, batch, chain, group
+from ojs_nats import JobFailed, batch, chain, group
+from ojs_nats.errors import JobCancelled
+from ojs_nats.workflows import Dag
 from support.examples import amount
 from support.python_worker import WorkerProcess, completed, exits, imported, installed
 from support.system import System, environment
@@ -139,7 +141,7 @@ async def test_the_server_sees_neither_arguments_nor_results(
     jobs: Any = imported("features", monkeypatch)
     async with jobs.app:
         handle = await jobs.query.push("Ada's secret")
-        [many] = await jobs.app.client.push_many([jobs.query.s("Bob's secret")])
+        [many] = await jobs.app.client.push_all([jobs.query.job("Bob's secret")])
         start(KEYS="ab")  # the key has been changed since
         assert await handle.result("30s") == "Ada's secret from the worker's own 1, locked"
         stored = system.job(handle.id)
@@ -157,7 +159,7 @@ async def test_nor_those_of_bulk_pushes_workflows_and_cron_entries(
     monkeypatch.setenv("KEYS", "a")
     monkeypatch.setenv("OJS_URL", system.url)
     jobs: Any = imported("features", monkeypatch)
-    secret = jobs.query.s("a secret")
+    secret = jobs.query.job("a secret")
     async with jobs.app:
         client = jobs.app.client
         start(KEYS="a")
@@ -168,8 +170,8 @@ async def test_nor_those_of_bulk_pushes_workflows_and_cron_entries(
         result = await handle.result("30s")
         assert result["last"].startswith("a secret from")
         assert [each[:8] for each in result["0"]] == ["a secret"] * 2
-        [pushed] = await client.push_bulk([secret])
-        callback = await client.workflows.start(batch(jobs.query.s("a secret"), on_success=jobs.query.s("a secret")))
+        [pushed] = await client.push_each([secret])
+        callback = await client.workflows.start(batch(jobs.query.job("a secret"), on_success=jobs.query.job("a secret")))
         await callback.result("30s")
         entry = await client.crons.register("nightly", "0 3 * * *", secret)
         ids = [pushed.id] + [job.id for each in (handle, callback) async for job in each.jobs()]
@@ -239,8 +241,8 @@ MORE_CRASHES = {"_exit": "with exit code 5", "discard": "never", "dead": "look"}
 async def test_a_process_that_crashes_fails_its_job_alone(jobs: Any, start: Start) -> None:
     start("--processes", "2")
     crashes = CRASHES if amount() == "few" else CRASHES | MORE_CRASHES
-    all_of_them = [jobs.crash.s(how) for crash in crashes for how in ("no", crash)]
-    handles = await jobs.app.client.push_many([*all_of_them, jobs.crash.s("no")])
+    all_of_them = [jobs.crash.job(how) for crash in crashes for how in ("no", crash)]
+    handles = await jobs.app.client.push_all([*all_of_them, jobs.crash.job("no")])
     for well in handles[::2]:
         assert await well.result("60s")
     for crashed, said in zip(handles[1::2], crashes.values(), strict=True):

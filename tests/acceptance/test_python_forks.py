@@ -13,7 +13,7 @@ PROGRAM = """\
 import multiprocessing, os, signal, sys, threading
 from ojs_nats import App, _portal
 
-app = App(sys.argv[1], patience="10s")
+app = App(sys.argv[1], retry_for="10s")
 signal.alarm(60)  # whatever hangs ends
 
 

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ojs_nats import App, DeadLetter, Discard, JobContext, JobFailed, Retry, Snooze, Worker
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats import App, JobContext, JobFailed, Retry, Snooze, Worker
+from ojs_nats.worker import DeadLetter, Discard
+from ojs_nats.worker.lifecycle import Trigger
 from support.system import System
 
 app = App("http://127.0.0.1:1")
 """Its address is the system's in each test."""
-AGAIN = Retry(3, initial="10ms", jitter=False, not_for=["LookupError"])
+AGAIN = Retry(3, initial_interval="10ms", jitter=False, non_retryable_errors=["LookupError"])
 NESTED = {"Discard": Discard("no"), "DeadLetter": DeadLetter("no"), "LookupError": LookupError("no")}
 
 
@@ -38,7 +39,7 @@ async def snoozed(ctx: JobContext) -> int:
 async def started(system: System, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> AsyncIterator[App]:
     """The app, while a worker runs its jobs."""
     monkeypatch.setattr(app, "url", system.url if request.param == "HTTP" else system.nats_url)
-    worker = Worker(app, queues=["g"], wait="200ms")
+    worker = Worker(app, queues=["g"], fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         yield app

@@ -8,7 +8,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from ojs_nats import Client, Conflict, NewJob, Unavailable, group
+from ojs_nats import Client, group
+from ojs_nats.errors import ConflictError, UnavailableError
+from ojs_nats.jobs import JobRequest
 from support.system import System
 
 
@@ -46,13 +48,13 @@ async def losing(system: System) -> AsyncIterator[tuple[Losing, Client]]:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    async with Client(f"http://127.0.0.1:{runner.addresses[0][1]}", patience="10s") as client:
+    async with Client(f"http://127.0.0.1:{runner.addresses[0][1]}", retry_for="10s") as client:
         yield proxy, client
     await runner.cleanup()
 
 
-def new(*args: int) -> NewJob[None]:
-    return NewJob("t.one", args, {"queue": "q"})
+def new(*args: int) -> JobRequest[None]:
+    return JobRequest("t.one", args, {"queue": "q"})
 
 
 async def test_a_push_is_repeated_and_makes_no_second_job(losing: tuple[Losing, Client]) -> None:
@@ -61,9 +63,9 @@ async def test_a_push_is_repeated_and_makes_no_second_job(losing: tuple[Losing, 
     handle = await client.push(new())
     assert proxy.asked.count("POST/ojs/v1/jobs") == 3
     proxy.lose("POST", "/jobs")
-    many = await client.push_many([new(1), new(2)])
+    many = await client.push_all([new(1), new(2)])
     proxy.lose("POST", "/jobs")
-    bulk = await client.push_bulk([new(3), new(4)])
+    bulk = await client.push_each([new(3), new(4)])
     assert proxy.asked.count("POST/ojs/v1/jobs/bulk") == 2
     ids = {job.id async for job in client.jobs.list(queue="q")}
     assert len(ids) == 5
@@ -91,7 +93,7 @@ async def test_what_might_be_done_twice_is_not_repeated(losing: tuple[Losing, Cl
     proxy, client = losing
     await client.crons.register("nightly", "0 3 * * *", new())
     proxy.lose("POST", "/cron/nightly/trigger")
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await client.crons.trigger("nightly")
     assert len(proxy.asked) == 1
     assert (await client.crons.get("nightly")).run_count == 1
@@ -99,5 +101,5 @@ async def test_what_might_be_done_twice_is_not_repeated(losing: tuple[Losing, Cl
     assert (await client.queues.pause("q")).paused, "which may as well be done twice"
     assert len(proxy.asked) == 2
     await client.queues.create("made")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await client.queues.create("made")

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import Duplicate, NewJob, NotFound, Refused, ResultTimeout, SyncClient, SyncJobHandle, Unique, chain, group
+from ojs_nats import Unique, chain, group
+from ojs_nats.errors import DuplicateError, NotFoundError, RefusedError, WaitTimeoutError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.sync import SyncClient, SyncJobHandle
 from support.system import System
 
 
@@ -22,31 +25,31 @@ def client(system: System) -> Iterator[SyncClient]:
         yield client
 
 
-def new(*args: Any) -> NewJob[Any]:
-    return NewJob("t.one", args, {"queue": "q"})
+def new(*args: Any) -> JobRequest[Any]:
+    return JobRequest("t.one", args, {"queue": "q"})
 
 
 def test_it_has_what_the_other_one_has(client: SyncClient) -> None:
     handle = client.push(new(1))
     assert handle.job().state == "available"
-    others = client.push_many([new(n) for n in range(300)])
+    others = client.push_all([new(n) for n in range(300)])
     assert sum(1 for _ in client.jobs.list(queue="q")) == 301
     assert {job.id for job in client.jobs.list(limit=5, order="asc")} <= {handle.id, *(one.id for one in others)}
-    pushed, refused = client.push_bulk([new(2), NewJob("t.one", id="none")])
+    pushed, refused = client.push_each([new(2), JobRequest("t.one", id="none")])
     assert isinstance(pushed, SyncJobHandle)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedError)
     assert client.queues.pause("q").paused
     assert client.queues.get("q").paused
     assert client.system.health().status == "ok"
-    with pytest.raises(ResultTimeout):
+    with pytest.raises(WaitTimeoutError):
         handle.result("100ms")
     assert handle.cancel().state == "cancelled"
-    with pytest.raises(NotFound):
-        client.job("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
-    only = NewJob[Any]("t.only", (), {"queue": "q", "unique": Unique()})
+    with pytest.raises(NotFoundError):
+        client.jobs.get("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
+    only = JobRequest[Any]("t.only", (), {"queue": "q", "unique": Unique()})
     client.push(only)
-    with pytest.raises(Duplicate):
-        client.push(NewJob("t.only", (), {"queue": "q", "unique": Unique()}))
+    with pytest.raises(DuplicateError):
+        client.push(JobRequest("t.only", (), {"queue": "q", "unique": Unique()}))
 
 
 def test_workflows_and_events(system: System, client: SyncClient) -> None:

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ojs_nats import App, DeadLetter, Discard, Job, JobContext, JobError, NewJob, Refused, Retry, RetryLater, Snooze, Unique
+from ojs_nats import App, Job, JobContext, Retry, Snooze, Unique
+from ojs_nats.errors import RefusedError
+from ojs_nats.jobs import JobError, JobRequest
 from ojs_nats.testing import fake
 from ojs_nats.testing._server import working
+from ojs_nats.worker import DeadLetter, Discard, RetryLater
 from support.system import System
 from support.waiting import eventually
 
 app = App("http://moved.invalid")
-SLOWLY = Retry(3, initial="1h", jitter=False)
+SLOWLY = Retry(3, initial_interval="1h", jitter=False)
 
 
 @app.job("agree.fine", queue="agree")
@@ -35,7 +38,7 @@ async def broken() -> None:
     raise ValueError("it is broken")
 
 
-@app.job("agree.broken_for_good", queue="agree", retry=Retry(3, not_for=["ValueError"]))
+@app.job("agree.broken_for_good", queue="agree", retry=Retry(3, non_retryable_errors=["ValueError"]))
 async def broken_for_good() -> None:
     raise ValueError("it is broken")
 
@@ -122,31 +125,31 @@ async def both(system: System, play: Play) -> tuple[dict[str, Any], dict[str, An
             await jobs.drain(with_retries=False)
 
         async with app:
-            in_memory = seen(await app.client.job(await play(drained)))
+            in_memory = seen(await app.client.jobs.get(await play(drained)))
 
     async def worked(job_id: str) -> None:
         async with working(app):
             await eventually(lambda: tried(job_id))
 
     async def tried(job_id: str) -> bool:
-        job = await app.client.job(job_id)
+        job = await app.client.jobs.get(job_id)
         return job.ended or (job.attempt > 0 and job.state != "active")
 
     with app.moved(system.url):
         async with app:
-            return in_memory, seen(await app.client.job(await play(worked)))
+            return in_memory, seen(await app.client.jobs.get(await play(worked)))
 
 
-JOBS: Iterable[NewJob[Any]] = (
-    fine.s(4), nothing.s(), broken.s(), broken_for_good.s(), once.s(), discards.s(), dead.s(), later.s(), last.s(), snoozes.s(),
-    slow.s(), saves.s(), NewJob("agree.fine", ("a text",), {"queue": "agree"}),
+JOBS: Iterable[JobRequest[Any]] = (
+    fine.job(4), nothing.job(), broken.job(), broken_for_good.job(), once.job(), discards.job(), dead.job(), later.job(),
+    last.job(), snoozes.job(), slow.job(), saves.job(), JobRequest("agree.fine", ("a text",), {"queue": "agree"}),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("new", JOBS, ids=lambda new: f"{new.type}-{len(new.args)}")
-async def test_a_job_is_left_by_an_attempt_as_a_server_leaves_it(system: System, new: NewJob[Any]) -> None:
+async def test_a_job_is_left_by_an_attempt_as_a_server_leaves_it(system: System, new: JobRequest[Any]) -> None:
     async def play(run: Callable[[str], Awaitable[None]]) -> str:
-        handle = await app.client.push(NewJob[Any](new.type, new.args, new.options))
+        handle = await app.client.push(JobRequest[Any](new.type, new.args, new.options))
         await run(handle.id)
         return handle.id
 
@@ -157,16 +160,16 @@ async def test_a_job_is_left_by_an_attempt_as_a_server_leaves_it(system: System,
 @pytest.mark.parametrize(
     "new",
     [
-        fine.s(1).using(delay="2h"),
-        fine.s(1).using(delay="2h", expires_at=datetime.now(UTC) + timedelta(hours=3)),
-        fine.s(1).using(priority=7, tags=["a", "b"], meta={"tenant": "x"}),
-        fine.s(1).using(timeout="7s", retry=Retry(9)),
+        fine.job(1).with_options(delay="2h"),
+        fine.job(1).with_options(delay="2h", expires_at=datetime.now(UTC) + timedelta(hours=3)),
+        fine.job(1).with_options(priority=7, tags=["a", "b"], meta={"tenant": "x"}),
+        fine.job(1).with_options(timeout="7s", retry=Retry(9)),
     ],
     ids=["delayed", "expiring", "labelled", "limited"],
 )
-async def test_a_pushed_job_is_as_a_server_has_it(system: System, new: NewJob[Any]) -> None:
+async def test_a_pushed_job_is_as_a_server_has_it(system: System, new: JobRequest[Any]) -> None:
     async def play(_: object) -> str:
-        return (await app.client.push(NewJob[Any](new.type, new.args, new.options))).id
+        return (await app.client.push(JobRequest[Any](new.type, new.args, new.options))).id
 
     in_memory, by_server = await both(system, play)
     assert in_memory == by_server
@@ -174,9 +177,9 @@ async def test_a_pushed_job_is_as_a_server_has_it(system: System, new: NewJob[An
 
 async def test_a_cancelled_job_is_as_a_server_has_it(system: System) -> None:
     async def play(_: object) -> str:
-        handle = await app.client.push(NewJob[int](fine.type, (1,), {"queue": "agree-cancelled"}))
+        handle = await app.client.push(JobRequest[int](fine.type, (1,), {"queue": "agree-cancelled"}))
         await handle.cancel()
-        with pytest.raises(Refused, match="cancelled"):
+        with pytest.raises(RefusedError, match="cancelled"):
             await handle.cancel()
         return handle.id
 
@@ -190,11 +193,11 @@ async def test_unique_jobs_meet_as_a_server_has_them_meet(system: System, on_con
     outcomes: list[Any] = []
 
     async def play(_: object) -> str:
-        new = fine.s(41).using(unique=policy, queue=f"agree-{on_conflict}")
-        first = await app.client.push(NewJob[int](new.type, new.args, new.options))
+        new = fine.job(41).with_options(unique=policy, queue=f"agree-{on_conflict}")
+        first = await app.client.push(JobRequest[int](new.type, new.args, new.options))
         try:
-            second = await app.client.push(NewJob[int](new.type, new.args, new.options))
-        except Refused as error:
+            second = await app.client.push(JobRequest[int](new.type, new.args, new.options))
+        except RefusedError as error:
             same = error.details["existing_job_id"] == first.id
             outcomes.append((error.code, error.status, error.details["existing_job_state"], same))
         else:
@@ -210,6 +213,6 @@ async def test_in_memory_a_job_with_too_many_arguments_fails_at_once() -> None:
     """A worker hands it back for a while, to those that are as new as its producer; a test would wait in vain."""
     with fake(app) as jobs:
         async with app:
-            handle = await app.client.push(NewJob[Any]("agree.fine", (1, "more"), {"queue": "agree"}))
+            handle = await app.client.push(JobRequest[Any]("agree.fine", (1, "more"), {"queue": "agree"}))
             await jobs.drain()
             assert (await handle.job()).state == "discarded"

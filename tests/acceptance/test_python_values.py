@@ -12,12 +12,14 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ojs_nats import App, Client, Duplicate, InvalidRequest, NewJob, SyncClient, Worker, chain
+from ojs_nats import App, Client, Worker, chain
 from ojs_nats._handed_on import with_results
-from ojs_nats._jobs import Job
 from ojs_nats._lookups import Loop
 from ojs_nats._operations import FETCH, Request
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats.errors import DuplicateError, InvalidRequestError
+from ojs_nats.jobs import Job, JobRequest
+from ojs_nats.sync import SyncClient
+from ojs_nats.worker.lifecycle import Trigger
 from support.python_worker import WorkerProcess
 from support.system import System, environment
 
@@ -44,8 +46,8 @@ async def client(url: str) -> AsyncIterator[Client]:
         yield client
 
 
-def new(*args: Any, **meta: Any) -> NewJob[Any]:
-    return NewJob("t.one", args, {"queue": "q", "meta": meta})
+def new(*args: Any, **meta: Any) -> JobRequest[Any]:
+    return JobRequest("t.one", args, {"queue": "q", "meta": meta})
 
 
 async def count(client: Client) -> int:
@@ -58,12 +60,12 @@ async def count(client: Client) -> int:
 async def test_a_job_that_is_twice_in_a_push_is_refused_before_it_is_sent(client: Client, url: str) -> None:
     twin = new()
     with SyncClient(url) as other:
-        for jobs in ([twin, twin], [twin, new(), twin.using(priority=5)]):
-            for push in (client.push_many, client.push_bulk):
-                with pytest.raises(ValueError, match=rf"the job {twin.id} \(t.one\) is there twice: a NewJob is one job"):
+        for jobs in ([twin, twin], [twin, new(), twin.with_options(priority=5)]):
+            for push in (client.push_all, client.push_each):
+                with pytest.raises(ValueError, match=rf"the job {twin.id} \(t.one\) is there twice: a JobRequest is one job"):
                     await push(jobs)
             with pytest.raises(ValueError, match="is there twice"):
-                await asyncio.to_thread(other.push_many, jobs)
+                await asyncio.to_thread(other.push_all, jobs)
     assert await count(client) == 0
 
 
@@ -77,10 +79,10 @@ async def test_a_job_that_is_pushed_again_is_there_once(client: Client) -> None:
 async def test_another_job_of_the_same_id_is_a_duplicate(client: Client) -> None:
     job = new()
     await client.push(job)
-    with pytest.raises(Duplicate):
-        await client.push(NewJob("t.other", (), {"queue": "q"}, id=job.id))
-    with pytest.raises(Duplicate):
-        await client.push_many([new(), NewJob("t.other", (), {"queue": "q"}, id=job.id)])
+    with pytest.raises(DuplicateError):
+        await client.push(JobRequest("t.other", (), {"queue": "q"}, id=job.id))
+    with pytest.raises(DuplicateError):
+        await client.push_all([new(), JobRequest("t.other", (), {"queue": "q"}, id=job.id)])
     assert await count(client) == 1
 
 
@@ -94,8 +96,8 @@ async def test_another_job_of_the_same_id_is_a_duplicate(client: Client) -> None
     ],
     ids=["NaN", "infinity", "half a surrogate pair", "one key twice"],
 )
-async def test_what_json_can_t_hold_is_refused_by_a_push(client: Client, wrong: NewJob[Any]) -> None:
-    for push in (client.push(wrong), client.push_many([new(), wrong]), client.push_bulk([wrong])):
+async def test_what_json_can_t_hold_is_refused_by_a_push(client: Client, wrong: JobRequest[Any]) -> None:
+    for push in (client.push(wrong), client.push_all([new(), wrong]), client.push_each([wrong])):
         with pytest.raises(ValueError, match=r"args\S* (is|has) "):
             await push
     with pytest.raises(ValueError, match=r"meta\['a'\] is nan"):
@@ -123,21 +125,21 @@ async def test_what_a_call_can_t_say_is_refused_before_it_is_sent(client: Client
 
 
 async def test_jobs_that_can_be_read_once_are_pushed(client: Client) -> None:
-    for push in (client.push_many, client.push_bulk):
+    for push in (client.push_all, client.push_each):
         assert len(await push(new(number) for number in range(3))) == 3  # type: ignore[arg-type]
     assert await count(client) == 6
 
 
 async def test_a_name_that_no_queue_has_is_refused_over_every_way(client: Client) -> None:
-    with pytest.raises(InvalidRequest, match=r"^.*lower-case letters"):
+    with pytest.raises(InvalidRequestError, match=r"^.*lower-case letters"):
         await client.queues.pause("My Queue")
-    with pytest.raises(InvalidRequest):
-        await client.push(NewJob("t.one", id="none"))
+    with pytest.raises(InvalidRequestError):
+        await client.push(JobRequest("t.one", id="none"))
     assert (await client.system.health()).status == "ok"
 
 
 async def test_keys_that_aren_t_texts_come_back_as_they_were(url: str) -> None:
-    app = App(url, patience="10s")
+    app = App(url, retry_for="10s")
 
     @app.job(queue="q")
     async def in_loop(names: dict[int, str], sizes: dict[Size, int]) -> dict[int, dict[Size, str]]:
@@ -147,7 +149,7 @@ async def test_keys_that_aren_t_texts_come_back_as_they_were(url: str) -> None:
     def in_thread(names: dict[int, str], sizes: dict[Size, int]) -> dict[int, dict[Size, str]]:
         return {number: dict.fromkeys(sizes, name) for number, name in names.items()}
 
-    worker = Worker(app, wait="200ms")
+    worker = Worker(app, fetch_timeout="200ms")
     running = asyncio.create_task(worker.run())
     async with app:
         for job in (in_loop, in_thread):

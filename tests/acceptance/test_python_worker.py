@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import Conflict, Duplicate, JobCancelled, JobFailed, NewJob, NotFound, ResultTimeout, Unavailable, Unique
+from ojs_nats import JobFailed, Unique
+from ojs_nats.errors import ConflictError, DuplicateError, JobCancelled, NotFoundError, UnavailableError, WaitTimeoutError
+from ojs_nats.jobs import JobRequest
 from support.python_worker import WorkerProcess, completed, exits
 from support.system import Services, System, environment
 from support.waiting import eventually, until
@@ -28,7 +30,7 @@ async def test_from_a_push_to_its_result(jobs: ModuleType, start: Start) -> None
     assert await (await jobs.add.push(1)).result("30s") == 2
     shipped = await jobs.ship.push(jobs.Address("Elm", 5), day=date(2026, 11, 23))
     assert await shipped.result("30s") == "Elm 5 on Monday"
-    many = await jobs.app.client.push_many([jobs.add.s(n, n, n) for n in range(20)])
+    many = await jobs.app.client.push_all([jobs.add.job(n, n, n) for n in range(20)])
     assert [await handle.result("30s") for handle in many] == [3 * n for n in range(20)]
     assert await (await jobs.add.later("100ms").push(4)).result("30s") == 5
 
@@ -81,7 +83,7 @@ async def test_a_job_that_takes_too_long_is_stopped(jobs: ModuleType, start: Sta
 
 async def test_arguments_that_don_t_fit_fail_once_and_are_named(jobs: ModuleType, start: Start) -> None:
     start()
-    handle = await jobs.app.client.push(NewJob("py.add", ("one",), {"queue": "py"}))
+    handle = await jobs.app.client.push(JobRequest("py.add", ("one",), {"queue": "py"}))
     with pytest.raises(JobFailed, match="Expected `int`, got `str`"):
         await handle.result("30s")
     assert (await handle.job()).attempt == 1
@@ -99,7 +101,7 @@ async def test_a_result_that_the_server_refuses_fails_its_job(jobs: ModuleType, 
 async def test_jobs_of_types_that_it_doesn_t_know_stay_for_others(jobs: ModuleType, start: Start) -> None:
     start()
     assert await (await jobs.add.push(1)).result("30s") == 2
-    stranger = await jobs.app.client.push(NewJob("py.stranger", (), {"queue": "py"}))
+    stranger = await jobs.app.client.push(JobRequest("py.stranger", (), {"queue": "py"}))
     assert await (await jobs.add.push(2)).result("30s") == 3
     assert (await stranger.job()).state == "available"
 
@@ -107,41 +109,41 @@ async def test_jobs_of_types_that_it_doesn_t_know_stay_for_others(jobs: ModuleTy
 @both_ways
 async def test_refusals_are_types(jobs: ModuleType) -> None:
     client = jobs.app.client
-    new = jobs.add.s(1)
+    new = jobs.add.job(1)
     first = await client.push(new)
     assert (await client.push(new)).id == first.id, "the same push, once more"
-    [again] = await client.push_many([new])
+    [again] = await client.push_all([new])
     assert again.id == first.id
-    with pytest.raises(Duplicate):
-        await client.push_many([new, (other := jobs.add.s(2))])
-    with pytest.raises(NotFound):
-        await client.job(other.id)
-    only = jobs.greet.unique(Unique(by=["type", "args"], period="1m"))
+    with pytest.raises(DuplicateError):
+        await client.push_all([new, (other := jobs.add.job(2))])
+    with pytest.raises(NotFoundError):
+        await client.jobs.get(other.id)
+    only = jobs.greet.options(unique=Unique(keys=["type", "args"], period="1m"))
     one = await only.push("Ada")
-    with pytest.raises(Duplicate) as refused:
+    with pytest.raises(DuplicateError) as refused:
         await only.push("Ada")
     assert refused.value.existing_job_id == one.id
-    with pytest.raises(NotFound):
-        await client.job("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
-    with pytest.raises(ResultTimeout):
+    with pytest.raises(NotFoundError):
+        await client.jobs.get("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
+    with pytest.raises(WaitTimeoutError):
         await one.result("100ms")
     await one.cancel()
     with pytest.raises(JobCancelled):
         await one.result("10s")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await one.cancel()
 
 
 async def test_nobody_there(unused_tcp_port: int) -> None:
     from ojs_nats import Client  # noqa: PLC0415
 
-    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience="200ms") as client:
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", retry_for="200ms") as client:
         said = (
             rf"no server answers at http://127\.0\.0\.1:{unused_tcp_port} \(connection refused; getJob was tried\): "
             "start one with 'ojs-nats dev', or name another by OJS_URL"
         )
-        with pytest.raises(Unavailable, match=said) as error:
-            await client.job("a")
+        with pytest.raises(UnavailableError, match=said) as error:
+            await client.jobs.get("a")
         assert error.value.__cause__ is None, "nothing of aiohttp's in the traceback"
         assert error.value.__suppress_context__
 
@@ -149,9 +151,9 @@ async def test_nobody_there(unused_tcp_port: int) -> None:
 async def test_a_client_that_waits_for_a_server_says_so(unused_tcp_port: int, caplog: pytest.LogCaptureFixture) -> None:
     from ojs_nats import Client  # noqa: PLC0415
 
-    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience="3s") as client:
-        with pytest.raises(Unavailable, match=r"was tried, \d s long"):
-            await client.job("a")
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", retry_for="3s") as client:
+        with pytest.raises(UnavailableError, match=r"was tried, \d s long"):
+            await client.jobs.get("a")
     [line] = [record.getMessage() for record in caplog.records if record.name == "ojs_nats._transport"]
     assert line.startswith("no server answers yet url='http://127.0.0.1:")
     assert "reason='connection refused'" in line
@@ -212,7 +214,7 @@ async def test_quiet_and_back(system: System, jobs: ModuleType, start: Start, fo
     worker.signal(signal.SIGTSTP)
     until(lambda: worker.state(system) == "quiet")
     handle = await jobs.wait.push("a", "go")
-    with pytest.raises(ResultTimeout):
+    with pytest.raises(WaitTimeoutError):
         await handle.result("1s")
     worker.signal(signal.SIGCONT)
     assert await handle.result("30s") == 1

@@ -11,7 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from ojs_nats import App, NewJob, Options, Retry
+from ojs_nats import App, Retry
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import Options
 from support.python_worker import WorkerProcess, completed, exits, installed
 from support.system import Services, System
 from support.waiting import eventually, until
@@ -43,8 +45,8 @@ async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path
 
             async def push(count: int) -> None:
                 numbers = range(len(ids), len(ids) + count)
-                new = [NewJob[None]("ledger.note", (number,), {"queue": "ledger"}) for number in numbers]
-                ids.extend([handle.id for handle in await app.client.push_many(new)])
+                new = [JobRequest[None]("ledger.note", (number,), {"queue": "ledger"}) for number in numbers]
+                ids.extend([handle.id for handle in await app.client.push_all(new)])
 
             await push(JOBS // (RESTARTS + 1))
             start()
@@ -137,10 +139,10 @@ async def test_what_was_fetched_ahead_goes_to_who_is_free(system: System, tmp_pa
     workers = [WorkerProcess.started(tmp_path, "ledger", "--concurrency", "2", "--ahead", "100", url=system.url)]
     try:
         async with App(system.url) as app:
-            ticks = [NewJob[None]("ledger.tick", (number,), {"queue": "ledger"}) for number in range(TICKS)]
+            ticks = [JobRequest[None]("ledger.tick", (number,), {"queue": "ledger"}) for number in range(TICKS)]
             once: Options = {"queue": "ledger", "retry": Retry(1)}
-            gates = [NewJob[int]("ledger.gate", (number,), once) for number in range(30)]
-            handles = (await app.client.push_many([*ticks, *gates]))[TICKS:]
+            gates = [JobRequest[int]("ledger.gate", (number,), once) for number in range(30)]
+            handles = (await app.client.push_all([*ticks, *gates]))[TICKS:]
             await eventually(lambda: len(workers[0].notes()) == 2, 60)
             workers.append(WorkerProcess.started(tmp_path, "ledger", "--concurrency", "28", url=system.url, label="other"))
             await eventually(lambda: len(workers[0].notes()) == 30, 30)

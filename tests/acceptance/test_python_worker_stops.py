@@ -164,7 +164,7 @@ class Program:
             return ctx.attempt
 
         self.embedded = embedded
-        self.worker = Worker(self.app, concurrency=1, grace="1h", wait="200ms")
+        self.worker = Worker(self.app, concurrency=1, grace_period="1h", fetch_timeout="200ms")
         self.running = asyncio.create_task(self.worker.run())
 
 

@@ -119,7 +119,7 @@ async def test_whichever_way_a_key_is_sent_its_secret_is_told_nowhere(talkative:
             told.by("answers", json.dumps(answer))
             told.by("headers of answers", dict(headers))
     for key in (token, WRONG):
-        async with Client(talkative.system.nats_url, token=key, patience=0) as client:
+        async with Client(talkative.system.nats_url, token=key, retry_for=0) as client:
             try:
                 await client.system.stats()
             except Exception as error:  # noqa: BLE001  # whatever it is, it tells nothing

@@ -10,7 +10,11 @@ from types import ModuleType
 import aiohttp
 import pytest
 
-from ojs_nats import App, Client, NewJob, SyncClient, Tls, Unavailable
+from ojs_nats import App, Client
+from ojs_nats.errors import UnavailableError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.sync import SyncClient
+from ojs_nats.tls import Tls
 from support.certificates import Authority, Pair
 from support.cli import Cli
 from support.python_worker import WorkerProcess, imported, installed
@@ -115,7 +119,7 @@ async def test_python_clients_use_the_ca_that_they_are_given(
 ) -> None:
     tls = Tls(ca_file=str(authority.file))
     async with App(secured.url, tls=tls) as app:
-        handle = await app.client.push(NewJob[None]("over.tls", (1,)))
+        handle = await app.client.push(JobRequest[None]("over.tls", (1,)))
     async with Client(secured.url, tls=authority.trusting()) as client:
         assert (await client.jobs.get(handle.id)).state == "available"
     monkeypatch.setenv("OJS_CA_FILE", str(authority.file))
@@ -129,8 +133,8 @@ def test_so_does_the_client_without_a_loop(secured: System, authority: Authority
 
 
 async def test_a_client_that_does_not_trust_the_certificate_is_told_why(secured: System) -> None:
-    async with Client(secured.url, patience=0) as client:
-        with pytest.raises(Unavailable, match="certificate verify failed"):
+    async with Client(secured.url, retry_for=0) as client:
+        with pytest.raises(UnavailableError, match="certificate verify failed"):
             await client.system.health()
 
 
@@ -140,7 +144,7 @@ async def test_events_are_followed_by_the_python_client(secured: System, authori
         follower = asyncio.create_task(anext(events))
 
         async def told() -> bool:
-            await client.push(NewJob[None]("over.tls.followed", (1,)))
+            await client.push(JobRequest[None]("over.tls.followed", (1,)))
             return follower.done()
 
         await eventually(told, every=0.2)
@@ -189,8 +193,8 @@ def test_a_worker_whose_ca_can_not_be_read_says_so(secured: System, tmp_path: Pa
 
 
 async def test_who_shows_no_certificate_gets_no_further_than_the_door(guarded: System, authority: Authority) -> None:
-    async with Client(guarded.url, patience=0, tls=Tls(ca_file=str(authority.file))) as client:
-        with pytest.raises(Unavailable):
+    async with Client(guarded.url, retry_for=0, tls=Tls(ca_file=str(authority.file))) as client:
+        with pytest.raises(UnavailableError):
             await client.system.health()
     known = authority.client("known")
     tls = Tls(ca_file=str(authority.file), cert_file=str(known.certificate), key_file=str(known.key))
@@ -203,8 +207,8 @@ async def test_refused_client_certificates_and_other_failed_handshakes_are_in_th
 ) -> None:
     strange = Authority(tmp_path).client("strange")
     for shown in ({}, {"cert_file": str(strange.certificate), "key_file": str(strange.key)}):
-        async with Client(guarded.url, patience=0, tls=Tls(ca_file=str(authority.file), **shown)) as client:
-            with pytest.raises(Unavailable):
+        async with Client(guarded.url, retry_for=0, tls=Tls(ca_file=str(authority.file), **shown)) as client:
+            with pytest.raises(UnavailableError):
                 await client.system.health()
     assert send("GET", f"{guarded.url.replace('https', 'http')}/readyz").status == 400
     known = authority.client("auditor")

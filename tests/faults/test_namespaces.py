@@ -11,8 +11,11 @@ from typing import Any, Final
 
 import pytest
 
-from ojs_nats import App, Client, JobHandle, NewJob, Options, Retry, Worker
-from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats import App, Client, Retry, Worker
+from ojs_nats.client import JobHandle
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import Options
+from ojs_nats.worker.lifecycle import Trigger
 from support.nats import NatsServer
 from support.system import Services
 from support.waiting import eventually, in_the_end
@@ -24,7 +27,7 @@ KILLED: Final = ("gateway", "projector", "scheduler", "reaper")
 ROUNDS: Final = 2
 PUSH_EVERY_S: Final = 0.15
 LONG_S: Final = 120.0
-OPTIONS: Final[Options] = {"queue": "shared", "retry": Retry(20, initial=0.1, max_interval=1.0)}
+OPTIONS: Final[Options] = {"queue": "shared", "retry": Retry(20, initial_interval=0.1, max_interval=1.0)}
 
 
 class Tenant:
@@ -59,9 +62,9 @@ class Tenant:
 
     async def push(self, until: asyncio.Event) -> None:
         """Push one job after the other; each is taken in the end, or the test fails."""
-        async with Client(self.url, patience=LONG_S) as client:
+        async with Client(self.url, retry_for=LONG_S) as client:
             while not until.is_set():
-                self.pushed.append(await client.push(NewJob("mark.down", (self.name, len(self.pushed)), OPTIONS)))
+                self.pushed.append(await client.push(JobRequest("mark.down", (self.name, len(self.pushed)), OPTIONS)))
                 await asyncio.sleep(PUSH_EVERY_S)
 
     async def all_done(self) -> bool:
@@ -69,7 +72,7 @@ class Tenant:
 
     async def counted(self) -> bool:
         """Whether the system itself says so, of its own jobs."""
-        async with Client(self.url, patience=LONG_S) as client:
+        async with Client(self.url, retry_for=LONG_S) as client:
             jobs = (await client.system.stats()).jobs
         return (jobs.completed, jobs.available, jobs.active) == (len(self.pushed), 0, 0)
 

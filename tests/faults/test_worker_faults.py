@@ -16,7 +16,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from ojs_nats import App, NewJob, Options, Retry
+from ojs_nats import App, Retry
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import Options
 from support.examples import amount, examples
 from support.network import BAD, GOOD, Link, Network
 from support.python_worker import WorkerProcess, exits, installed
@@ -32,7 +34,7 @@ JOBS: Final = WAVE * WAVES
 WAVES_EVERY_S: Final = 3.0
 PATIENCE_S: Final = 150.0
 """From the last fault until every job is done: a dead worker is known after 30 s. Leases are of 30 minutes."""
-OPTIONS: Final[Options] = {"queue": "ledger", "retry": Retry(20, initial=0.1, max_interval=1.0)}
+OPTIONS: Final[Options] = {"queue": "ledger", "retry": Retry(20, initial_interval=0.1, max_interval=1.0)}
 
 
 class Run(NamedTuple):
@@ -198,8 +200,8 @@ async def push(system: Services) -> list[str]:
     ids: list[str] = []
     async with App(system.url) as app:
         for first in range(0, JOBS, WAVE):
-            new = [NewJob[None]("ledger.effect", (number,), OPTIONS) for number in range(first, first + WAVE)]
-            ids += [handle.id for handle in await app.client.push_many(new)]
+            new = [JobRequest[None]("ledger.effect", (number,), OPTIONS) for number in range(first, first + WAVE)]
+            ids += [handle.id for handle in await app.client.push_all(new)]
             await asyncio.sleep(WAVES_EVERY_S)
     return ids
 

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from ojs_nats import App, DeadLetter, Discard, RetryLater, Snooze
+from ojs_nats import App, Snooze
+from ojs_nats.worker import DeadLetter, Discard, RetryLater
 
 released: Final = threading.Event()
 """Lets those that never end by themselves end."""

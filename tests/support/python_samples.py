@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ojs_nats._jobs import Job, NewJob
 from ojs_nats._operations import Request
-from ojs_nats._worker.context import JobContext
+from ojs_nats.jobs import Job, JobRequest
+from ojs_nats.worker.context import JobContext
 
 
 class Heard:
@@ -28,7 +28,7 @@ def context(*args: Any, **members: Any) -> JobContext:
     return JobContext(Job("j1", "a.job", "active", attempt=1, args=list(args), **members), Heard(), "w1")
 
 
-def run_of(new: NewJob[Any] | None) -> JobContext:
+def run_of(new: JobRequest[Any] | None) -> JobContext:
     """The run of a job as it was pushed."""
     assert new is not None
     return context(*new.args, meta=new.options.get("meta", {}))

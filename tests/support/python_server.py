@@ -178,7 +178,7 @@ class ServerTransport(Transport):
     """The way to such a server, without a socket; bodies are JSON as over any."""
 
     def __init__(self, server: Server) -> None:
-        super().__init__(URL, patience_s=0.2)
+        super().__init__(URL, retry_for_s=0.2)
         self._server = server
 
     async def once(self, request: Request, body: bytes | None) -> Answer:

@@ -37,7 +37,7 @@ def note(milliseconds: float) -> None:
 async def push(count: int) -> None:
     async with app:
         for start in range(0, count, 1_000):
-            await app.client.push_many([noop.s(number) for number in range(start, min(start + 1_000, count))])
+            await app.client.push_all([noop.job(number) for number in range(start, min(start + 1_000, count))])
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def order(request: HttpRequest) -> JsonResponse:
     try:
         with transaction.atomic():
             new = Order.objects.create(item=sent["item"], email=sent["email"])
-            job = send_receipt.s(new.pk, new.email)
+            job = send_receipt.job(new.pk, new.email)
             OutboxJob.objects.create(**dict(zip(("id", "type", "args"), row(job), strict=True)))
             if new.item == "sold out":
                 raise LookupError("sold out")  # the order and its job are both gone

@@ -87,7 +87,7 @@ async def order(new: Order) -> dict[str, Any]:
     def store() -> tuple[int | None, str]:
         with transaction() as connection:
             number = connection.execute("INSERT INTO orders (item, email) VALUES (?, ?)", (new.item, new.email)).lastrowid
-            job = send_receipt.s(number or 0, new.email)
+            job = send_receipt.job(number or 0, new.email)
             connection.execute("INSERT INTO outbox VALUES (?, ?, ?)", row(job))
             if new.item == "sold out":
                 raise HTTPException(409, "sold out")  # the order and its job are both gone

@@ -12,7 +12,10 @@ from typing import Any
 
 import msgspec
 
-from ojs_nats import App, JobHandle, NewJob, Refused
+from ojs_nats import App
+from ojs_nats.client import JobHandle
+from ojs_nats.errors import RefusedError
+from ojs_nats.jobs import JobRequest
 
 Row = tuple[str, str, str]
 """A job's id, type and arguments as JSON."""
@@ -21,16 +24,18 @@ TABLE = "CREATE TABLE IF NOT EXISTS outbox (id TEXT PRIMARY KEY, type TEXT NOT N
 MOST = 500
 
 
-def row(new: NewJob[Any]) -> Row:
-    """What is kept of `send_receipt.s(order)`. Its options are those of its definition when it is pushed."""
+def row(new: JobRequest[Any]) -> Row:
+    """What is kept of `send_receipt.job(order)`. Its options are those of its definition when it is pushed."""
     return new.id, new.type, msgspec.json.encode(new.args).decode()
 
 
-async def push(app: App, rows: Sequence[Row]) -> tuple[list[str], list[Refused]]:
+async def push(app: App, rows: Sequence[Row]) -> tuple[list[str], list[RefusedError]]:
     """The ids of those that the server has now, which can be deleted, and why others were refused.
 
     Raises Unavailable if the server can't be reached: they stay, to be pushed later.
     """
-    jobs = [NewJob[Any](kind, tuple(json.loads(args)), app.definitions[kind].options, job_id) for job_id, kind, args in rows]
-    told = await app.client.push_bulk(jobs)
-    return [each.id for each in told if isinstance(each, JobHandle)], [each for each in told if isinstance(each, Refused)]
+    jobs = [
+        JobRequest[Any](kind, tuple(json.loads(args)), app.definitions[kind].defaults, job_id) for job_id, kind, args in rows
+    ]
+    told = await app.client.push_each(jobs)
+    return [each.id for each in told if isinstance(each, JobHandle)], [each for each in told if isinstance(each, RefusedError)]

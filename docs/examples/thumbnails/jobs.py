@@ -10,7 +10,8 @@ from typing import Any
 
 from PIL import Image
 
-from ojs_nats import App, Discard, JobContext, Retry, chain, group
+from ojs_nats import App, JobContext, Retry, chain, group
+from ojs_nats.worker import Discard
 
 app = App()
 FOLDER = Path(os.environ.get("UPLOADS", "uploads"))
@@ -20,7 +21,7 @@ KEPT_S = 24 * 3_600.0
 
 def thumbnails(upload: str) -> Any:
     """The workflow of an upload: look at it, make all sizes at once, then say that it is ready."""
-    return chain(inspect.s(upload), group(*(shrink.s(upload, size) for size in SIZES)), publish.s(upload))
+    return chain(inspect.job(upload), group(*(shrink.job(upload, size) for size in SIZES)), publish.job(upload))
 
 
 @app.job("thumbnails.inspect", queue="thumbnails", retry=Retry(3))

@@ -11,7 +11,7 @@ import uuid6
 from aiohttp import web
 from jobs import FOLDER, app, clean_up, thumbnails
 
-from ojs_nats import NotFound
+from ojs_nats.errors import NotFoundError
 
 MOST_BYTES = 20 * 1024 * 1024
 
@@ -30,7 +30,7 @@ async def state(request: web.Request) -> web.Response:
     try:
         workflow = await app.client.workflows.get(name)
         jobs = [job async for job in app.client.workflows.jobs(name)]
-    except NotFound:
+    except NotFoundError:
         raise web.HTTPNotFound from None
     ready = workflow.steps[-1].result if workflow.state == "completed" else []
     told = [{"type": job.type, "args": job.args[1:], "state": job.state} for job in jobs]
@@ -51,7 +51,7 @@ def _store(name: str, picture: bytes) -> None:
 
 async def connected(_: web.Application) -> AsyncIterator[None]:
     async with app:
-        await app.client.crons.register("thumbnails-clean-up", "0 3 * * *", clean_up.s(), overlap="skip")
+        await app.client.crons.register("thumbnails-clean-up", "0 3 * * *", clean_up.job(), overlap="skip")
         yield
 
 

@@ -11,12 +11,12 @@ import msgspec
 
 from ojs_command.client.problems import UsageProblem
 from ojs_core.base.numbers import whole_number
-from ojs_nats import NewJob
 from ojs_nats._command import worker
 from ojs_nats._durations import milliseconds
 from ojs_nats._json import decoded
 from ojs_nats._names import job_type
-from ojs_nats._options import Options
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import Options
 
 """Names the system in NATS for commands that look there."""
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
@@ -33,11 +33,11 @@ def duration(text: str) -> str:
     return text
 
 
-def pushable(name: str, args: tuple[Any, ...], options: Options, job_id: str | None = None) -> NewJob[Any]:
+def pushable(name: str, args: tuple[Any, ...], options: Options, job_id: str | None = None) -> JobRequest[Any]:
     """Return a job. Raises UsageProblem for a name or a value that no server takes."""
     try:
         job_type(name.partition("@")[0])  # behind it may be a version
-        new: NewJob[Any] = NewJob(name, args, options, **({"id": job_id} if job_id else {}))
+        new: JobRequest[Any] = JobRequest(name, args, options, **({"id": job_id} if job_id else {}))
         new.template()
     except (ValueError, TypeError) as error:
         raise UsageProblem(f"{error}.") from None

@@ -13,7 +13,7 @@ from ojs_command.client.output import clean
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats.answers.system import AuditEntry
+from ojs_nats.models.system import AuditEntry
 
 _EXAMPLES: Final = """\
   ojs-nats audit                                         the last 50 entries

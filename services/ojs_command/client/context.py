@@ -15,8 +15,8 @@ from ojs_command.client.parser import CommandParser, add_action, files_of
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_nats._connect import authorized, url_of
-from ojs_nats._tls import HTTPS, Tls
 from ojs_nats._transport import masked
+from ojs_nats.tls import HTTPS, Tls
 
 _SET_EXAMPLES: Final = """\
   ojs-nats context set prod --server https://jobs.example.org --token-file prod.key

@@ -13,8 +13,8 @@ import tomli_w
 
 from ojs_command.client.problems import UsageProblem
 from ojs_nats._connect import DEFAULT_URL, authorized, url_of
-from ojs_nats._tls import HTTPS, Tls, Trust
 from ojs_nats._transport import masked
+from ojs_nats.tls import HTTPS, Tls, Trust
 
 _OWNER_ONLY: Final = 0o700
 

@@ -10,8 +10,8 @@ from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats._options import Options
-from ojs_nats.answers.crons import Cron
+from ojs_nats.models.crons import Cron
+from ojs_nats.options import Options
 
 _COLUMNS: Final = ("name", "schedule", "zone", "job", "enabled", "last run", "next run", "runs")
 _ADD_EXAMPLES: Final = """\

@@ -14,9 +14,10 @@ from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
-from ojs_nats import DeadLetterFilter, Refused
-from ojs_nats.answers.dead_letters import DeletedDeadLetters, RetriedDeadLetters
-from ojs_nats.answers.jobs import SkippedJob
+from ojs_nats.errors import RefusedError
+from ojs_nats.models.dead_letters import DeletedDeadLetters, RetriedDeadLetters
+from ojs_nats.models.jobs import SkippedJob
+from ojs_nats.operations.dead_letters import DeadLetterFilter
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -141,7 +142,7 @@ async def _each(session: Session, ids: list[str], change: Callable[[str], Awaita
             try:
                 await change(job_id)
                 done += 1
-            except Refused as refusal:
+            except RefusedError as refusal:
                 skipped.append(SkippedJob(job_id=job_id, error=str(refusal)))
             bar.by(1)
     return Done(done, skipped)

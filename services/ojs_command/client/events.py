@@ -13,7 +13,7 @@ from ojs_command.client.output import clean, json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats.answers.events import Event
+from ojs_nats.models.events import Event
 
 _EXAMPLES: Final = """\
   ojs-nats events                                                the last 50 that are kept

@@ -17,9 +17,9 @@ from ojs_command.client.jobs.listing import add_filters, filters_of
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed
 from ojs_command.client.session import Session
-from ojs_nats._api.subject import parameters, part
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
+from ojs_nats.operations.subject import parameters, part
 
 _EXAMPLES: Final = """\
   ojs-nats export jobs.ndjson                                       all jobs, the oldest first

@@ -17,12 +17,12 @@ import msgspec
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed
 from ojs_command.client.session import Session
-from ojs_nats import NotFound
-from ojs_nats._api.subject import part
-from ojs_nats._jobs import ENDED
 from ojs_nats._json import decoded
-from ojs_nats._operations import PUSH_BULK, Request
-from ojs_nats.answers.jobs import BulkPushed
+from ojs_nats._operations import PUSH_EACH, Request
+from ojs_nats.errors import NotFoundError
+from ojs_nats.jobs import ENDED
+from ojs_nats.models.jobs import BulkPushed
+from ojs_nats.operations.subject import part
 
 _EXAMPLES: Final = """\
   ojs-nats import jobs.ndjson --dry-run                 says what would become of each line
@@ -114,8 +114,8 @@ async def _look(session: Session, lines: list[_Line], found: Counter[str]) -> No
     async def look(line: _Line) -> None:
         async with gate:
             try:
-                await session.client.job(str(line.job["id"]))
-            except NotFound:
+                await session.client.jobs.get(str(line.job["id"]))
+            except NotFoundError:
                 found["pushed"] += 1
             else:
                 found["there"] += 1
@@ -125,7 +125,7 @@ async def _look(session: Session, lines: list[_Line], found: Counter[str]) -> No
 
 async def _push(session: Session, lines: list[_Line], found: Counter[str]) -> None:
     body = {"jobs": [line.job for line in lines], "idempotency_key": str(uuid4())}
-    answer = await session.client.transport.send(Request(PUSH_BULK, body=body, answered_as_well=frozenset({_REFUSED})))
+    answer = await session.client.transport.send(Request(PUSH_EACH, body=body, answered_as_well=frozenset({_REFUSED})))
     for item in part(answer, BulkPushed).items:
         line = lines[item.index]
         if item.error is None or item.status == "created":

@@ -17,8 +17,8 @@ from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_core.runtime.settings import NAMESPACE_ENV
-from ojs_nats._api.keys import Keys
-from ojs_nats.answers.keys import KeyLimits, MadeKey
+from ojs_nats.models.keys import KeyLimits, MadeKey
+from ojs_nats.operations.keys import Keys
 
 _CREATE_EXAMPLES: Final = """\
   ojs-nats keys create --name ops --role admin --nats nats://127.0.0.1:4222   the first one, before there is a server

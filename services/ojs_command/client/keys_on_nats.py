@@ -23,7 +23,7 @@ from ojs_core.jetstream.grants import KEYS, OPERATOR
 from ojs_core.jetstream.subjects import config_of
 from ojs_core.wire.access import KeyAnswer, key_answer, parse_key, parse_limits
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats.answers.keys import Key, KeyLimits, MadeKey
+from ojs_nats.models.keys import Key, KeyLimits, MadeKey
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store

@@ -10,7 +10,7 @@ from ojs_nats._command.parser import PlainParser, formatter
 
 if TYPE_CHECKING:  # services have this module, and need no client
     from ojs_command.client.session import Session
-    from ojs_nats._tls import Tls
+    from ojs_nats.tls import Tls
 
     Run = Callable[[Session, argparse.Namespace], Awaitable[None]]
     """What a command does. Raises CommandFailed, and what the client raises."""
@@ -85,7 +85,7 @@ def add_action(
 
 def files_of(given: argparse.Namespace) -> Tls:
     """The files of TLS that were named."""
-    from ojs_nats._tls import Tls  # noqa: PLC0415  # services have this module, and need no client
+    from ojs_nats.tls import Tls  # noqa: PLC0415  # services have this module, and need no client
 
     return Tls(**{name: getattr(given, name) for name in FILES if name in given})
 

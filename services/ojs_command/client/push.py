@@ -14,9 +14,11 @@ from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats import Job, NewJob, Refused, Retry, Unique
+from ojs_nats import Job, Retry, Unique
 from ojs_nats._json import decoded
-from ojs_nats._options import Options
+from ojs_nats.errors import RefusedError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import Options
 
 _AT_ONCE: Final = 500
 """Jobs in a request."""
@@ -82,7 +84,7 @@ async def _push(session: Session, given: argparse.Namespace) -> None:
     new = _new(given, tuple(_argument(text) for text in given.args))
     handle = await session.client.push(new)
     if given.wait:
-        _tell_end(session, await session.client.ended(handle.id, given.timeout))
+        _tell_end(session, await session.client.jobs.wait(handle.id, given.timeout))
     elif session.out.as_json:
         session.out.json(Pushed(handle.id, created=handle.id == new.id))
     elif session.out.on_terminal:
@@ -107,9 +109,9 @@ async def _push_lines(session: Session, given: argparse.Namespace) -> None:
     pushed = refused = 0
     with session.out.progress("pushing", None) as bar:
         for lines in _chunks():
-            found = await session.client.push_bulk([_new(given, args) for _, args in lines])
+            found = await session.client.push_each([_new(given, args) for _, args in lines])
             for (number, _), one in zip(lines, found, strict=True):
-                if isinstance(one, Refused):
+                if isinstance(one, RefusedError):
                     refused += 1
                     _tell_refused(session, number, one, refused)
                 else:
@@ -129,7 +131,7 @@ def _tell_pushed(session: Session, number: int, job_id: str) -> None:
         session.out.text(job_id)
 
 
-def _tell_refused(session: Session, number: int, error: Refused, count: int) -> None:
+def _tell_refused(session: Session, number: int, error: RefusedError, count: int) -> None:
     if session.out.as_json:
         session.out.json_line(PushedLine(number, code=error.code, error=str(error)))
     elif count <= _TOLD:
@@ -166,7 +168,7 @@ def _argument(text: str) -> Any:
         raise UsageProblem(f"ARG: {error}.") from None
 
 
-def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> NewJob[Any]:
+def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> JobRequest[Any]:
     asked: Options = {}
     if given.queue is not None:
         asked["queue"] = given.queue
@@ -175,7 +177,7 @@ def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> NewJob[Any]:
     if given.delay is not None:
         asked["delay"] = given.delay
     if given.at is not None:
-        asked["at"] = given.at
+        asked["scheduled_at"] = given.at
     if given.retry is not None:
         asked["retry"] = Retry(given.retry)
     if given.run_timeout is not None:

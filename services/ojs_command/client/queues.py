@@ -15,9 +15,10 @@ from ojs_command.client.session import Session
 from ojs_command.client.stats import a_minute
 from ojs_core.base.wording import counted
 from ojs_core.base.wording import duration as in_words
-from ojs_nats import Rate, Retry
-from ojs_nats._api.queues import ALL_QUEUES, QueueOptions
-from ojs_nats.answers.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings
+from ojs_nats import Retry
+from ojs_nats.models.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings
+from ojs_nats.operations.queues import ALL_QUEUES, QueueOptions
+from ojs_nats.options import Rate
 
 QUEUE_COLUMNS: Final = (
     "queue", "status", "available", "active", "scheduled", "retryable", "done/min", "failed/min", "wait p95", "oldest",

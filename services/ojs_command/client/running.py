@@ -24,33 +24,32 @@ from ojs_command.client.parser import files_of
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.telemetry.logs import configure
-from ojs_nats import (
-    Client,
-    Duplicate,
-    OjsError,
-    PermissionDenied,
-    QueueClosed,
-    QueueFull,
-    Refused,
-    TooLarge,
-    Unavailable,
-)
+from ojs_nats import Client, OjsError
 from ojs_nats._command.entry import INTERRUPTED
 from ojs_nats._connect import DEFAULT_URL, authorized
+from ojs_nats.errors import (
+    DuplicateError,
+    PermissionDeniedError,
+    QueueClosedError,
+    QueueFullError,
+    RefusedError,
+    TooLargeError,
+    UnavailableError,
+)
 
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 
-_PATIENCE: Final = "10s"
+_RETRY_FOR: Final = "10s"
 _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """A disk that is full, or fails."""
-_HINTS: Final[dict[type[Refused], str]] = {
-    QueueFull: ": wait, or raise its bound with 'ojs-nats queues config QUEUE --max-size N'",
-    QueueClosed: ": 'ojs-nats queues get QUEUE' shows why, 'ojs-nats queues resume QUEUE' ends a pause",
-    Duplicate: ": 'ojs-nats get ID' shows it",
-    TooLarge: ": keep what is large elsewhere, and pass where it is",
+_HINTS: Final[dict[type[RefusedError], str]] = {
+    QueueFullError: ": wait, or raise its bound with 'ojs-nats queues config QUEUE --max-size N'",
+    QueueClosedError: ": 'ojs-nats queues get QUEUE' shows why, 'ojs-nats queues resume QUEUE' ends a pause",
+    DuplicateError: ": 'ojs-nats get ID' shows it",
+    TooLargeError: ": keep what is large elsewhere, and pass where it is",
 }
 _HEADERS_WANTED: Final = frozenset({401, 403, 407})
 
@@ -151,7 +150,7 @@ async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
 
 
 async def _answered(given: argparse.Namespace, out: Output, target: Target) -> int:
-    async with Client(target.url, patience=_PATIENCE, headers=target.headers, tls=target.tls) as client:
+    async with Client(target.url, retry_for=_RETRY_FOR, headers=target.headers, tls=target.tls) as client:
         try:
             if not (is_offline(given) or getattr(given, "finds_out", False)):
                 await reach(target)
@@ -160,10 +159,10 @@ async def _answered(given: argparse.Namespace, out: Output, target: Target) -> i
             if str(problem):
                 say(str(problem))
             return FAILED
-        except Refused as refusal:
+        except RefusedError as refusal:
             say(_refused(refusal, target))
             return FAILED
-        except Unavailable as error:
+        except UnavailableError as error:
             if isinstance(error.__cause__, msgspec.MsgspecError):
                 say(_no_server(error.__cause__, target))
                 return FAILED
@@ -179,17 +178,17 @@ async def _answered(given: argparse.Namespace, out: Output, target: Target) -> i
 
 
 async def reach(target: Target) -> None:
-    """Ask once whether a server is there: a wrong address is told of at once. Raises Unavailable."""
-    async with Client(target.url, patience=0, headers=target.headers, tls=target.tls) as client:
+    """Ask once whether a server is there: a wrong address is told of at once. Raises UnavailableError."""
+    async with Client(target.url, retry_for=0, headers=target.headers, tls=target.tls) as client:
         try:
             await client.system.health()
-        except Refused:  # somebody is there; what is asked next says what is wrong
+        except RefusedError:  # somebody is there; what is asked next says what is wrong
             pass
 
 
-def unreachable(error: Unavailable, target: Target) -> str:
+def unreachable(error: UnavailableError, target: Target) -> str:
     """What to do when nobody answers."""
-    if isinstance(error.__cause__, Refused):
+    if isinstance(error.__cause__, RefusedError):
         return f"The server at {target.shown} can't do that now ({error.__cause__}): 'ojs-nats doctor' says why."
     if isinstance(error.__cause__, ssl.CertificateError):
         return distrusted(error.__cause__, target)
@@ -214,8 +213,8 @@ def _no_server(error: BaseException, target: Target) -> str:
     return f"What {target.shown} answers isn't what an OJS server says ({error}): is the address right?"
 
 
-def _refused(refusal: Refused, target: Target) -> str:
-    if refusal.status in _HEADERS_WANTED or isinstance(refusal, PermissionDenied):
+def _refused(refusal: RefusedError, target: Target) -> str:
+    if refusal.status in _HEADERS_WANTED or isinstance(refusal, PermissionDeniedError):
         return (
             f"The server at {target.shown} doesn't allow that ({refusal}): show another key with --token-file, OJS_AUTH_TOKEN, "
             "or 'ojs-nats context set NAME --server URL --token-file FILE'."

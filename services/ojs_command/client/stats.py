@@ -11,8 +11,8 @@ from ojs_command.client.output import Output
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
 from ojs_core.base.wording import duration
-from ojs_nats.answers.statistics import Throughput, Window
-from ojs_nats.answers.system import SystemStats
+from ojs_nats.models.statistics import Throughput, Window
+from ojs_nats.models.system import SystemStats
 
 _COLUMNS: Final = ("window", "pushed", "started", "done", "failed", "retried", "cancelled", "wait", "run p95")
 _EXAMPLES: Final = """\

@@ -20,11 +20,12 @@ from ojs_command.client.session import Session
 from ojs_command.client.stats import a_minute
 from ojs_command.client.workers import WORKER_COLUMNS, worker_row
 from ojs_core.base.wording import counted, duration
-from ojs_nats import Client, Unavailable
-from ojs_nats.answers.jobs import Failure
-from ojs_nats.answers.queues import Queue
-from ojs_nats.answers.system import Health, SystemStats
-from ojs_nats.answers.workers import Worker
+from ojs_nats import Client
+from ojs_nats.errors import UnavailableError
+from ojs_nats.models.jobs import Failure
+from ojs_nats.models.queues import Queue
+from ojs_nats.models.system import Health, SystemStats
+from ojs_nats.models.workers import Worker
 
 _FAILURE_COLUMNS: Final = ("failed", "job", "type", "queue", "attempt", "error")
 _READ: Final = 1_000
@@ -81,7 +82,7 @@ async def _live(session: Session, interval_s: float) -> None:
         while True:
             try:
                 seen = screen(session, await look(session.client), console.width, console.height)
-            except Unavailable as error:  # it may come back
+            except UnavailableError as error:  # it may come back
                 seen = Group(Text(clean(str(error)), "red"))
             live.update(seen, refresh=True)
             await asyncio.sleep(interval_s)

@@ -11,8 +11,8 @@ from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
-from ojs_nats._api.workers import Directive
-from ojs_nats.answers.workers import Worker
+from ojs_nats.models.workers import Worker
+from ojs_nats.operations.workers import Directive
 
 WORKER_COLUMNS: Final = ("worker", "state", "jobs", "queues", "host", "pid", "last heartbeat")
 _STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
@@ -87,8 +87,8 @@ async def _direct(session: Session, given: argparse.Namespace) -> None:
         raise UsageProblem(f"Name workers to {given.action}, or --all.")
     if given.all:
         session.confirm(f"{given.action.capitalize()} all workers of {session.target.shown}?", confirmed=given.yes)
-        answer = await session.client.workers.direct_all(given.directive)
+        answer = await session.client.workers.send_directive_to_all(given.directive)
         session.out.done(f"Told {counted(answer.workers, 'worker')} to {given.action}.", answer)
         return
-    told = [await session.client.workers.direct(worker, given.directive) for worker in given.workers]
+    told = [await session.client.workers.send_directive(worker, given.directive) for worker in given.workers]
     session.out.done(f"Told {counted(len(told), 'worker')} to {given.action}.", told)

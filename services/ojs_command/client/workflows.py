@@ -13,7 +13,7 @@ from ojs_command.client.arguments import positive
 from ojs_command.client.output import at, clean, shown
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.session import Session
-from ojs_nats.answers.workflows import Workflow, WorkflowHead, WorkflowStep
+from ojs_nats.models.workflows import Workflow, WorkflowHead, WorkflowStep
 
 _COLUMNS: Final = ("id", "name", "type", "state", "done", "created")
 _STATES: Final = ("running", "completed", "failed", "cancelled")

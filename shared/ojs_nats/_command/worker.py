@@ -80,9 +80,9 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the worker until a signal stops it; returns its exit code."""
-    from ojs_nats import Missing  # noqa: PLC0415  # the client, which help needs not
     from ojs_nats._command import logs  # noqa: PLC0415
-    from ojs_nats._worker import process, reload  # noqa: PLC0415
+    from ojs_nats.errors import MissingDependencyError  # noqa: PLC0415  # the client, which help needs not
+    from ojs_nats.worker import process, reload  # noqa: PLC0415
 
     logs.configure(instance=f"{platform.node()}:{os.getpid()}", log_format=given.log_format, level=given.log_level)
     try:
@@ -95,14 +95,14 @@ def run(given: argparse.Namespace) -> int:
             queues=_names(given.queues, "OJS_QUEUES"),
             concurrency=_concurrency(given.concurrency),
             ahead=given.ahead,
-            grace=given.grace,
+            grace_period=given.grace,
             processes=given.processes,
             health=None if given.health_port is None else (given.health_host, given.health_port),
             log_payloads=_log_payloads(given.log_payloads),
             verbose=given.verbose,
         )
         process.run(given.modules, _names(given.types, "OJS_JOB_TYPES"), **options)
-    except (process.CannotStart, Missing, WrongValue) as problem:
+    except (process.CannotStart, MissingDependencyError, WrongValue) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
         return CANNOT_START
     return 0

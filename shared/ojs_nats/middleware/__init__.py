@@ -10,7 +10,7 @@ Encryption({"2026-11": key}, current="2026-11").install(app)
 
 from __future__ import annotations
 
-from ojs_nats._chains import EnqueueNext, ExecutionNext
+from ojs_nats.chains import EnqueueNext, ExecutionNext
 from ojs_nats.middleware.encryption import Encryption, Undecodable
 from ojs_nats.middleware.error_reporting import ErrorReporting
 from ojs_nats.middleware.logging import Logging

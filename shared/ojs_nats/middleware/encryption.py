@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ojs_nats._chains import EnqueueNext, ExecutionNext
-from ojs_nats._errors import OjsError
 from ojs_nats._extras import extra
-from ojs_nats._jobs import NewJob
 from ojs_nats._plain import encoded
-from ojs_nats._worker.context import JobContext
+from ojs_nats.chains import EnqueueNext, ExecutionNext
+from ojs_nats.errors import OjsError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
-    from ojs_nats._app import App
+    from ojs_nats.app import App
 
 _ENCODING: Final = "binary/encrypted"
 _ENCODINGS: Final = "ojs.codec.encodings"
@@ -46,7 +46,7 @@ class Encryption:
     arguments were. Workers are given a key before anybody pushes with it, and keep it until no job has it any more.
 
     What isn't encrypted is read as it is. Types, queues, tags, `meta`, checkpoints, progress and errors are never encrypted.
-    Raises ValueError for keys that aren't, Missing without the package cryptography.
+    Raises ValueError for keys that aren't, MissingDependencyError without the package cryptography.
     """
 
     def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
@@ -66,15 +66,15 @@ class Encryption:
         app.execution.prepend(self.on_run, "Encryption")
         app.codec = self
 
-    async def on_push(self, new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
+    async def on_push(self, new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
         """Raises ValueError for a job that is to be unique by its arguments: no two of them look the same when encrypted."""
         unique = new.options.get("unique")
-        if unique is not None and "args" in unique.by:
+        if unique is not None and "args" in unique.keys:
             raise ValueError(f"{new.type} is unique by its args, which are encrypted: name what it is unique by in meta")
         data = self._sealed(encoded(list(new.args), "args"), self._current)
         said = {"ojs_encoded": True, "encoding": _ENCODING, "data": data}
         meta = {**new.options.get("meta", {}), _ENCODINGS: [_ENCODING], _KEY_ID: self._current}
-        return await next(msgspec.structs.replace(new.using(meta=meta), args=(said,)))
+        return await next(msgspec.structs.replace(new.with_options(meta=meta), args=(said,)))
 
     async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
         """Raises Undecodable."""

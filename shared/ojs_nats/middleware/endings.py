@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from ojs_nats._errors import JobCancelled
-from ojs_nats._worker.context import JobContext
-from ojs_nats._worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDown, Snooze, TimedOut, Unfit
+from ojs_nats.errors import JobCancelled
+from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDown, Snooze, TimedOut, Unfit
 
 
 def ending(error: BaseException | None, context: JobContext) -> str:

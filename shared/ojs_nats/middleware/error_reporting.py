@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ojs_nats._chains import ExecutionNext
-from ojs_nats._worker.context import JobContext
+from ojs_nats.chains import ExecutionNext
+from ojs_nats.worker.context import JobContext
 
 Reporter = Callable[[Exception, JobContext], Awaitable[object] | object]
 

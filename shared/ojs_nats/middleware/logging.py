@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ojs_nats._chains import ExecutionNext
-from ojs_nats._worker.context import JobContext
+from ojs_nats.chains import ExecutionNext
 from ojs_nats.middleware.endings import ending
+from ojs_nats.worker.context import JobContext
 
 
 class Logging:

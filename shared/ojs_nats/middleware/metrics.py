@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ojs_nats._chains import ExecutionNext
 from ojs_nats._extras import extra
-from ojs_nats._worker.context import JobContext
+from ojs_nats.chains import ExecutionNext
 from ojs_nats.middleware.endings import ending
+from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -18,7 +18,8 @@ _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 
 
 class Metrics:
-    """In `registry`, else in prometheus-client's own, which may have one of them. Raises Missing without prometheus-client.
+    """In `registry`, else in prometheus-client's own, which may have one of them. Raises MissingDependencyError without
+    prometheus-client.
 
     `ojs_worker_jobs_started_total{queue,type}`, `ojs_worker_jobs_ended_total{queue,type,ending}` and
     `ojs_worker_job_duration_seconds{queue,type}`.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ojs_nats._chains import ExecutionNext
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._worker.context import JobContext
-from ojs_nats._worker.outcome import TimedOut
+from ojs_nats.chains import ExecutionNext
+from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.outcome import TimedOut
 
 
 class Timeout:

@@ -7,17 +7,17 @@ import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from ojs_nats._chains import EnqueueNext, ExecutionNext
-from ojs_nats._errors import Missing
 from ojs_nats._extras import extra
-from ojs_nats._jobs import NewJob
 from ojs_nats._logging import bind_to_task
-from ojs_nats._worker.context import JobContext
+from ojs_nats.chains import EnqueueNext, ExecutionNext
+from ojs_nats.errors import MissingDependencyError
+from ojs_nats.jobs import JobRequest
+from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from ojs_nats._app import App
+    from ojs_nats.app import App
 
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
 _current: ContextVar[str | None] = ContextVar("ojs_nats_traceparent", default=None)
@@ -36,7 +36,7 @@ class TraceContext:
         try:
             self._api = extra("opentelemetry.trace", of="otel", what="spans")
             propagation = extra("opentelemetry.trace.propagation.tracecontext", of="otel", what="spans")
-        except Missing:
+        except MissingDependencyError:
             return  # without spans, then
         self._propagator = propagation.TraceContextTextMapPropagator()
         self._tracer = self._api.get_tracer("ojs_nats", tracer_provider=provider)
@@ -45,12 +45,12 @@ class TraceContext:
         app.enqueue.prepend(self.on_push, "TraceContext")
         app.execution.prepend(self.on_run, "TraceContext")
 
-    async def on_push(self, new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
+    async def on_push(self, new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
         meta = new.options.get("meta", {})
         if "traceparent" in meta:
             return await next(new)
         if self._api is None:
-            return await next(new.using(meta={**meta, "traceparent": _following(_current.get())}))
+            return await next(new.with_options(meta={**meta, "traceparent": _following(_current.get())}))
         queue = new.options.get("queue", "default")
         attributes = _attributes(new.id, new.type, queue)
         with self._tracer.start_as_current_span(f"{queue} enqueue", kind=self._api.SpanKind.PRODUCER, attributes=attributes):
@@ -58,7 +58,7 @@ class TraceContext:
             self._propagator.inject(carrier)
             if not carrier:  # OpenTelemetry is there, and records nothing
                 carrier = {"traceparent": _following(_current.get())}
-            return await next(new.using(meta={**meta, **carrier}))
+            return await next(new.with_options(meta={**meta, **carrier}))
 
     async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
         job = context.job

@@ -17,8 +17,8 @@ import msgspec
 from ojs_nats import _portal
 from ojs_nats._connect import stand_ins
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._errors import Duplicate, JobFailed, OjsError, QueueFull, Unavailable
-from ojs_nats._jobs import Job
+from ojs_nats.errors import DuplicateError, JobFailed, OjsError, QueueFullError, UnavailableError
+from ojs_nats.jobs import Job
 from ojs_nats.testing._clock import Clock
 from ojs_nats.testing._matching import Wanted, What, listing, wanted
 from ojs_nats.testing._running import running
@@ -26,7 +26,7 @@ from ojs_nats.testing._store import Held, Store
 from ojs_nats.testing._transport import MemoryTransport
 
 if TYPE_CHECKING:
-    from ojs_nats._app import App
+    from ojs_nats.app import App
 
 _numbers: Final = itertools.count(1)
 _EVER: Final = -1
@@ -109,7 +109,7 @@ class Fake:
         return self._asserted(self._wanted(what, args, kwargs, queue=queue), _has_failed, "failed", count)
 
     def assert_job_state(self, job_id: str, state: str) -> Job:
-        """The job is in that state. Raises NotFound."""
+        """The job is in that state. Raises NotFoundError."""
         job = self._store.get(job_id).job
         if job.state != state:
             said = f": {job.error.type}: {job.error.message}" if job.error is not None else ""
@@ -132,8 +132,10 @@ class Fake:
         """Have it fail with this every time."""
         self.fail_next(what, error, times=_EVER)
 
-    def fail_push(self, error: type[OjsError] | OjsError = Unavailable, *, times: int = 1) -> None:
-        """Have the next pushes be refused: `Unavailable`, `QueueFull`, `Duplicate`, or an error that you have made."""
+    def fail_push(self, error: type[OjsError] | OjsError = UnavailableError, *, times: int = 1) -> None:
+        """Have the next pushes be refused: `UnavailableError`, `QueueFullError`, `DuplicateError`, or an error that you
+        have made.
+        """
         self._push_fails.extend([error if isinstance(error, OjsError) else _made(error)] * times)
 
     # Running
@@ -301,10 +303,10 @@ def _has_failed(held: Held) -> bool:
 
 
 def _made(kind: type[OjsError]) -> OjsError:
-    if issubclass(kind, Unavailable):
-        return Unavailable("no server answers: the test has said so")
-    if issubclass(kind, QueueFull):
-        return QueueFull("queue_full", "the queue is full: the test has said so", status=429)
-    if issubclass(kind, Duplicate):
-        return Duplicate("duplicate", "there is such a job: the test has said so", status=409)
+    if issubclass(kind, UnavailableError):
+        return UnavailableError("no server answers: the test has said so")
+    if issubclass(kind, QueueFullError):
+        return QueueFullError("the queue is full: the test has said so", code="queue_full", status=429)
+    if issubclass(kind, DuplicateError):
+        return DuplicateError("there is such a job: the test has said so", code="duplicate", status=409)
     raise TypeError(f"say how {kind.__name__} is: give the error itself, not its class")

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._definitions import JobDefinition
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._jobs import Job
 from ojs_nats._plain import plain
+from ojs_nats.definitions import JobDefinition
+from ojs_nats.jobs import Job
 
 What = JobDefinition[Any, Any] | str
 """A definition, or a job type."""

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ojs_nats._connect import transport
-from ojs_nats._jobs import Job
-from ojs_nats._worker.attempts import Attempt
-from ojs_nats._worker.context import JobContext, LoopLine
-from ojs_nats._worker.execution import Execution
-from ojs_nats._worker.reports import Reports
-from ojs_nats._worker.timings import Timings
+from ojs_nats.jobs import Job
 from ojs_nats.testing._store import Store
+from ojs_nats.worker.attempts import Attempt
+from ojs_nats.worker.context import JobContext, LoopLine
+from ojs_nats.worker.execution import Execution
+from ojs_nats.worker.reports import Reports
+from ojs_nats.worker.timings import Timings
 
 if TYPE_CHECKING:
-    from ojs_nats._app import App
-    from ojs_nats._definitions import JobDefinition
+    from ojs_nats.app import App
+    from ojs_nats.definitions import JobDefinition
 
 _WORKER: Final = "worker_of_the_test"
 _ALONE: Final = Timings(rollout=0.0)
@@ -81,10 +81,7 @@ class Running:
                 self.raised = error
                 raise
 
-        watched = copy.copy(definition)
-        watched.handler = in_the_loop if inspect.iscoroutinefunction(handler) else in_a_thread
-        watched.in_process = False
-        return watched
+        return definition.with_handler(in_the_loop if inspect.iscoroutinefunction(handler) else in_a_thread)
 
 
 @asynccontextmanager

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ojs_nats import _portal
-from ojs_nats._worker.lifecycle import Trigger
-from ojs_nats._worker.worker import Worker
+from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from ojs_nats._app import App
+    from ojs_nats.app import App
 
 _READY_S: Final = 60.0
 _LOOK_S: Final = 0.02
@@ -74,7 +74,7 @@ def _ready(process: subprocess.Popen[bytes], state: Path, output: Path) -> str:
 @asynccontextmanager
 async def working(app: App, *, concurrency: int = 10, queues: Sequence[str] = ()) -> AsyncIterator[Worker]:
     """A worker for the app in the loop of the test. What it runs at the end is handed back."""
-    worker = Worker(app, concurrency=concurrency, queues=queues, wait=_WAIT_S)
+    worker = Worker(app, concurrency=concurrency, queues=queues, fetch_timeout=_WAIT_S)
     run = asyncio.create_task(worker.run())
     try:
         yield worker

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ojs_nats._errors import refused
-from ojs_nats._jobs import Checkpoint, Job, JobError, JobRetry
 from ojs_nats._names import job_type, queue_name
+from ojs_nats.errors import refused
+from ojs_nats.jobs import Checkpoint, Job, JobError, JobRetry
 
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
 _COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
@@ -105,7 +105,7 @@ class Held(msgspec.Struct):
 
 
 class Store:
-    """To be used from any thread. Raises Refused as the server would."""
+    """To be used from any thread. Raises RefusedError as the server would."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now

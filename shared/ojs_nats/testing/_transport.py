@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ojs_nats._errors import OjsError, Refused, refused
-from ojs_nats._jobs import Job
 from ojs_nats._operations import Request
 from ojs_nats._transport import Answer, Transport
+from ojs_nats.errors import OjsError, RefusedError, refused
+from ojs_nats.jobs import Job
 from ojs_nats.testing._store import Envelope, Failure, Store
 
 T = TypeVar("T")
@@ -68,9 +68,9 @@ class MemoryTransport(Transport):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         try:
             said = await self._said(request, body or b"{}")
-        except Refused as error:
+        except RefusedError as error:
             told = {"error": {"code": error.code, "message": str(error), "retryable": False, "details": error.details}}
-            return Answer(error.status, msgspec.json.encode(told))
+            return Answer(error.status or _UNSUPPORTED, msgspec.json.encode(told))
         return Answer(200, msgspec.json.encode(said))
 
     async def _said(self, request: Request, body: bytes) -> Any:
@@ -121,7 +121,7 @@ class MemoryTransport(Transport):
         for index, each in enumerate(envelopes):
             try:
                 [job] = await self._push([each])
-            except Refused as error:
+            except RefusedError as error:
                 told = {"code": error.code, "message": str(error), "details": error.details}
                 items.append({"index": index, "status": "failed", "error": told})
             else:

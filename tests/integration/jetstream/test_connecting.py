@@ -12,10 +12,10 @@ from typing import Final, Protocol
 import pytest
 
 from ojs_core.jetstream.connection import CannotConnect, Connection
-from ojs_nats import Refused
 from ojs_nats._nats import NatsTransport
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import NotNow
+from ojs_nats.errors import RefusedError
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -103,7 +103,7 @@ class ClientSide:
         self._transport = NatsTransport(url)
 
     async def connect(self) -> None:
-        with suppress(NotNow, Refused):
+        with suppress(NotNow, RefusedError):
             await self._transport.once(Request(FETCH, answer_s=0.2), b"{}")
 
     async def connected(self) -> bool:

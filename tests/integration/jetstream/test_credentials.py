@@ -15,7 +15,8 @@ from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionT
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from ojs_link.login import new_seed
-from ojs_nats import Client, Refused
+from ojs_nats import Client
+from ojs_nats.errors import RefusedError
 from support.certificates import Authority
 from support.jwts import Operator
 from support.nats import NatsServer
@@ -73,7 +74,7 @@ async def test_a_file_of_each_kind_lets_services_and_clients_in(kind: str, tmp_p
         file.write_text(text, encoding="utf-8")
         await connection.connect(f"{address(server)}?creds={file}")
         assert connection.connected
-        async with Client(f"nats://{address(server)}?creds={file}", patience=0.0) as client:
+        async with Client(f"nats://{address(server)}?creds={file}", retry_for=0.0) as client:
             with pytest.raises(Exception, match="no gateway listens there"):
                 await client.system.health()
 
@@ -89,8 +90,8 @@ async def test_wrong_credentials_are_told_at_once_without_what_is_in_them(kind: 
         problem = await eventually(lambda: refusal(url))
         assert re.search(r"doesn't let this process in .*correct the credentials", problem)
         assert "wr0ng" not in problem
-        async with Client(url, patience=10.0) as client:
-            with pytest.raises(Refused, match="doesn't let this client in"):
+        async with Client(url, retry_for=10.0) as client:
+            with pytest.raises(RefusedError, match="doesn't let this client in"):
                 await client.system.health()
 
 
@@ -116,7 +117,7 @@ async def test_a_login_that_is_revoked_comes_back_when_it_is_mended(
     file = tmp_path / "login"
     file.write_text("a:se:cret", encoding="utf-8")
     with NatsServer(tmp_path / "nats", more=KINDS["password"][0]) as server:
-        async with Client(f"nats://{address(server)}?creds={file}", patience=0.0) as client:
+        async with Client(f"nats://{address(server)}?creds={file}", retry_for=0.0) as client:
             with pytest.raises(Exception, match="no gateway listens there"):
                 await client.system.health()
             reconfigured(server, '"se:cret"', '"other"')

@@ -12,7 +12,9 @@ import structlog
 from yarl import URL
 
 from ojs_dashboard import files
-from ojs_nats import Client, JobHandle, NewJob
+from ojs_nats import Client
+from ojs_nats.client import JobHandle
+from ojs_nats.jobs import JobRequest
 from support.dashboard import need_libraries
 from unit.gateway.conftest import Start
 
@@ -152,5 +154,5 @@ async def test_everything_is_below_the_prefix_and_at_the_root(start: Start, pref
 async def test_the_python_client_takes_an_address_with_a_path(start: Start) -> None:
     http = await start(path_prefix="/team/jobs")
     async with Client(f"{http._base_url}/team/jobs") as client:
-        job: JobHandle[object] = await client.push(NewJob("a.b", (1,)))
+        job: JobHandle[object] = await client.push(JobRequest("a.b", (1,)))
         assert (await client.jobs.get(job.id)).args == [1]

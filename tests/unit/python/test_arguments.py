@@ -16,7 +16,7 @@ import pytest
 
 from ojs_nats import App, Depends, JobContext
 from ojs_nats._arguments import Parameters
-from ojs_nats._worker.outcome import Unfit
+from ojs_nats.worker.outcome import Unfit
 from support.python_samples import context
 
 if TYPE_CHECKING:
@@ -254,8 +254,8 @@ def test_a_job_may_be_named_by_its_function() -> None:
     @app.job(queue="slow")
     async def tidy_all() -> None: ...
 
-    assert (tidy_up.type, tidy_up.s("a").args) == ("tidy_up", ("a",))
-    assert (tidy_all.type, tidy_all.s().queue) == ("tidy_all", "slow")
+    assert (tidy_up.type, tidy_up.job("a").args) == ("tidy_up", ("a",))
+    assert (tidy_all.type, tidy_all.job().queue) == ("tidy_all", "slow")
     assert [*app.definitions] == ["tidy_up", "tidy_all"]
     with pytest.raises(ValueError, match="tidy_up has a handler already"):
         app.job(tidy_up.handler)

@@ -11,13 +11,15 @@ import anyio
 import msgspec
 import pytest
 
-from ojs_nats import App, Conflict, JobCancelled, JobContext, SoftTimeout, Unavailable
-from ojs_nats._jobs import Job
+from ojs_nats import App, JobContext
 from ojs_nats._operations import Request
-from ojs_nats._worker.attempts import Attempt
-from ojs_nats._worker.execution import Execution
-from ojs_nats._worker.outcome import Report, ShutDown
-from ojs_nats._worker.timings import Timings
+from ojs_nats.errors import ConflictError, JobCancelled, UnavailableError
+from ojs_nats.jobs import Job
+from ojs_nats.worker import SoftTimeout
+from ojs_nats.worker.attempts import Attempt
+from ojs_nats.worker.execution import Execution
+from ojs_nats.worker.outcome import Report, ShutDown
+from ojs_nats.worker.timings import Timings
 from support.python_samples import Heard, context
 
 Handler = Callable[..., Coroutine[Any, Any, Any]]
@@ -230,10 +232,10 @@ def test_a_context_knows_whether_its_attempt_is_the_last(attempt: int, most: int
 
 class Refusing(Heard):
     async def send(self, request: Request) -> object:
-        raise Conflict("conflict", f"{request.operation.name} is refused", status=409)
+        raise ConflictError(f"{request.operation.name} is refused", code="conflict", status=409)
 
     def send_sync(self, _: Request) -> object:
-        raise Unavailable("nobody answers")
+        raise UnavailableError("nobody answers")
 
 
 async def test_progress_that_isn_t_taken_is_no_failure_and_a_checkpoint_is(caplog: pytest.LogCaptureFixture) -> None:
@@ -241,9 +243,9 @@ async def test_progress_that_isn_t_taken_is_no_failure_and_a_checkpoint_is(caplo
     await running.progress(0.5)
     running.progress_sync(0.6)
     assert [record.message.partition(" job_id")[0] for record in caplog.records] == ["progress could not be reported"] * 2
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await running.save({})
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         running.save_sync({})
 
 

@@ -7,15 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import App, JobContext, NewJob
-from ojs_nats._chains import EnqueueChain, EnqueueNext, ExecutionChain, ExecutionNext
+from ojs_nats import App, JobContext
+from ojs_nats.chains import EnqueueChain, EnqueueNext, ExecutionChain, ExecutionNext
+from ojs_nats.jobs import JobRequest
 from support.python_samples import context
 
 
 def tagging(tag: str) -> Any:
-    async def middleware(new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
-        left = await next(new.using(tags=[*new.options.get("tags", []), tag]))
-        return None if left is None else left.using(queue=f"{left.options.get('queue', '')}{tag}")
+    async def middleware(new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
+        left = await next(new.with_options(tags=[*new.options.get("tags", []), tag]))
+        return None if left is None else left.with_options(queue=f"{left.options.get('queue', '')}{tag}")
 
     return middleware
 
@@ -30,7 +31,7 @@ async def test_the_order_is_that_of_the_chain() -> None:
     chain.add(tagging("y"), "y")
     chain.remove("y")
     assert chain.names == ("x", "a", "b", "c", "d")
-    left = await chain.run(NewJob("a.job"))
+    left = await chain.run(JobRequest("a.job"))
     assert left is not None
     assert left.options == {"tags": ["x", "a", "b", "c", "d"], "queue": "dcbax"}
 
@@ -42,7 +43,7 @@ def test_a_name_that_isn_t_there_is_said(change: str) -> None:
         getattr(chain, change)("logs", tagging("a"))
 
     @chain.add
-    async def other(new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
+    async def other(new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
         return await next(new)
 
     assert other.__name__ == "other"
@@ -54,7 +55,7 @@ async def test_a_job_may_be_dropped_and_refused_and_keeps_its_id() -> None:
     chain = EnqueueChain()
 
     @chain.add
-    async def deciding(new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
+    async def deciding(new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
         match new.args:
             case ("drop",):
                 return None
@@ -66,11 +67,11 @@ async def test_a_job_may_be_dropped_and_refused_and_keeps_its_id() -> None:
                 pass
         return await next(new)
 
-    assert await chain.run(NewJob("a.job", ("drop",))) is None
+    assert await chain.run(JobRequest("a.job", ("drop",))) is None
     with pytest.raises(PermissionError):
-        await chain.run(NewJob("a.job", ("refuse",)))
+        await chain.run(JobRequest("a.job", ("refuse",)))
     with pytest.raises(ValueError, match="can't change a job's id"):
-        await chain.run(NewJob("a.job", ("rename",)))
+        await chain.run(JobRequest("a.job", ("rename",)))
 
 
 async def test_an_execution_is_wrapped() -> None:

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from ojs_core.base.errors import CODES
-from ojs_nats import Duplicate, QueueFull, Refused
-from ojs_nats._errors import refusal
+from ojs_nats.errors import DuplicateError, QueueFullError, RefusedError, refusal
 from support.tables import each
 
 
@@ -17,17 +16,17 @@ def test_each_code_of_the_server_has_a_type(code: str) -> None:
     found = refusal(
         CODES[code].status, json.dumps({"error": {"code": code, "message": "why", "retryable": False}}).encode(), None
     )
-    assert type(found) is not Refused
+    assert type(found) is not RefusedError
     assert (found.code, str(found), found.status) == (code, "why", CODES[code].status)
 
 
 def test_what_comes_with_an_error_is_told() -> None:
     error = {"code": "duplicate", "message": "m", "retryable": False, "details": {"existing_job_id": "a"}}
     found = refusal(409, json.dumps({"error": error}).encode(), None)
-    assert isinstance(found, Duplicate)
+    assert isinstance(found, DuplicateError)
     assert found.existing_job_id == "a"
     full = refusal(429, b'{"error":{"code":"queue_full","message":"m","retryable":true}}', "3")
-    assert isinstance(full, QueueFull)
+    assert isinstance(full, QueueFullError)
     assert full.retry_after_s == 3.0
 
 
@@ -36,5 +35,5 @@ def test_what_comes_with_an_error_is_told() -> None:
 )
 def test_an_answer_of_somebody_else_is_known_by_its_status_alone(body: bytes) -> None:
     found = refusal(404, body, None)
-    assert type(found) is Refused
+    assert type(found) is RefusedError
     assert "404, and no OJS error" in str(found)

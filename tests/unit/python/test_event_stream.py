@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from ojs_nats import Client, Unavailable
+from ojs_nats import Client
+from ojs_nats.errors import UnavailableError
 
 PATIENCE_S = 0.3
 EVENT = b'id: %d\nevent: job.failed\ndata: {"id":"evt_%d","type":"job.failed","time":"2026-11-24T00:00:00Z"}\n\n'
@@ -40,7 +41,7 @@ async def telling(*connections: Connection) -> AsyncIterator[tuple[Client, list[
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with Client(f"http://127.0.0.1:{runner.addresses[0][1]}", patience=PATIENCE_S) as client:
+    async with Client(f"http://127.0.0.1:{runner.addresses[0][1]}", retry_for=PATIENCE_S) as client:
         yield client, sent
     await runner.cleanup()
 
@@ -88,6 +89,6 @@ async def test_silence_takes_nothing_of_its_patience() -> None:
 @pytest.mark.parametrize("connection", [broken, failing])
 async def test_its_patience_ends_when_nothing_comes_of_any_connection(connection: Connection) -> None:
     async with telling(connection) as (client, _):
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             async for _event in client.events():
                 pass

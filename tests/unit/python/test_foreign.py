@@ -23,13 +23,14 @@ import pydantic
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, PositiveInt, RootModel, SecretStr, field_serializer, model_validator
 
-from ojs_nats import App, NewJob, OjsError
+from ojs_nats import App, OjsError
 from ojs_nats._arguments import Parameters
-from ojs_nats._enqueue import Surroundings
+from ojs_nats._hooks import ClientHooks
 from ojs_nats._plain import encoded, plain
 from ojs_nats._results import Results
-from ojs_nats._worker.outcome import Unfit, raised
+from ojs_nats.jobs import JobRequest
 from ojs_nats.testing import fake, inline
+from ojs_nats.worker.outcome import Unfit, raised
 from support.python_samples import context
 from support.tables import each
 
@@ -336,7 +337,7 @@ def test_a_hint_is_filled_with_what_was_sent(hint: Any, value: Any) -> None:
     [found] = parameters.converted(plain(list(parameters.listed((value,), {})), "args"))
     assert (found, type(found)) == (value, type(value))
     assert parameters.misfit(value) is None
-    results = Results(Surroundings())
+    results = Results(ClientHooks())
     assert results.read("j1", plain(value, "it"), parameters.returns) == value
 
 
@@ -375,7 +376,7 @@ def test_what_doesn_t_fit_is_told_without_its_value(hint: Any, value: Any, said:
     with pytest.raises(Unfit, match=r"^args\[0\]: " + said) as unfit:
         parameters.given(context(value))
     with pytest.raises(OjsError, match=r"what the job j1 returned isn't what its definition says: " + said) as other:
-        Results(Surroundings()).read("j1", value, hint)
+        Results(ClientHooks()).read("j1", value, hint)
     told = raised(unfit.value).members["error"]
     assert (told["code"], told["type"], told["retryable"]) == ("invalid_arguments", "ValidationError", False)
     assert not any("secret" in text for text in (str(refused.value), str(other.value), str(told)))
@@ -387,7 +388,7 @@ def test_what_pydantic_says_is_cut() -> None:
         word: Literal[tuple(f"word-{number}" for number in range(1_000))]  # type: ignore[valid-type]
 
     with pytest.raises(OjsError) as refused:
-        Results(Surroundings()).read("j1", {"word": "no"}, Long)
+        Results(ClientHooks()).read("j1", {"word": "no"}, Long)
     assert len(str(refused.value)) < 700
 
 
@@ -431,7 +432,7 @@ def test_a_model_that_was_changed_to_what_it_can_t_be_isn_t_pushed() -> None:
 
 
 def test_models_are_arguments_of_jobs_without_a_handler_too() -> None:
-    assert NewJob("a.job", (ITEM, np.int64(1))).template()["args"] == [{"sku": "a", "count": 2}, 1]
+    assert JobRequest("a.job", (ITEM, np.int64(1))).template()["args"] == [{"sku": "a", "count": 2}, 1]
 
 
 def test_the_order_of_a_union_is_that_of_its_hint() -> None:
@@ -441,7 +442,7 @@ def test_the_order_of_a_union_is_that_of_its_hint() -> None:
     class Other(BaseModel):
         n: int
 
-    found = [type(Results(Surroundings()).read("j1", {"n": 1}, hint)) for hint in (One | Other, Other | One)]
+    found = [type(Results(ClientHooks()).read("j1", {"n": 1}, hint)) for hint in (One | Other, Other | One)]
     assert found == [One, Other]
 
 
@@ -472,7 +473,7 @@ def test_neither_library_is_imported_for_those_who_don_t_use_it() -> None:
         "app = App('http://127.0.0.1:1')\n"
         "@app.job\n"
         "def one(a: int, b: deque[int], c: float = 0.5) -> list[int]: return [a]\n"
-        "one.s(1, deque([2]))\n"
+        "one.job(1, deque([2]))\n"
         "print(*sorted({'pydantic', 'annotated_types', 'numpy'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

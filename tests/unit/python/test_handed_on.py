@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import OjsError, Unavailable
+from ojs_nats import OjsError
 from ojs_nats._handed_on import with_results
-from ojs_nats._jobs import Job
 from ojs_nats._operations import GET_RESULT, Request
+from ojs_nats.errors import UnavailableError
+from ojs_nats.jobs import Job
 
 FIRST, SECOND = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e01", "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e02"
 
@@ -25,7 +26,7 @@ class Server:
         job_id = request.parameters["job_id"]
         self.asked.append(job_id)
         if job_id not in self.results:
-            raise Unavailable("nobody answers")
+            raise UnavailableError("nobody answers")
         return msgspec.json.encode({"job_id": job_id, "state": "completed", "result": self.results[job_id]})
 
 
@@ -57,7 +58,7 @@ async def test_what_is_no_reference_stays(result: Any) -> None:
 
 
 async def test_one_that_can_t_be_read_is_an_error() -> None:
-    with pytest.raises(Unavailable, match="nobody answers"):
+    with pytest.raises(UnavailableError, match="nobody answers"):
         await with_results(job(reference(FIRST), reference(SECOND)), Server({FIRST: 1}).send)
 
 

@@ -6,10 +6,10 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ojs_nats._chains import ExecutionChain
-from ojs_nats._worker.health import Health
-from ojs_nats._worker.lifecycle import Vitals, WorkerState
+from ojs_nats.chains import ExecutionChain
 from ojs_nats.middleware import Metrics
+from ojs_nats.worker.health import Health
+from ojs_nats.worker.lifecycle import Vitals, WorkerState
 
 
 def vitals(

@@ -13,8 +13,9 @@ import pytest
 
 import ojs_nats
 import ojs_nats.testing
+import ojs_nats.worker
 
-lazy = pytest.mark.parametrize("package", [ojs_nats, ojs_nats.testing], ids=["ojs_nats", "testing"])
+lazy = pytest.mark.parametrize("package", [ojs_nats, ojs_nats.testing, ojs_nats.worker], ids=["ojs_nats", "testing", "worker"])
 """The packages whose names are imported when they are used."""
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from ojs_nats import App, Job, JobContext, Snooze
 from ojs_nats._logging import parts
-from ojs_nats._worker.attempts import Attempt
-from ojs_nats._worker.execution import Execution
-from ojs_nats._worker.jobs_log import JobsLog
-from ojs_nats._worker.outcome import FailedInProcess, raised
+from ojs_nats.worker.attempts import Attempt
+from ojs_nats.worker.execution import Execution
+from ojs_nats.worker.jobs_log import JobsLog
+from ojs_nats.worker.outcome import FailedInProcess, raised
 from support.python_samples import Heard, context
 
 Line = tuple[str, dict[str, Any]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ojs_nats._errors import is_refusal, refusal
 from ojs_nats._json import decoded
+from ojs_nats.errors import is_refusal, refusal
 
 DEEP = 100_000
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import PARTS
-from ojs_nats import _api, _operations
+from ojs_nats import _operations, operations
 from ojs_nats._operations import Operation
 from support.tables import each
 
@@ -17,7 +17,7 @@ FIRST_NAMES = {next(places(route)).operation_id for part in PARTS for route in p
 """Of the operations that have several, for paths that mean the same."""
 MODULES = [
     _operations,
-    *(importlib.import_module(f"ojs_nats._api.{found.name}") for found in pkgutil.iter_modules(_api.__path__)),
+    *(importlib.import_module(f"ojs_nats.operations.{found.name}") for found in pkgutil.iter_modules(operations.__path__)),
 ]
 ASKED = {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, Operation)}
 

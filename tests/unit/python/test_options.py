@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import App, Rate, RateLimit, Retry, Unique, Worker
+from ojs_nats import App, RateLimit, Retry, Unique, Worker
 from ojs_nats._durations import milliseconds
-from ojs_nats._options import Options, wire
+from ojs_nats.options import Options, Rate, wire
 from support.tables import each
 
 
@@ -38,10 +38,10 @@ def test_options_as_the_server_reads_them() -> None:
     options = Options(
         queue="email",
         priority=5,
-        retry=Retry(5, initial="2s", then="dead_letter", not_for=["ValueError"]),
+        retry=Retry(5, initial_interval="2s", on_exhaustion="dead_letter", non_retryable_errors=["ValueError"]),
         timeout="30s",
-        unique=Unique(by=["type"], period="1m"),
-        at=when,
+        unique=Unique(keys=["type"], period="1m"),
+        scheduled_at=when,
         expires_at=when,
         tags=["a"],
         total_timeout="1h",
@@ -83,7 +83,7 @@ def test_what_no_server_would_take_is_told_where_it_is_written() -> None:
     def nothing() -> None: ...
 
     with pytest.raises(ValueError, match="time zone"):
-        app.job("a", at=datetime(2026, 11, 23))(nothing)  # noqa: DTZ001
+        app.job("a", scheduled_at=datetime(2026, 11, 23))(nothing)  # noqa: DTZ001
     with pytest.raises(ValueError, match="duration"):
         app.job("a", timeout="soon")(nothing)
     app.job("a")(nothing)
@@ -113,14 +113,17 @@ def test_a_job_type_that_no_server_takes_is_refused_where_it_is_written(name: An
         ({"tags": ["a"] * 101}, "tags are up to 100, not 101"),
         ({"priority": 101}, "a priority is a whole number from -100 to 100, not 101"),
         ({"priority": float("nan")}, "a priority"),
-        ({"unique": Unique(by=["arg"])}, r"\(by\) are some of type, queue, args, meta"),  # type: ignore[list-item]
-        ({"unique": Unique(by=[])}, r"\(by\)"),
+        ({"unique": Unique(keys=["arg"])}, r"\(keys\) are some of type, queue, args, meta"),  # type: ignore[list-item]
+        ({"unique": Unique(keys=[])}, r"\(keys\)"),
         ({"unique": Unique(states=["done"])}, "states are some of available"),
         ({"rate_limit": RateLimit("a b")}, "a rate limit's key"),
         ({"retry": Retry(-1)}, "attempts is a whole number from 0 to 10,000, not -1"),
-        ({"retry": Retry(coefficient=float("nan"))}, "coefficient is a number from 1.0 to 1,000,000.0, not nan"),
-        ({"retry": Retry(initial=0)}, "initial is more than 0 and up to ten years"),
-        ({"retry": Retry(not_for="ValueError")}, "names of errors in not_for are a list"),
+        (
+            {"retry": Retry(backoff_coefficient=float("nan"))},
+            "backoff_coefficient is a number from 1.0 to 1,000,000.0, not nan",
+        ),
+        ({"retry": Retry(initial_interval=0)}, "initial_interval is more than 0 and up to ten years"),
+        ({"retry": Retry(non_retryable_errors="ValueError")}, "names of errors in non_retryable_errors are a list"),
         ({"timeout": 0}, "timeout is more than 0"),
         ({"total_timeout": "4000d"}, "total_timeout is more than 0 and up to ten years"),
         ({"meta": {"a": float("inf")}}, r"meta\['a'\] is inf, which JSON can't hold"),
@@ -132,7 +135,7 @@ def test_an_option_that_no_server_takes_is_refused_where_it_is_written(options: 
         app.job("a", **options)(nothing)
     plain = app.job("a")(nothing)
     with pytest.raises(ValueError, match=said):
-        plain.using(**options)
+        plain.options(**options)
 
 
 async def test_a_worker_is_held_to_what_a_server_takes() -> None:
@@ -142,10 +145,10 @@ async def test_a_worker_is_held_to_what_a_server_takes() -> None:
         Worker(app, queues=["My Queue"])
     with pytest.raises(ValueError, match="queues are a list of names, not 'default'"):
         Worker(app, queues="default")
-    with pytest.raises(ValueError, match=r"wait: .* from 0.0 to 30.0, not 86400.0"):
-        Worker(app, wait="1d")
-    with pytest.raises(ValueError, match=r"every: .* from 0.001 to"):
-        Worker(app, every=0)
+    with pytest.raises(ValueError, match=r"fetch_timeout: .* from 0.0 to 30.0, not 86400.0"):
+        Worker(app, fetch_timeout="1d")
+    with pytest.raises(ValueError, match=r"heartbeat_interval: .* from 0.001 to"):
+        Worker(app, heartbeat_interval=0)
     assert len(Worker(app, queues=[f"q{number}" for number in range(120)]).queues) == 120
     many = App("http://127.0.0.1:1")
     for number in range(1_001):

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import DeadLetter, Discard, RetryLater, Snooze
-from ojs_nats._worker.outcome import Report, ShutDown, TimedOut, Unfit, raised, returned
+from ojs_nats import Snooze
+from ojs_nats.worker import DeadLetter, Discard, RetryLater
+from ojs_nats.worker.outcome import Report, ShutDown, TimedOut, Unfit, raised, returned
 
 
 def error_of(report: Report) -> dict[str, Any]:

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_nats._worker.places import Load, Places
+from ojs_nats.worker.places import Load, Places
 from support.waiting import eventually
 
 
 class Jobs:
-    def __init__(self, concurrency: int = 2, ahead: int = 0, *, patience_s: float = 60.0) -> None:
+    def __init__(self, concurrency: int = 2, ahead: int = 0, *, longest_wait_s: float = 60.0) -> None:
         self.begun: list[int] = []
         self.given_up: list[int] = []
-        self.places = Places[int](concurrency, ahead, self.begun.append, self.given_up.append, patience_s=patience_s)
+        self.places = Places[int](concurrency, ahead, self.begun.append, self.given_up.append, longest_wait_s=longest_wait_s)
 
     def take(self, seconds: float) -> None:
         """Many jobs have taken so long."""
@@ -122,7 +122,7 @@ async def test_jobs_begin_in_order_and_never_more_than_may() -> None:
 
 
 async def test_one_that_waits_too_long_is_given_up_and_others_begin() -> None:
-    jobs = Jobs(1, patience_s=0.05)
+    jobs = Jobs(1, longest_wait_s=0.05)
     jobs.places.put(1)
     jobs.places.put(2)
     await eventually(lambda: jobs.given_up == [2])

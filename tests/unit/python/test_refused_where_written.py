@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import App, Client, Dag, NewJob, Rate, RateLimit, Retry, SyncClient, Unique, batch, chain, group
+from ojs_nats import App, Client, RateLimit, Retry, Unique, batch, chain, group
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import Rate
+from ojs_nats.sync import SyncClient
+from ojs_nats.workflows import Dag
 from support.tables import each
 
 app = App("http://127.0.0.1:1")
@@ -29,7 +33,7 @@ some_jobs: Any = group
 _OPTIONS: Any = [
     # words of others
     ({"countdown": 60}, TypeError, 'countdown=60 is no option of a job; write delay="60s"'),
-    ({"eta": "soon"}, TypeError, "eta='soon' is no option of a job; write at=datetime.now"),
+    ({"eta": "soon"}, TypeError, "eta='soon' is no option of a job; write scheduled_at=datetime.now"),
     ({"max_retries": 5}, TypeError, r"max_retries=5 is no option .*Retry\(n\), where n counts the first run"),
     ({"max_attempts": 5}, TypeError, r"write retry=Retry\(5\)"),
     ({"attempts": 5}, TypeError, r"write retry=Retry\(5\)"),
@@ -44,13 +48,13 @@ _OPTIONS: Any = [
     ({"perform_in": 60}, TypeError, 'write delay="60s"'),
     ({"unique_for": 60}, TypeError, r'write unique=Unique\(period="10m"\)'),
     ({"removeOnComplete": True}, TypeError, "the queue's retention says it"),
-    ({"jobId": "1"}, TypeError, "write NewJob"),
+    ({"jobId": "1"}, TypeError, "write JobRequest"),
     ({"lifo": True}, TypeError, "write priority=10"),
     # misspelt, and unheard of
     ({"priorty": 9}, TypeError, r"priorty=9 is no option of a job; did you mean priority\?"),
     ({"time_out": 9}, TypeError, r"did you mean timeout\?"),
     ({"max_retires": 9}, TypeError, r"write retry=Retry\(n\)"),
-    ({"colour": "red"}, TypeError, "colour='red' is no option of a job; there are at, delay, "),
+    ({"colour": "red"}, TypeError, "colour='red' is no option of a job; there are delay, "),
     # values of another kind
     ({"priority": "high"}, ValueError, "a priority is a whole number from -100 to 100, not 'high'"),
     ({"priority": None}, ValueError, "a priority is a whole number"),
@@ -69,14 +73,14 @@ _OPTIONS: Any = [
     ({"rate_limit": a_limit("a", on_limit="waits")}, ValueError, r"on_limit is one of .* did you mean 'wait'\?"),
     ({"rate_limit": a_limit("a", rate=a_rate("5"))}, ValueError, "limit is a whole number"),
     ({"retry": a_retry(jitter="no")}, TypeError, "jitter is True or False, not 'no'"),
-    ({"retry": a_retry(then="dead-letter")}, ValueError, r"then is one of .* did you mean 'dead_letter'\?"),
+    ({"retry": a_retry(on_exhaustion="dead-letter")}, ValueError, r"on_exhaustion is one of .* did you mean 'dead_letter'\?"),
     ({"unique": a_unique(on_conflict="rejects")}, ValueError, r"on_conflict is one of .* did you mean 'reject'\?"),
     ({"timeout": None}, ValueError, "timeout: a duration is a text .* not None"),
     ({"timeout": "soon"}, ValueError, "timeout: a duration is written like 30s"),
     ({"delay": [1]}, ValueError, r"delay: a duration is a text .* not \[1\]"),
     ({"delay": True}, ValueError, "delay: a duration is a text"),
     ({"result_ttl": "1 day"}, ValueError, "result_ttl: a duration is written like"),
-    ({"at": "tomorrow"}, TypeError, "at is a datetime with a time zone, .* not 'tomorrow'"),
+    ({"scheduled_at": "tomorrow"}, TypeError, "scheduled_at is a datetime with a time zone, .* not 'tomorrow'"),
     ({"expires_at": 5}, TypeError, "expires_at is a datetime with a time zone"),
     ({"pending": "no"}, TypeError, "pending is True or False, not 'no'"),
     ({"version": 1.5}, TypeError, "version is a number or a text"),
@@ -91,13 +95,13 @@ def test_an_option_that_no_job_has_is_refused_wherever_it_is_written(options: An
         other.job("a.job", **options)(_nothing)
     assert not other.definitions
     with pytest.raises(error, match=said):
-        add.using(**options)
+        add.options(**options)
     with pytest.raises(error, match=said):
-        NewJob("a.job", (), options)
+        JobRequest("a.job", (), options)
     with pytest.raises(error, match=said):
-        NewJob("a.job").using(**options)
+        JobRequest("a.job").with_options(**options)
     with pytest.raises(error, match=said):
-        add.s(1, 2).using(**options)
+        add.job(1, 2).with_options(**options)
 
 
 @each(
@@ -116,9 +120,9 @@ def test_an_option_of_a_worker_is_checked_with_the_definition(options: Any, said
 def test_an_option_of_a_worker_is_refused_where_a_job_is_pushed(options: Any) -> None:
     [name] = options
     with pytest.raises(TypeError, match=f"{name} is said where the handler is defined"):
-        add.using(**options)
+        add.options(**options)
     with pytest.raises(TypeError, match=f"{name} is said where the handler is defined"):
-        NewJob("a.job", (), options)
+        JobRequest("a.job", (), options)
 
 
 @each(
@@ -133,23 +137,23 @@ def test_an_option_of_a_worker_is_refused_where_a_job_is_pushed(options: Any) ->
 )
 def test_arguments_are_a_list(args: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
-        NewJob("email.send", args)
-    assert NewJob("email.send", ["ada"]).template()["args"] == ["ada"]  # type: ignore[arg-type]  # as many write it
+        JobRequest("email.send", args)
+    assert JobRequest("email.send", ["ada"]).template()["args"] == ["ada"]  # type: ignore[arg-type]  # as many write it
 
 
-_DEFINITION = r"not the definition math.add: write its .s\(…\)"
+_DEFINITION = r"not the definition math.add: write its .job\(…\)"
 
 
 @each(
     ("made", "said"),
     [
         (lambda: chain(definition, definition), f"a step of a chain is a job.*{_DEFINITION}"),
-        (lambda: group(add.s(1, 2), definition), f"a step of a group is a job.*{_DEFINITION}"),
-        (lambda: some_steps([add.s(1, 2), add.s(1, 2)]), r"a step of a chain .*not a list: write chain\(\*steps\)"),
+        (lambda: group(add.job(1, 2), definition), f"a step of a group is a job.*{_DEFINITION}"),
+        (lambda: some_steps([add.job(1, 2), add.job(1, 2)]), r"a step of a chain .*not a list: write chain\(\*steps\)"),
         (lambda: some_jobs("math.add"), "a step of a group is a job.* not 'math.add'"),
-        (lambda: batch(add.s(1, 2), on_success=definition), f"on_success is a job.*{_DEFINITION}"),
+        (lambda: batch(add.job(1, 2), on_success=definition), f"on_success is a job.*{_DEFINITION}"),
         (lambda: Dag().add(definition), f"a step of a dag is a job.*{_DEFINITION}"),
-        (lambda: NewJob(definition), "a new job begins with the name of its type, not the definition math.add"),
+        (lambda: JobRequest(definition), "a new job begins with the name of its type, not the definition math.add"),
     ],
 )
 def test_what_is_no_job_is_no_step(made: Any, said: str) -> None:
@@ -160,7 +164,7 @@ def test_what_is_no_job_is_no_step(made: Any, said: str) -> None:
 @pytest.mark.parametrize("name", ["Bad T", "", "email..send"])
 def test_what_is_no_type_is_no_job(name: str) -> None:
     with pytest.raises(ValueError, match=r"a job type is one or more words with dots between them, such as email\.send"):
-        NewJob(name)
+        JobRequest(name)
 
 
 async def test_a_client_takes_jobs_and_workflows_alone() -> None:
@@ -169,21 +173,21 @@ async def test_a_client_takes_jobs_and_workflows_alone() -> None:
         with pytest.raises(TypeError, match=f"what is pushed is a job.*{_DEFINITION}"):
             await client.push(given)
         with pytest.raises(TypeError, match=f"what is pushed is a job.*{_DEFINITION}"):
-            await client.push_many([given])
+            await client.push_all([given])
         with pytest.raises(TypeError, match=f"what is pushed is a job.*{_DEFINITION}"):
-            await client.push_bulk([given])
+            await client.push_each([given])
         with pytest.raises(TypeError, match=f"what a cron entry runs is a job.*{_DEFINITION}"):
             await client.crons.register("q", "* * * * *", given)
         with pytest.raises(TypeError, match=f"what a cron entry runs is a job.*{_DEFINITION}"):
             await client.crons.update("q", job=given)
-        flow: Any = [add.s(1, 2)]
+        flow: Any = [add.job(1, 2)]
         with pytest.raises(TypeError, match=r"what is started is a workflow.* not a list: write chain\(\*steps\)"):
             await client.workflows.start(flow)
         with pytest.raises(TypeError, match="what is started is a workflow"):
             await client.workflows.start(given)
         defaults: Any = {"countdown": 60}
         with pytest.raises(TypeError, match=r"defaults: countdown=60 is no option of a job"):
-            await client.workflows.start(chain(add.s(1, 2)), defaults=defaults)
+            await client.workflows.start(chain(add.job(1, 2)), defaults=defaults)
 
 
 def test_code_without_a_loop_gets_the_same_refusal() -> None:
@@ -194,10 +198,10 @@ def test_code_without_a_loop_gets_the_same_refusal() -> None:
 
 def test_options_that_are_good_are_checked_once_for_all_pushes_of_a_definition() -> None:
     known = app.job("math.known", queue="math", retry=Retry(5), soft_timeout="5s")(_nothing)
-    first, second = known.s(), known.s()
+    first, second = known.job(), known.job()
     assert first.options is second.options
     assert first.options == {"queue": "math", "retry": Retry(5)}
-    assert first.using(priority=5).options == {"queue": "math", "retry": Retry(5), "priority": 5}
+    assert first.with_options(priority=5).options == {"queue": "math", "retry": Retry(5), "priority": 5}
 
 
 def _nothing() -> None: ...

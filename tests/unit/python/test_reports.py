@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from ojs_nats import Snooze
-from ojs_nats._jobs import Job
 from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Answer, Transport
-from ojs_nats._worker import outcome
-from ojs_nats._worker.reports import Reports
-from ojs_nats._worker.timings import Timings
+from ojs_nats.jobs import Job
+from ojs_nats.worker import outcome
+from ojs_nats.worker.reports import Reports
+from ojs_nats.worker.timings import Timings
 from support.python_server import html
 
 Answering = Callable[[Any], tuple[int, Any]]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ojs_nats import App, Client, SyncClient, Tls
-from ojs_nats._tls import Trust
+from ojs_nats import App, Client
+from ojs_nats.sync import SyncClient
+from ojs_nats.tls import Tls, Trust
 from support.certificates import Authority
 
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from ojs_nats import App, Depends, JobContext, Worker
 from ojs_nats._transport import Answer
-from ojs_nats._worker.timings import Timings
+from ojs_nats.worker.timings import Timings
 from support import python_ends
 from support.examples import examples
 from support.python_server import Reply, Score, Server, html, lost, ojs_error, serving, silence
@@ -208,7 +208,7 @@ def check(kind: str, end: str, score: Score) -> None:
 async def working() -> AsyncIterator[Bench]:
     server = Server()
     with serving(server) as url:
-        worker = Worker(app_of(url), concurrency=1, every=0.01, wait=0.02, processes=1, timings=TIMINGS)
+        worker = Worker(app_of(url), concurrency=1, heartbeat_interval=0.01, fetch_timeout=0.02, processes=1, timings=TIMINGS)
         running = asyncio.create_task(worker.run())
         try:
             yield Bench(server, worker)

@@ -16,8 +16,8 @@ import pytest
 from ojs_nats import App, JobContext, Worker
 from ojs_nats._logging import parts
 from ojs_nats._transport import Answer
-from ojs_nats._worker.lifecycle import Trigger, WorkerState
-from ojs_nats._worker.timings import Timings
+from ojs_nats.worker.lifecycle import Trigger, WorkerState
+from ojs_nats.worker.timings import Timings
 from support.python_server import Reply, Server, html, ojs_error, serving, silence
 from support.waiting import eventually, until
 
@@ -83,7 +83,14 @@ def app(server: Server) -> Iterator[App]:
 
 @asynccontextmanager
 async def working(app: App, **options: Any) -> AsyncIterator[tuple[Worker, asyncio.Task[None]]]:
-    given = {"concurrency": 4, "every": 0.01, "wait": 0.02, "grace": 0.1, "timings": TIMINGS, **options}
+    given = {
+        "concurrency": 4,
+        "heartbeat_interval": 0.01,
+        "fetch_timeout": 0.02,
+        "grace_period": 0.1,
+        "timings": TIMINGS,
+        **options,
+    }
     worker = Worker(app, **given)
     running = asyncio.create_task(worker.run())
     try:
@@ -118,7 +125,7 @@ async def test_a_server_that_is_away_is_logged_once_and_so_is_that_it_is_back(
     async with working(app):
         job_id = server.push("quick")
         await eventually(lambda: state_of(server, job_id) == "completed")
-    found = [parts(record) or ("", {}) for record in caplog.records if record.name == "ojs_nats._worker.fetching"]
+    found = [parts(record) or ("", {}) for record in caplog.records if record.name == "ojs_nats.worker.fetching"]
     assert [event for event, _ in found] == ["a fetch failed", "a fetch failed", "fetches are answered again"]
     assert ["nobody answered" in members.get("reason", "") for _, members in found] == [True, False, False]
     assert found[-1][1]["after_seconds"] >= 0
@@ -131,7 +138,7 @@ async def test_heartbeats_without_an_answer_are_logged_once_and_so_is_that_they_
     server.beat_replies.extend([ojs_error(503, "unavailable")] * 20)
 
     def said() -> list[str]:
-        records = (parts(record) for record in caplog.records if record.name == "ojs_nats._worker.heartbeats")
+        records = (parts(record) for record in caplog.records if record.name == "ojs_nats.worker.heartbeats")
         return [found[0] for found in records if found is not None]
 
     async with working(app):
@@ -216,7 +223,7 @@ async def test_an_echo_doesn_t_undo_a_signal(server: Server, app: App) -> None:
 
 
 async def test_a_job_that_a_fetch_brings_while_the_worker_is_quiet_is_handed_back(server: Server, app: App) -> None:
-    async with working(app, wait=30) as (worker, _):
+    async with working(app, fetch_timeout=30) as (worker, _):
         await eventually(lambda: bool(server.asked_queues))
         worker.notify(Trigger.SIGTSTP)
         job_id = server.push("quick")
@@ -237,7 +244,7 @@ async def test_stop_hands_back_what_doesn_t_end_within_the_grace_period(server: 
 
 
 async def test_a_cancelled_run_hands_back(server: Server, app: App) -> None:
-    async with working(app, grace=60) as (_, running):
+    async with working(app, grace_period=60) as (_, running):
         job_id = server.push("long")
         await eventually(lambda: job_id in server.named)
         running.cancel()
@@ -248,7 +255,7 @@ async def test_a_cancelled_run_hands_back(server: Server, app: App) -> None:
 
 
 async def test_a_second_signal_ends_the_grace_period(server: Server, app: App) -> None:
-    async with working(app, grace=60) as (worker, running):
+    async with working(app, grace_period=60) as (worker, running):
         job_id = server.push("long")
         await eventually(lambda: job_id in server.named)
         worker.notify(Trigger.SIGTERM)
@@ -315,7 +322,7 @@ async def test_a_worker_that_is_stopped_before_it_runs_ends_at_once(app: App) ->
 async def test_a_handler_that_raises_keyboard_interrupt_stops_the_worker_and_hands_the_others_back(
     server: Server, app: App, kind: str
 ) -> None:
-    async with working(app, grace=60) as (_, running):
+    async with working(app, grace_period=60) as (_, running):
         others = [server.push("long") for _ in range(3)]
         await eventually(lambda: set(others) <= set(server.named))
         job_id = server.push(kind)
@@ -330,7 +337,7 @@ def test_a_loop_that_ends_with_its_worker_in_it_hands_back(server: Server, app: 
     job_id = server.push("long")
 
     async def main() -> None:
-        worker = Worker(app, every=0.01, wait=0.02, timings=TIMINGS)
+        worker = Worker(app, heartbeat_interval=0.01, fetch_timeout=0.02, timings=TIMINGS)
         task = asyncio.create_task(worker.run())
         await eventually(lambda: job_id in server.named)
         assert not task.done()

@@ -7,18 +7,19 @@ from typing import Any, Unpack
 
 import pytest
 
-from ojs_nats import Dag, NewJob, OjsError, batch, chain, group
-from ojs_nats._enqueue import Surroundings
-from ojs_nats._options import Options
+from ojs_nats import OjsError, batch, chain, group
+from ojs_nats._hooks import ClientHooks
 from ojs_nats._results import Results
-from ojs_nats._workflows import Flow
-from ojs_nats.answers.workflows import WorkflowStep
+from ojs_nats.jobs import JobRequest
+from ojs_nats.models.workflows import WorkflowStep
+from ojs_nats.options import Options
+from ojs_nats.workflows import Dag, Flow
 
-PLAIN = Results(Surroundings())
+PLAIN = Results(ClientHooks())
 
 
-def a(*args: Any, **options: Unpack[Options]) -> NewJob[Any]:
-    return NewJob("t.a", args, options)
+def a(*args: Any, **options: Unpack[Options]) -> JobRequest[Any]:
+    return JobRequest("t.a", args, options)
 
 
 def job(*args: Any, **options: Any) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def test_a_dag_names_what_its_steps_come_after() -> None:
 
 
 def test_results_have_the_shape_and_the_types_of_the_composition() -> None:
-    day: NewJob[date] = NewJob("t.day", returns=date)
+    day: JobRequest[date] = JobRequest("t.day", returns=date)
     assert chain(a(1), day).read([ended("0", 1), ended("1", "2026-11-24")], PLAIN) == date(2026, 11, 24)
     assert batch(a(1), a(2), on_complete=a(3)).read([ended("0", 1), ended("1", state="failed")], PLAIN) == [1, None]
     nested = ended("1", steps_total=2, steps=[ended("0", 2), ended("1", 3)])
@@ -88,7 +89,7 @@ def test_what_can_t_be_a_workflow_is_told_where_it_is_written() -> None:
         lambda: flow.add(chain(a(1)), when="success"),
         lambda: batch(a(1)),
         other.wire,
-        lambda: chain(*list[NewJob[Any]]()),
+        lambda: chain(*list[JobRequest[Any]]()),
         group,
     ):
         with pytest.raises(ValueError, match=r"already|no step|must be a job|needs"):

@@ -23,7 +23,8 @@ from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, encode_token
 from ojs_core.runtime.settings import NAMESPACE_ENV
-from ojs_nats import Client, Refused, Unavailable
+from ojs_nats import Client
+from ojs_nats.errors import RefusedError, UnavailableError
 
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "server": server.check_server,
@@ -31,7 +32,7 @@ _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "versions": server.check_versions,
     "clock": server.check_clock,
 }
-_PATIENCE: Final = "3s"
+_RETRY_FOR: Final = "3s"
 """A doctor doesn't wait for what doesn't come."""
 _EXAMPLES: Final = """\
   ojs-nats doctor
@@ -65,7 +66,9 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
         raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
     namespace = given.namespace or os.environ.get(NAMESPACE_ENV) or DEFAULT_NAMESPACE
     system = f"namespace {namespace} in NATS"
-    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers, tls=session.target.tls) as client:
+    async with Client(
+        session.target.url, retry_for=_RETRY_FOR, headers=session.target.headers, tls=session.target.tls
+    ) as client:
         if given.nats and (other := await _other(client, session, given, namespace)) is not None:
             findings, unreachable = [other], None
         else:
@@ -95,9 +98,9 @@ async def _other(client: Client, session: Session, given: argparse.Namespace, na
     try:
         its_own = (await client.system.config()).backend.namespace
         gateways = {encode_token(one.instance) for one in await client.system.services() if one.role == "gateway"}
-    except Unavailable as error:
+    except UnavailableError as error:
         return _not_asked(namespace, f"none answers at {shown}: {error}") if given.namespace else None
-    except (Refused, msgspec.MsgspecError) as error:
+    except (RefusedError, msgspec.MsgspecError) as error:
         return _not_asked(namespace, f"{shown} doesn't say which system it is of: {error}")
     if its_own != namespace:
         return _not_asked(namespace, f"{shown} is of namespace {its_own}")
@@ -116,18 +119,18 @@ def _not_asked(namespace: str, why: str) -> Finding:
     )
 
 
-async def _server(client: Client, session: Session) -> tuple[list[Finding], Unavailable | None]:
+async def _server(client: Client, session: Session) -> tuple[list[Finding], UnavailableError | None]:
     """All checks of the API; whoever isn't there is asked once."""
     try:
         await client.system.health()
-    except Refused:
+    except RefusedError:
         pass  # each check says what it was refused
-    except Unavailable as error:
+    except UnavailableError as error:
         return [_nobody(session, error)], error
     return [finding for found in await asyncio.gather(*(_one(client, name) for name in _CHECKS)) for finding in found], None
 
 
-def _nobody(session: Session, error: Unavailable) -> Finding:
+def _nobody(session: Session, error: UnavailableError) -> Finding:
     if isinstance(error.__cause__, ssl.CertificateError):
         return problem(
             "server",
@@ -146,7 +149,7 @@ def _nobody(session: Session, error: Unavailable) -> Finding:
 async def _one(client: Client, name: str) -> list[Finding]:
     try:
         return await _CHECKS[name](client)
-    except (Refused, Unavailable, msgspec.MsgspecError) as error:
+    except (RefusedError, UnavailableError, msgspec.MsgspecError) as error:
         return [
             warning(name, f"could not be checked: {error}", "it may be well or not", "mend the other problems, and ask again")
         ]

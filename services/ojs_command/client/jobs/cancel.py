@@ -9,7 +9,7 @@ from typing import Final
 from ojs_command.client.jobs.selection import add_selection, change_selection
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_nats.answers.jobs import ChangedItem
+from ojs_nats.models.jobs import ChangedItem
 
 _EXAMPLES: Final = """\
   ojs-nats cancel 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f

@@ -9,7 +9,7 @@ from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
 from ojs_core.base.wording import duration
-from ojs_nats.answers.jobs import JobDetail, TimelineEntry
+from ojs_nats.models.jobs import JobDetail, TimelineEntry
 
 _EXAMPLES: Final = """\
   ojs-nats get 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f

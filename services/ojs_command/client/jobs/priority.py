@@ -20,7 +20,7 @@ def define(parser: CommandParser) -> None:
 
 
 async def _reprioritise(session: Session, given: argparse.Namespace) -> None:
-    changed = await session.client.jobs.reprioritise(given.id, given.priority)
+    changed = await session.client.jobs.set_priority(given.id, given.priority)
     if session.out.as_json:
         session.out.json(changed)
     else:

@@ -8,9 +8,9 @@ from typing import Final
 from ojs_command.client.jobs.selection import add_selection, change_selection
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_nats import Refused
-from ojs_nats._api.jobs import Jobs
-from ojs_nats.answers.jobs import ChangedItem
+from ojs_nats.errors import RefusedError
+from ojs_nats.models.jobs import ChangedItem
+from ojs_nats.operations.jobs import Jobs
 
 _EXAMPLES: Final = """\
   ojs-nats retry 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f
@@ -40,6 +40,6 @@ async def _retry(session: Session, given: argparse.Namespace) -> None:
 async def _one(jobs: Jobs, place: int, job_id: str) -> ChangedItem:
     try:
         await jobs.retry(job_id)
-    except Refused as refusal:
+    except RefusedError as refusal:
         return ChangedItem(index=place, job_id=job_id, status="skipped", reason=str(refusal))
     return ChangedItem(index=place, job_id=job_id, status="retried")

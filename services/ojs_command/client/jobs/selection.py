@@ -13,8 +13,8 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
-from ojs_nats import JobFilter
-from ojs_nats.answers.jobs import ChangedItem, ChangedSelection
+from ojs_nats.models.jobs import ChangedItem, ChangedSelection
+from ojs_nats.operations.jobs import JobFilter
 
 _AT_ONCE: Final = 500
 """Jobs in a request."""

@@ -11,7 +11,7 @@ import pytest
 from ojs_command.client.doctor import server
 from ojs_command.client.doctor.findings import Finding as Told
 from ojs_nats import Client
-from ojs_nats.answers.system import Finding
+from ojs_nats.models.system import Finding
 
 
 def client(**subjects: Any) -> Client:

@@ -12,7 +12,7 @@ import pytest
 from ojs_command.client.context_file import Target
 from ojs_command.client.doctor.tls import check_tls
 from ojs_core.runtime.certificates import Certificates, TlsFiles
-from ojs_nats import Tls
+from ojs_nats.tls import Tls
 from support.certificates import Authority
 
 

@@ -8,22 +8,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import App, NewJob, Unique
+from ojs_nats import App, Unique
+from ojs_nats.jobs import JobRequest
 from ojs_nats.middleware import Encryption, Undecodable
 from support.python_samples import context, run_of
 
 OLD, NEW = b"o" * 32, b"n" * 32
 
 
-async def pushed(codec: Encryption, *args: Any, **options: Any) -> NewJob[Any]:
+async def pushed(codec: Encryption, *args: Any, **options: Any) -> JobRequest[Any]:
     app = App("http://localhost")
     codec.install(app)
-    left = await app.enqueue.run(NewJob("a.job", args, options))  # type: ignore[arg-type]  # any options
+    left = await app.enqueue.run(JobRequest("a.job", args, options))  # type: ignore[arg-type]  # any options
     assert left is not None
     return left
 
 
-async def run(codec: Encryption, new: NewJob[Any], result: Any = None) -> tuple[list[Any], Any]:
+async def run(codec: Encryption, new: JobRequest[Any], result: Any = None) -> tuple[list[Any], Any]:
     """The arguments that a handler is given, and what the server is."""
     running = run_of(new)
 
@@ -93,7 +94,7 @@ async def test_what_was_changed_isn_t_run(change: dict[str, Any], said: str) -> 
 
 async def test_what_isn_t_encrypted_is_as_it_was() -> None:
     codec = Encryption({"old": OLD}, current="old")
-    assert await run(codec, NewJob("a.job", ("plain",)), "result") == (["plain"], "result")
+    assert await run(codec, JobRequest("a.job", ("plain",)), "result") == (["plain"], "result")
     assert codec.decoded({"ojs_encoded": "no"}) == {"ojs_encoded": "no"}
 
 
@@ -114,7 +115,7 @@ async def test_uniqueness_by_what_nobody_can_compare_is_refused() -> None:
     codec = Encryption({"old": OLD}, current="old")
     with pytest.raises(ValueError, match="unique by its args, which are encrypted"):
         await pushed(codec, 1, unique=Unique())
-    await pushed(codec, 1, unique=Unique(by=["type", "meta"]))
+    await pushed(codec, 1, unique=Unique(keys=["type", "meta"]))
 
 
 def test_keys_have_32_bytes_and_one_is_current() -> None:

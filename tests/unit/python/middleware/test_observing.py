@@ -14,11 +14,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind
 from prometheus_client import CollectorRegistry
 
-from ojs_nats import DeadLetter, Discard, JobCancelled, Missing, NewJob, Snooze
+from ojs_nats import Snooze
 from ojs_nats._extras import extra
 from ojs_nats._logging import parts
-from ojs_nats._worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
+from ojs_nats.errors import JobCancelled, MissingDependencyError
+from ojs_nats.jobs import JobRequest
 from ojs_nats.middleware import ErrorReporting, Logging, Metrics, Timeout, TraceContext
+from ojs_nats.worker import DeadLetter, Discard
+from ojs_nats.worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
 from support.python_samples import context, run_of
 
 
@@ -112,7 +115,7 @@ async def test_a_time_out_is_the_job_s_own_or_the_middleware_s() -> None:
     assert await Timeout("1m")(context(), fine) == "fine"
 
 
-async def passed(new: NewJob[Any]) -> NewJob[Any] | None:
+async def passed(new: JobRequest[Any]) -> JobRequest[Any] | None:
     return new
 
 
@@ -120,11 +123,11 @@ async def test_spans_are_linked() -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     traces = TraceContext(provider)
-    running = run_of(await traces.on_push(NewJob("a.job", (), {"queue": "email"}), passed))
-    inner: list[NewJob[Any] | None] = []
+    running = run_of(await traces.on_push(JobRequest("a.job", (), {"queue": "email"}), passed))
+    inner: list[JobRequest[Any] | None] = []
 
     async def handler() -> None:
-        inner.append(await traces.on_push(NewJob("b.job"), passed))
+        inner.append(await traces.on_push(JobRequest("b.job"), passed))
 
     await traces.on_run(running, handler)
     pushed, inner_push, ran = exporter.get_finished_spans()
@@ -141,11 +144,11 @@ async def test_spans_are_linked() -> None:
 
 async def test_without_spans_the_trace_goes_on_from_job_to_job() -> None:
     traces = TraceContext()  # nothing records: there is no provider
-    first = await traces.on_push(NewJob("a.job"), passed)
+    first = await traces.on_push(JobRequest("a.job"), passed)
     found: list[Any] = []
 
     async def handler() -> None:
-        found.append(await traces.on_push(NewJob("b.job"), passed))
+        found.append(await traces.on_push(JobRequest("b.job"), passed))
         found.append(structlog.contextvars.get_contextvars()["trace_id"])
 
     running = run_of(first)
@@ -157,10 +160,12 @@ async def test_without_spans_the_trace_goes_on_from_job_to_job() -> None:
 
 
 async def test_a_context_that_was_given_stays() -> None:
-    given: NewJob[Any] = NewJob("a.job", (), {"meta": {"traceparent": "mine"}})
+    given: JobRequest[Any] = JobRequest("a.job", (), {"meta": {"traceparent": "mine"}})
     assert await TraceContext().on_push(given, passed) is given
 
 
 def test_what_isn_t_installed_is_named_with_its_extra() -> None:
-    with pytest.raises(Missing, match=r"spans needs nowhere, which isn't installed: pip install 'ojs-nats\[otel\]'"):
+    with pytest.raises(
+        MissingDependencyError, match=r"spans needs nowhere, which isn't installed: pip install 'ojs-nats\[otel\]'"
+    ):
         extra("nowhere.at_all", of="otel", what="spans")

@@ -1,0 +1,242 @@
+"""The client: operations of the server, for one event loop."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from ojs_nats import _deprecated
+from ojs_nats._closing import Closing
+from ojs_nats._connect import authorized, transport, url_of
+from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._hooks import ClientHooks
+from ojs_nats._operations import GET_JOB, PUSH, PUSH_ALL, PUSH_EACH, Operation, Request
+from ojs_nats._results import Results
+from ojs_nats.errors import DuplicateError, JobCancelled, JobDropped, JobFailed, NotFoundError, RefusedError, refused
+from ojs_nats.jobs import Job, JobRequest, a_job
+from ojs_nats.models.jobs import BulkPushed, PushedItem
+from ojs_nats.operations.crons import Crons
+from ojs_nats.operations.dead_letters import DeadLetters
+from ojs_nats.operations.events import Events
+from ojs_nats.operations.jobs import Jobs
+from ojs_nats.operations.keys import Keys
+from ojs_nats.operations.pools import Pools
+from ojs_nats.operations.queues import Queues
+from ojs_nats.operations.rate_limits import RateLimits
+from ojs_nats.operations.schemas import Schemas
+from ojs_nats.operations.subject import part
+from ojs_nats.operations.system import ServerSystem
+from ojs_nats.operations.webhooks import Webhooks
+from ojs_nats.operations.workers import Workers
+from ojs_nats.operations.workflows import Workflows
+from ojs_nats.tls import Tls, check_scheme
+
+R = TypeVar("R")
+
+_REFUSED: Final = 422
+"""What the jobs of a bulk push are answered with if all of them are refused, and what each of them stands for."""
+
+
+class _One(msgspec.Struct):
+    job: Job | None = None
+
+
+class _Many(msgspec.Struct):
+    jobs: list[Job]
+    dropped: list[int] = []
+
+
+class Client(Closing):
+    """A client of a server, for the event loop that it is first used in; `async with` closes its connections.
+
+    A call is repeated while nobody answers, or who answers can't work, unless it might be done twice by that. A push never
+    makes two jobs, since it names its job.
+
+    Args:
+        url: The server's address, `http://`, `https://`, `nats://` or `tls://`; else OJS_URL, else http://127.0.0.1:8080.
+        retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
+        token: The key that the server asks for; else OJS_AUTH_TOKEN, else OJS_API_KEY.
+        headers: What goes with every request: what a proxy before the server asks for.
+        tls: For `https://` addresses, a CA of one's own or a client's certificate; without it, what OJS_CA_FILE,
+            OJS_CERT_FILE and OJS_KEY_FILE name.
+        hooks: What pushes and results go through: an app's middleware.
+
+    Raises:
+        ValueError: For an address that names no server, and for files of TLS that can't be used. What calls raise has
+            RefusedError, UnavailableError and their subclasses in `ojs_nats.errors`.
+
+    Example:
+        >>> client = Client("http://127.0.0.1:8080", retry_for="5s")
+        >>> client.url
+        'http://127.0.0.1:8080'
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        retry_for: Duration = 30.0,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
+        hooks: ClientHooks | None = None,
+    ) -> None:
+        self.url = url_of(url)
+        check_scheme(self.url, tls)
+        self.hooks = hooks or ClientHooks()
+        shown = authorized(headers, token)
+        self.transport = transport(self.url, retry_for_s=milliseconds(retry_for) / 1_000, headers=shown, tls=tls)
+        self.jobs = Jobs(self.transport)
+        self.queues = Queues(self.transport)
+        self.dead_letters = DeadLetters(self.transport)
+        self.crons = Crons(self.transport, self.hooks)
+        self.events = Events(self.transport)
+        self.workflows = Workflows(self.transport, self.events, self.jobs, self.hooks)
+        self.workers = Workers(self.transport)
+        self.webhooks = Webhooks(self.transport)
+        self.schemas = Schemas(self.transport)
+        self.rate_limits = RateLimits(self.transport)
+        self.pools = Pools(self.transport)
+        self.keys = Keys(self.transport)
+        self.system = ServerSystem(self.transport)
+
+    async def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        await self.transport.close()
+
+    async def push(self, new: JobRequest[R]) -> JobHandle[R]:
+        """Push a job, as `send_email.job(…)` makes it.
+
+        Raises DuplicateError by the id or the identity of another job, QueueFullError, TypeError for what is no
+        `JobRequest`, and what every operation raises.
+        """
+        a_job(new)
+        new = await self.hooks.prepared(new)
+        found = await self._pushed(PUSH, new.envelope(), [new])
+        return JobHandle(self, found[0], new.returns, new.queue)
+
+    async def push_all(self, jobs: Sequence[JobRequest[Any]]) -> list[JobHandle[Any]]:
+        """Push all of them or, if one is refused, none. Raises ValueError for a job that is there twice."""
+        jobs = list(jobs)
+        if not jobs:
+            return []
+        _check_each_once(jobs)
+        jobs = [await self.hooks.prepared(new) for new in jobs]
+        found = await self._pushed(PUSH_ALL, {"jobs": [new.envelope() for new in jobs]}, jobs)
+        return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
+
+    async def push_each(self, jobs: Sequence[JobRequest[Any]]) -> list[JobHandle[Any] | RefusedError]:
+        """Push each of them that isn't refused; of those that are, the error stands in its place.
+
+        Raises ValueError for a job that is there twice.
+        """
+        jobs = list(jobs)
+        if not jobs:
+            return []
+        _check_each_once(jobs)
+        jobs = [await self.hooks.prepared(new) for new in jobs]
+        asked = {"jobs": [new.envelope() for new in jobs], "idempotency_key": str(uuid4())}
+        request = Request(PUSH_EACH, body=asked, queue=_queue_of(jobs), answered_as_well=frozenset({_REFUSED}))
+        answer = await self.transport.send(request)
+        return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
+
+    async def _is_there(self, new: JobRequest[Any]) -> bool:
+        """Whether the job has been pushed: another one of its id isn't it."""
+        try:
+            answer = await self.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
+        except NotFoundError:
+            return False
+        found = part(answer, _One).job
+        return found is not None and found.type == new.type.partition("@")[0]
+
+    def _outcome(self, new: JobRequest[Any], item: PushedItem) -> JobHandle[Any] | RefusedError:
+        known = new.id if item.job is None else item.job.id
+        # One without an error is there, or its policy of uniqueness is content with another.
+        if item.error is None or item.status == "created" or (item.job is not None and known == new.id):
+            return JobHandle(self, known, new.returns, new.queue)
+        return refused(item.error.code, item.error.message, status=_REFUSED, details=item.error.details)
+
+    async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[JobRequest[Any]]) -> list[str]:
+        """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
+        try:
+            answer = await self.transport.send(Request(operation, body=body, queue=_queue_of(jobs)))
+        except DuplicateError as error:
+            if error.existing_job_id not in {new.id for new in jobs}:
+                raise
+            # An earlier try of this push was carried out though nobody heard, if all of its jobs are there.
+            for new in jobs:
+                if not await self._is_there(new):
+                    raise error from None
+            return [new.id for new in jobs]
+        if operation is PUSH:
+            found = part(answer, _One).job
+            if found is None:
+                raise JobDropped("middleware of the server has dropped the job")
+            return [found.id]
+        many = part(answer, _Many)
+        if many.dropped:
+            raise JobDropped(f"middleware of the server has dropped {len(many.dropped)} of the {len(jobs)} jobs", many.dropped)
+        return [job.id for job in many.jobs]
+
+
+def _check_each_once(jobs: Sequence[JobRequest[Any]]) -> None:
+    seen: set[str] = set()
+    for new in jobs:
+        a_job(new)
+        if new.id in seen:
+            raise ValueError(
+                f"the job {new.id} ({new.type}) is there twice: a JobRequest is one job, also with other options, "
+                "so make a new one for each push"
+            )
+        seen.add(new.id)
+
+
+def _queue_of(jobs: Sequence[JobRequest[Any]]) -> str | None:
+    """The queue of all of them, if they have the same."""
+    queues = {new.queue for new in jobs}
+    return queues.pop() if len(queues) == 1 else None
+
+
+class JobHandle(Generic[R]):
+    """A job that was pushed."""
+
+    def __init__(self, client: Client, job_id: str, returns: Any = Any, queue: str | None = None) -> None:
+        self._client = client
+        self.id = job_id
+        self._returns = returns
+        self._queue = queue
+
+    def __repr__(self) -> str:
+        return f"JobHandle({self.id})"
+
+    async def job(self) -> Job:
+        """As it is now."""
+        return await self._client.jobs.get(self.id, queue=self._queue)
+
+    async def cancel(self) -> Job:
+        return await self._client.jobs.cancel(self.id, queue=self._queue)
+
+    async def result(self, timeout: Duration | None = None) -> R:
+        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, WaitTimeoutError;
+        ResultGone if it isn't kept any more, OjsError if it isn't of that type.
+        """
+        job = await self._client.jobs.wait(self.id, timeout, queue=self._queue)
+        if job.state == "cancelled":
+            raise JobCancelled(f"job {self.id} has been cancelled")
+        if job.state != "completed":
+            said = f": {job.error.message}" if job.error else ""
+            raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
+        results = Results(self._client.hooks)
+        found: R = results.read(self.id, job.result, self._returns)
+        await results.settled(self._client.jobs.result)
+        return found
+
+
+_deprecated.arguments(Client, patience="retry_for")
+_deprecated.methods(
+    Client, job="jobs.get", cancel="jobs.cancel", ended="jobs.wait", push_many="push_all", push_bulk="push_each"
+)

@@ -1,0 +1,246 @@
+"""Definitions: functions that are handlers of jobs, called as before, and pushed by `push`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+
+from ojs_nats import _deprecated
+from ojs_nats._arguments import Parameters
+from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._names import job_type as valid_type
+from ojs_nats.client import Client, JobHandle
+from ojs_nats.jobs import JobRequest
+from ojs_nats.options import DefinitionOptions, Options, checked, checked_of_jobs, duration_ms
+from ojs_nats.sync import SyncClient, SyncJobHandle
+from ojs_nats.worker.context import JobContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Clients(Protocol):
+    """The clients that a definition's jobs are pushed by: an App."""
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def sync(self) -> SyncClient: ...
+
+
+class JobDefinition(Generic[P, R]):
+    """A function that is the handler of a job type: `App.job` makes one.
+
+    It is called as the function that it was, in tests and by other code; its name, docstring, signature and pickling are
+    the function's. `P` are the arguments of its jobs, without the context, and `R` what it returns.
+
+    Attributes:
+        type: The job type.
+        handler: The function.
+        defaults: The options of each push that says no others.
+
+    Example:
+        >>> from ojs_nats import App
+        >>> app = App()
+        >>> @app.job("math.add")
+        ... def add(a: int, b: int) -> int:
+        ...     return a + b
+        >>> add(1, 2)
+        3
+        >>> add.options(priority=5).job(1, 2).args
+        (1, 2)
+    """
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, clients: Clients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> None:
+        valid_type(job_type)
+        handler = _function(handler, job_type)
+        self.parameters = Parameters(handler)
+        functools.update_wrapper(self, handler)
+        self.type = job_type
+        self.handler = handler
+        self.defaults = options
+        self._clients = clients
+        self._options = checked_of_jobs(options, job_type)
+        self._changed: Options = {}
+        self._origin: JobDefinition[P, R] | None = None
+        self.soft_timeout_s = _soft_timeout_s(options)
+        self.in_loop = inspect.iscoroutinefunction(handler)
+        self.in_process = options.get("runs_in") == "process"
+        if self.in_process:
+            _check_fits_a_process(handler, self.parameters)
+        if self.in_loop and sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, here and now: no job is pushed."""
+        return self.handler(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """Return itself: in a class, it is a function that the class doesn't bind. For `help`, it makes it a routine."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<job {self.type}: {self.handler.__module__}.{self.handler.__qualname__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle it as functions are, by its name in its module."""
+        if self._origin is None:
+            return self.handler.__qualname__
+        return _with_options, (self._origin, dict(self._changed))
+
+    # Pushes
+
+    async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Push a job with the arguments of a call, which are checked against the function's hints.
+
+        Returns:
+            The handle of the job, which waits for its result.
+
+        Raises:
+            TypeError: As the call would, and for an argument that isn't of its hint's type.
+            DuplicateError, QueueFullError, QueueClosedError: As `Client.push`.
+            UnavailableError: No server answered for as long as the app's `retry_for`.
+        """
+        return await self._clients.client.push(self.job(*args, **kwargs))
+
+    def push_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
+        """Push as `push` does, from code without an event loop: a view of Django, a script. Raises as `push`."""
+        return self._clients.sync.push(self.job(*args, **kwargs))
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> JobRequest[R]:
+        """Return the job that a push with these arguments would make: for `push_all`, workflows and cron entries."""
+        return JobRequest(self.type, self.parameters.listed(args, kwargs), self._options, returns=self.parameters.returns)
+
+    # How the next push differs
+
+    def options(self, **options: Unpack[Options]) -> JobDefinition[P, R]:
+        """Return the same definition with other options: `await send_email.options(priority=5).push("ada@example.org")`.
+
+        Args:
+            **options: As of `App.job`; they take the place of those where it was defined.
+
+        Raises:
+            TypeError: For an option that no push has.
+            ValueError: For a value that no server takes.
+        """
+        checked(options, f"{self.type}.options")
+        return self._copy(Options(**{**self._changed, **options}))
+
+    def later(self, when: Duration | datetime) -> JobDefinition[P, R]:
+        """Return the same definition with another time: `await remind.later("5m").push(order)`.
+
+        Args:
+            when: After how long its jobs run, in seconds or as `"5m"`, or the moment, which has a time zone.
+        """
+        return self.options(scheduled_at=when) if isinstance(when, datetime) else self.options(delay=when)
+
+    def with_handler(self, handler: Callable[..., Any]) -> JobDefinition[P, R]:
+        """Return the same definition with another function around its own, which runs in this process: for tests."""
+        changed = self._copy(self._changed)
+        changed.handler = handler
+        changed.in_process = False
+        return changed
+
+    def _copy(self, changed: Options) -> JobDefinition[P, R]:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._changed = changed
+        made._origin = self._origin or self
+        made.defaults = DefinitionOptions(**{**self.defaults, **changed})
+        made._options = checked_of_jobs(made.defaults, self.type)
+        return made
+
+
+if TYPE_CHECKING:  # one class serves all of them
+
+    class AsyncDefinition(JobDefinition[P, R]):
+        """The definition of `async def f(to: str)`."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+    class AsyncContextDefinition(JobDefinition[P, R]):
+        """The definition of `async def f(ctx: JobContext, to: str)`."""
+
+        def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+    class PlainDefinition(JobDefinition[P, R]):
+        """The definition of `def f(to: str)`."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    class PlainContextDefinition(JobDefinition[P, R]):
+        """The definition of `def f(ctx: JobContext, to: str)`."""
+
+        def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+class JobDecorator(Protocol):
+    """What `App.job(…)` gives: a handler's context isn't one of its job's arguments."""
+
+    # A coroutine is no plain function's result, though type checkers say that the overloads overlap.
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, handler: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncContextDefinition[P, R]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, handler: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncDefinition[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[JobContext, P], R], /) -> PlainContextDefinition[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, R], /) -> PlainDefinition[P, R]: ...
+
+
+def _with_options(definition: JobDefinition[P, R], options: Options) -> JobDefinition[P, R]:
+    return definition.options(**options)
+
+
+def _function(handler: Callable[..., Any], job_type: str) -> Callable[..., Any]:
+    """Return the function of what is decorated. Raises TypeError for what no job could call."""
+    if isinstance(handler, JobDefinition):  # a second type of the same function
+        handler = handler.handler
+    if isinstance(handler, staticmethod):
+        handler = handler.__func__
+    if isinstance(handler, classmethod):
+        raise TypeError(f"{job_type}: a job brings no class, so write a function, or a staticmethod")
+    if inspect.isfunction(handler):
+        first = next(iter(inspect.signature(handler).parameters), None)
+        if first in {"self", "cls"}:
+            raise TypeError(
+                f"{handler.__qualname__}: a job brings no {first!r}, so a method can't be its handler: write a function that "
+                "makes the object and calls this, or a staticmethod"
+            )
+    return handler
+
+
+def _soft_timeout_s(options: DefinitionOptions) -> float | None:
+    if "soft_timeout" not in options:
+        return None
+    soft = duration_ms(options["soft_timeout"], "soft_timeout")
+    if "timeout" in options and soft >= milliseconds(options["timeout"]):
+        raise ValueError(f"soft_timeout {options['soft_timeout']!r} has to be shorter than timeout {options['timeout']!r}")
+    return soft / 1_000
+
+
+def _check_fits_a_process(handler: Callable[..., Any], parameters: Parameters) -> None:
+    """Raise TypeError for a handler that couldn't run in a process of its own."""
+    name = handler.__qualname__
+    if inspect.iscoroutinefunction(handler):
+        raise TypeError(f"{name}: what runs in a process is a plain function; coroutines run in the worker's loop")
+    if "<locals>" in name:
+        raise TypeError(f"{name}: a process finds a handler by its name in its module, so it can't lie within a function")
+    if parameters.injected:
+        raise TypeError(f"{name}: dependencies are made in the worker, so what runs in a process makes its own")
+
+
+_deprecated.methods(JobDefinition, using="options", s="job", at="later", unique="options(unique=)")

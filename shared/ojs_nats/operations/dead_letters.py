@@ -1,0 +1,101 @@
+"""Dead letters: jobs that have failed for good and are kept (docs/admin.md)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ojs_nats._durations import Duration, milliseconds, moment
+from ojs_nats._operations import Operation, Request
+from ojs_nats.jobs import Job
+from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
+from ojs_nats.models.jobs import JobDetail
+from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.options import Retry
+
+_LIST: Final = Operation("listDeadLetterJobs", "GET", "/dead-letter")
+_GET: Final = Operation("getDeadLetterJob", "GET", "/dead-letter/{job_id}")
+_STATS: Final = Operation("getDeadLetterStats", "GET", "/dead-letter/stats")
+_RETRY: Final = Operation("retryDeadLetterJob", "POST", "/dead-letter/{job_id}/retry")
+_RETRY_ALL: Final = Operation("bulkRetryDeadLetter", "POST", "/dead-letter/retry")
+_DELETE: Final = Operation("deleteDeadLetterJob", "DELETE", "/dead-letter/{job_id}")
+_PURGE: Final = Operation("purgeDeadLetter", "POST", "/dead-letter/purge")
+
+
+class DeadLetterFilter(msgspec.Struct, frozen=True):
+    """Which dead letters: those that fit all of it; `since` and `until` are about when they failed."""
+
+    queue: str | None = None
+    type: str | None = None
+    error_type: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    older_than: Duration | None = None
+
+    def wire(self) -> dict[str, Any]:
+        return body(
+            queue=self.queue,
+            type=self.type,
+            error_type=self.error_type,
+            since=self.since and moment(self.since, "since"),
+            until=self.until and moment(self.until, "until"),
+            older_than=None if self.older_than is None else milliseconds(self.older_than) / 1_000,
+        )
+
+
+class DeadLetters(Subject):
+    """`client.dead_letters`."""
+
+    def list(
+        self,
+        *,
+        queue: str | None = None,
+        type: str | None = None,
+        error_type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[Job]:
+        """Those that failed last first."""
+        asked = parameters(queue=queue, type=type, error_type=error_type, since=since, until=until)
+        return self._each(Job, "jobs", _LIST, limit, asked, queue)
+
+    async def get(self, job_id: str) -> JobDetail:
+        """Raises NotFoundError."""
+        return await self._asked(JobDetail, Request(_GET, {"job_id": job_id}), "job")
+
+    async def stats(self, queue: str | None = None) -> DeadLetterStats:
+        """How many there are, by queue, type and error."""
+        return await self._asked(DeadLetterStats, Request(_STATS, parameters(queue=queue), queue=queue))
+
+    async def retry(
+        self,
+        job_id: str,
+        *,
+        args: Sequence[Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        retry: Retry | None = None,
+    ) -> Job:
+        """A new life for one; what is named replaces what it had. Raises NotFoundError, ConflictError, DuplicateError."""
+        override = body(args=None if args is None else [*args], meta=meta, queue=queue, retry=retry and retry.wire())
+        return await self._asked(
+            Job, Request(_RETRY, {"job_id": job_id}, body(override=override or None), repeatable=False), "job"
+        )
+
+    async def retry_all(self, which: DeadLetterFilter) -> RetriedDeadLetters:
+        """A new life for those that fit; `remaining` are left to the next request."""
+        asked = {"filter": which.wire(), "confirm": True}
+        return await self._asked(RetriedDeadLetters, Request(_RETRY_ALL, body=asked, queue=which.queue, repeatable=False))
+
+    async def delete(self, job_id: str) -> None:
+        """Raises NotFoundError."""
+        await self._transport.send(Request(_DELETE, {"job_id": job_id}))
+
+    async def purge(self, which: DeadLetterFilter) -> DeletedDeadLetters:
+        """Delete those that fit; `remaining` are left to the next request."""
+        asked = {"filter": which.wire(), "confirm": True}
+        return await self._asked(DeletedDeadLetters, Request(_PURGE, body=asked, queue=which.queue))

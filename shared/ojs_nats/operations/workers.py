@@ -1,0 +1,57 @@
+"""Workers as operators see and direct them (docs/admin.md)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Literal
+
+from ojs_nats import _deprecated
+from ojs_nats._operations import Operation, Request
+from ojs_nats.models.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
+from ojs_nats.operations.subject import Subject, parameters
+
+_LIST: Final = Operation("listWorkers", "GET", "/workers")
+_GET: Final = Operation("getWorker", "GET", "/admin/workers/{worker_id}")
+_HEALTH: Final = Operation("getWorkerHealth", "GET", "/workers/{worker_id}/health")
+_REMOVE: Final = Operation("removeWorker", "DELETE", "/admin/workers/{worker_id}")
+_DIRECT: Final = Operation("directWorker", "POST", "/admin/workers/{worker_id}/directive")
+_DIRECT_ALL: Final = Operation("directAllWorkers", "POST", "/admin/workers/directive")
+
+Directive = Literal["running", "quiet", "terminate"]
+
+
+class Workers(Subject):
+    """`client.workers`. What is about one worker raises NotFoundError."""
+
+    def list(
+        self, *, state: Literal["running", "quiet", "drain", "terminate", "stale"] | None = None, limit: int | None = None
+    ) -> AsyncIterator[Worker]:
+        """By id."""
+        return self._each(Worker, "workers", _LIST, limit, parameters(state=state))
+
+    async def summary(self) -> FleetSummary:
+        """How many there are, by state."""
+        return await self._asked(FleetSummary, Request(_LIST, {"limit": "1"}), "summary")
+
+    async def get(self, worker_id: str) -> WorkerDetail:
+        """With the jobs that it holds."""
+        return await self._asked(WorkerDetail, Request(_GET, {"worker_id": worker_id}))
+
+    async def health(self, worker_id: str) -> WorkerHealth:
+        """Whether it takes jobs: `status` is `healthy`, `draining` or `stale`."""
+        return await self._asked(WorkerHealth, Request(_HEALTH, {"worker_id": worker_id}, answered_as_well=frozenset({503})))
+
+    async def send_directive(self, worker_id: str, directive: Directive) -> Worker:
+        """What it hears with its next heartbeat: to fetch, to fetch no more, or to end."""
+        return await self._asked(Worker, Request(_DIRECT, {"worker_id": worker_id}, {"directive": directive}))
+
+    async def send_directive_to_all(self, directive: Directive) -> DirectedWorkers:
+        """The same for all that are there now."""
+        return await self._asked(DirectedWorkers, Request(_DIRECT_ALL, body={"directive": directive}))
+
+    async def remove(self, worker_id: str) -> None:
+        """Forget one that is stale. Raises ConflictError for another."""
+        await self._transport.send(Request(_REMOVE, {"worker_id": worker_id}))
+
+
+_deprecated.methods(Workers, direct="send_directive", direct_all="send_directive_to_all")

@@ -1,0 +1,276 @@
+"""What a handler's end means for its job: a result, or an error and what is to come of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ojs_nats._durations import LONGEST_MS, Duration, milliseconds
+from ojs_nats._plain import encoded
+from ojs_nats.jobs import Job
+from ojs_nats.worker.jobs_log import where
+
+T = TypeVar("T")
+
+# What a failure's text may take: a report that is too large would be refused, and the job would hang.
+_MAX_FRAMES: Final = 50
+_MAX_FRAME: Final = 4_096
+_MAX_TEXT: Final = 16_384
+_MAX_NAME: Final = 250
+_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+_held: Final[Callable[[BaseException], tuple[BaseException, ...]]] = BaseExceptionGroup.__dict__["exceptions"].__get__
+_REFUSED_PAUSE_MS: Final = 15_000
+"""For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
+
+
+class Discard(Exception):
+    """Raised by a handler: the job has failed for good, and isn't tried again."""
+
+    action = "DISCARD"
+
+
+class DeadLetter(Exception):
+    """Raised by a handler: the job has failed for good, and is kept among the dead letters for somebody to look at."""
+
+    action = "DEAD_LETTER"
+
+
+class RetryLater(Exception):
+    """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place
+    of the pause that the job's policy has. Raises ValueError for more than ten years.
+    """
+
+    def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
+        super().__init__(reason)
+        self.delay_ms = _delay_ms(delay)
+
+
+class Snooze(Exception):
+    """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a
+    failure. Raises ValueError for more than ten years.
+    """
+
+    def __init__(self, delay: Duration, reason: str = "put off") -> None:
+        super().__init__(reason)
+        self.delay_ms = _delay_ms(delay)
+
+
+class SoftTimeout(Exception):
+    """Met by a handler whose time is nearly over, once: it may save what it has, and end. Else the attempt has
+    failed.
+    """
+
+
+class ShutDown(Exception):
+    """The worker stops before the job has ended: it is handed back."""
+
+
+class NoPlace(Exception):
+    """The worker has no place for the job after all: it is handed back."""
+
+
+class NotHere(Exception):
+    """This worker can't run the job, and another one may: it is handed back, and runs again after `delay_ms` at the
+    earliest.
+    """
+
+    def __init__(self, reason: str, delay_ms: int) -> None:
+        super().__init__(reason)
+        self.delay_ms = delay_ms
+
+
+class TimedOut(Exception):
+    """The job has run for as long as it may."""
+
+
+class Unfit(Exception):
+    """The job's arguments aren't its handler's, and won't be the next time. `newer` says that there are more of them
+    than it takes: a newer release of it may take them.
+    """
+
+    def __init__(self, reason: str, *, newer: bool = False) -> None:
+        super().__init__(reason)
+        self.newer = newer
+
+
+class Interrupted(Exception):
+    """A handler has raised KeyboardInterrupt, which would end the event loop."""
+
+
+class FailedInProcess(Exception):
+    """A handler has raised in a process of the pool; `members` are what the server is told of it."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        error = members["error"]
+        super().__init__(": ".join(error[name] for name in ("type", "message") if name in error))
+        self.members = members
+
+
+def called(call: Callable[..., T], given: Sequence[Any] = (), named: Mapping[str, Any] = {}) -> T:
+    """Return what a plain function returns. Raises what it does, but for what would end its thread, its loop or its
+    process, or can't be handed from a thread to a loop: RuntimeError in the place of SystemExit and
+    StopIteration, Interrupted in the place of KeyboardInterrupt.
+    """
+    try:
+        return call(*given, **named)
+    except SystemExit as error:
+        raise exited(error) from error
+    except StopIteration as error:  # as a coroutine has it (PEP 479)
+        raise RuntimeError("the handler raised StopIteration") from error
+    except KeyboardInterrupt as error:
+        raise interrupted(error) from error
+
+
+def exited(error: SystemExit) -> RuntimeError:
+    return RuntimeError(f"the handler called exit({_text(error.code)})")
+
+
+def interrupted(error: KeyboardInterrupt) -> Interrupted:
+    return Interrupted(_text(error) or "the handler raised KeyboardInterrupt")
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the server is told: `ack` or `nack`, and the members beside the job's. They can be written as JSON."""
+
+    operation: str
+    members: dict[str, Any]
+
+
+def returned(result: Any) -> Report:
+    """Report that a handler has returned. Raises TypeError or ValueError for what JSON can't say."""
+    return Report("ack", {} if result is None else {"result": msgspec.Raw(encoded(result, "the result"))})
+
+
+def not_tried_again(job: Job) -> Sequence[str]:
+    """Return the names of errors that end the job, by its policy."""
+    return job.retry.non_retryable_errors
+
+
+def raised(error: BaseException, non_retryable_errors: Sequence[str] = ()) -> Report:
+    """Report that a handler has raised. Raises nothing. The error's class is what `Retry.non_retryable_errors` names.
+
+    What a group holds means what it means by itself, however deep it stands. Of several the one holds that ends the job:
+    DeadLetter, Discard, a name of `non_retryable_errors`, then RetryLater with the longest delay, then any other error. A
+    group is put off only if it holds nothing but Snooze, by the longest.
+    """
+    try:
+        return _raised(error, non_retryable_errors)
+    except BaseException:  # noqa: BLE001  # the error's own code may do anything
+        return Report("nack", {"error": {"code": "handler_error", "type": kind(error), "message": kind(error)}})
+
+
+def _delay_ms(delay: Duration) -> int:
+    found = milliseconds(delay)
+    if found > LONGEST_MS:
+        raise ValueError(f"a delay is up to ten years, not {delay!r}")
+    return max(found, 1)
+
+
+def without_details(report: Report, reason: str) -> Report:
+    """The least that says how an attempt ended, for a server that refused the whole `report` for `reason`."""
+    error = report.members.get("error", {})
+    kept = {name: _cut(str(error[name]), _MAX_NAME) for name in ("code", "type", "action") if name in error}
+    members: dict[str, Any] = {"error": {**kept, "message": _cut(f"the server refused the whole report: {reason}", _MAX_TEXT)}}
+    if report.members.get("requeue"):
+        members |= {"requeue": True, "retry_after_ms": _REFUSED_PAUSE_MS}
+    return Report(report.operation, members)
+
+
+def _raised(error: BaseException, non_retryable_errors: Sequence[str]) -> Report:
+    if isinstance(error, ShutDown):
+        shutdown = {"code": "shutdown", "type": "shutdown", "message": _text(error)}
+        return Report("nack", {"requeue": True, "error": shutdown})
+    if isinstance(error, NoPlace):
+        return Report("nack", {"requeue": True, "error": {"code": "no_place", "message": _text(error)}})
+    if isinstance(error, NotHere):
+        handed_back = {"code": "not_here", "message": _text(error)}
+        return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": handed_back})
+    ends = _ends(error)
+    snoozes = [each for each in ends if isinstance(each, Snooze)]
+    if len(snoozes) == len(ends):
+        longest = max(snoozes, key=lambda each: each.delay_ms)
+        return Report("nack", {"requeue": True, "retry_after_ms": longest.delay_ms, "error": {"message": _text(longest)}})
+    if isinstance(error, TimedOut):
+        return Report("nack", {"error": {"code": "timeout", "type": "timeout", "message": _text(error)}})
+    if isinstance(error, FailedInProcess):
+        return Report("nack", error.members)
+    failure: dict[str, Any]
+    if isinstance(error, Unfit):
+        failure = {"code": "invalid_arguments", "type": kind(error.__cause__ or error), "message": _text(error)}
+        return Report("nack", {"error": {**failure, "retryable": False}})
+    if isinstance(error, Interrupted):
+        return Report("nack", {"error": {"code": "handler_error", "type": "KeyboardInterrupt", "message": _text(error)}})
+    failure = {
+        "code": "handler_error",
+        "type": kind(error),
+        "message": _text(error) or kind(error),
+        "details": _details(error),
+        "backtrace": _backtrace(error),
+    }
+    for final in (DeadLetter, Discard):
+        if any(isinstance(each, final) for each in ends):
+            return Report("nack", {"error": {**failure, "action": final.action}})
+    if isinstance(error, BaseExceptionGroup) and any(_named(each, non_retryable_errors) for each in ends):
+        return Report("nack", {"error": {**failure, "retryable": False}})  # the server sees the group's class alone
+    if delays := [each.delay_ms for each in ends if isinstance(each, RetryLater)]:
+        return Report("nack", {"retry_after_ms": max(delays), "error": {**failure, "action": "RETRY"}})
+    return Report("nack", {"error": failure})
+
+
+def _ends(error: BaseException) -> list[BaseException]:
+    """Return the errors in a group and in the groups in it; of another error itself alone."""
+    found: list[BaseException] = []
+    waiting = [error]
+    while waiting:  # they may be nested deeper than calls may
+        each = waiting.pop()
+        if isinstance(each, BaseExceptionGroup):
+            waiting += _held(each)
+        else:
+            found.append(each)
+    return found
+
+
+def _named(error: BaseException, names: Sequence[str]) -> bool:
+    """Whether one of the names is that of its class, or begins it and ends in `.*` (ojs-retry §6.2)."""
+    known = (kind(error), _class(error))
+    return any(each.startswith(name[:-1]) if name.endswith(".*") else each == name for name in names for each in known)
+
+
+def _details(error: BaseException) -> dict[str, str]:
+    details = {"error_class": _class(error)}
+    place = where(error)
+    return details if place is None else {**details, "where": _cut(place, _MAX_TEXT)}
+
+
+def _class(error: BaseException) -> str:
+    return _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)
+
+
+def kind(error: BaseException) -> str:
+    """Return the name of its class. Raises nothing, whatever that class makes of its name."""
+    return _cut(_name(type(error)), _MAX_NAME)
+
+
+def _text(error: object) -> str:
+    """The text of an error, which its own code makes."""
+    try:
+        return _cut(str(error), _MAX_TEXT)
+    except BaseException as met:  # noqa: BLE001  # that code may do anything
+        return f"its text can't be made, which raises {kind(met)}"
+
+
+def _backtrace(error: BaseException) -> list[str]:
+    try:
+        lines = traceback.format_exception(error)
+    except BaseException:  # noqa: BLE001  # it asks the error for its text, too
+        return []
+    return [_cut(line, _MAX_FRAME) for line in lines[-_MAX_FRAMES:]]
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many characters of a text, all of which JSON can say."""
+    kept = text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
+    return kept.encode("utf-8", "backslashreplace").decode()
