@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -13,6 +13,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 
 _MOMENT: Final = "a datetime with a time zone, as datetime.now(UTC) + timedelta(minutes=1)"
+_MINUTE: Final = timedelta(minutes=1)
 _KINDS: Final = 'a duration is a text like "30s", a timedelta, or seconds as a number'
 
 Duration = str | timedelta | float
@@ -47,9 +48,13 @@ def written(duration: Duration) -> str:
 
 
 def moment(when: datetime, name: str) -> str:
-    """As it is sent. Raises TypeError for what isn't a datetime, ValueError for one without a time zone."""
+    """Return the moment as it is sent, in UTC where its offset has seconds, which RFC 3339 can't write.
+
+    Raises TypeError for what isn't a datetime, ValueError for one without a time zone.
+    """
     if not isinstance(when, datetime):
         raise TypeError(f"{name} is {_MOMENT}, not {when!r}")
-    if when.tzinfo is None:
+    offset = when.utcoffset()
+    if offset is None:
         raise ValueError(f"{name} needs a time zone: datetime.now(UTC), not {when!r}")
-    return when.isoformat()
+    return (when.astimezone(UTC) if offset % _MINUTE else when).isoformat()

@@ -144,7 +144,7 @@ def test_the_unit_stops_the_worker_alone_and_waits_for_longer_than_its_jobs_may_
     unit = Unit(unit_file())
     assert (unit.one("Service.KillSignal"), unit.one("Service.KillMode")) == ("SIGTERM", "mixed")
     command = shlex.split(unit.one("Service.ExecStart") or "")
-    grace = seconds(option(command, "--grace"))
+    grace = seconds(option(command, "--grace-period"))
     assert int(unit.one("Service.TimeoutStopSec") or 0) > grace + HANDING_BACK_S
 
 
@@ -174,7 +174,7 @@ def test_the_deployment_s_probes_answer_and_it_waits_for_longer_than_jobs_may_ta
     [port] = container["ports"]
     arguments: list[str] = container["args"]
     assert option(arguments, "--health-port") == str(port["containerPort"])
-    assert pod["terminationGracePeriodSeconds"] > seconds(option(arguments, "--grace")) + HANDING_BACK_S
+    assert pod["terminationGracePeriodSeconds"] > seconds(option(arguments, "--grace-period")) + HANDING_BACK_S
     entrypoint = shown["Dockerfile"].split("ENTRYPOINT ")[1].strip()
     command, *first = yaml.safe_load(entrypoint)
     assert command == "ojs-nats"

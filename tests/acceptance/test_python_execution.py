@@ -191,7 +191,7 @@ async def test_a_handler_whose_time_is_nearly_over_saves_and_ends(jobs: Any, sta
 
 
 async def test_a_coroutine_that_won_t_be_cancelled_fails_and_keeps_its_place(jobs: Any, start: Start) -> None:
-    worker = start("--grace", "100ms")
+    worker = start("--grace-period", "100ms")
     with pytest.raises(JobFailed, match=r"time-?out|300 ms"):
         await (await jobs.stubborn.push()).result("30s")
     until(lambda: worker.events("the handler goes on though it has been told to stop"))
@@ -269,7 +269,7 @@ async def test_a_process_that_runs_too_long_or_whose_job_is_cancelled_is_killed_
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 async def test_processes_end_with_their_worker(jobs: Any, start: Start, number: signal.Signals) -> None:
-    worker = start("--processes", "1", "--grace", "100ms")
+    worker = start("--processes", "1", "--grace-period", "100ms")
     handle = await jobs.endless.push()
     until(lambda: begun(worker))
     worker.signal(number)

@@ -234,7 +234,7 @@ def test_jobs_that_come_while_the_network_comes_and_goes_run_once(kept: Callable
 def test_a_worker_stops_in_time_though_nothing_gets_through(
     connected: Callable[..., Way], scheme: str, condition: Condition
 ) -> None:
-    way = connected(scheme, "--grace", "100ms")
+    way = connected(scheme, "--grace-period", "100ms")
     lasts = way.push("never")
     until(lambda: way.noted("runs", lasts))
     way.link.become(condition)

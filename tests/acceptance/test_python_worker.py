@@ -187,7 +187,7 @@ async def test_sigterm_lets_jobs_end(system: System, jobs: ModuleType, start: St
 
 
 async def test_what_doesn_t_end_within_the_grace_period_is_handed_back(jobs: ModuleType, start: Start, folder: Path) -> None:
-    worker = start("--grace", "200ms")
+    worker = start("--grace-period", "200ms")
     waiting, held = await jobs.wait.push("a", "go"), await jobs.hold.push("b")
     until(lambda: sorted(worker.notes()) == ["a began 1", "b began 1"])
     with exits(worker):
@@ -200,7 +200,7 @@ async def test_what_doesn_t_end_within_the_grace_period_is_handed_back(jobs: Mod
 
 
 async def test_ctrl_c_hands_back_at_once_and_a_thread_can_t_keep_the_process(jobs: ModuleType, start: Start) -> None:
-    worker = start("--grace", "1h")
+    worker = start("--grace-period", "1h")
     handle = await jobs.stuck.push("a")
     until(lambda: worker.notes() == ["a began"])
     with exits(worker):
@@ -257,7 +257,7 @@ def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(system: System, star
         (["nowhere"], "there is no module nowhere"),
         (["json"], "json has no App"),
         (["handlers", "--concurrency", "0"], "at least one job at a time"),
-        (["handlers", "--grace", "soon"], "a duration is written like 30s"),
+        (["handlers", "--grace-period", "soon"], "a duration is written like 30s"),
     ],
 )
 def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, arguments: list[str], said: str) -> None:

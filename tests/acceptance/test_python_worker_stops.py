@@ -66,7 +66,7 @@ OTHER_THREADS: Final = [
     indirect=["address"],
 )
 def test_a_thread_that_goes_on_keeps_no_process(system: System, start: Start, job_type: str, number: signal.Signals) -> None:
-    worker = start("--grace", "100ms")
+    worker = start("--grace-period", "100ms")
     held = pushed(system, f"hostile.{job_type}", 300.0)
     until(lambda: "the thread begins" in worker.notes())
     worker.signal(number)
@@ -76,7 +76,7 @@ def test_a_thread_that_goes_on_keeps_no_process(system: System, start: Start, jo
 
 @both_ways
 def test_a_handler_that_panicked_is_waited_for_by_nobody(system: System, start: Start) -> None:
-    worker = start("--concurrency", "1", "--grace", "1h")
+    worker = start("--concurrency", "1", "--grace-period", "1h")
     panicked = pushed(system, "hostile.coroutine", "raises a BaseException")
     numbered = pushed(system, "hostile.thread", "raises a number as text")
 
@@ -90,7 +90,7 @@ def test_a_handler_that_panicked_is_waited_for_by_nobody(system: System, start: 
 
 @both_ways
 def test_ctrl_c_shortens_the_grace_period_that_sigterm_began(system: System, start: Start) -> None:
-    worker = start("--grace", "1h")
+    worker = start("--grace-period", "1h")
     waits = pushed(system, "hostile.wait", "a", "never")
     until(lambda: worker.notes() == ["a runs"])
     worker.signal(signal.SIGTERM)
@@ -136,7 +136,7 @@ OTHER_INTERRUPTS: Final = [
     indirect=["address"],
 )
 def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: Start, kind: str) -> None:
-    worker = start("--concurrency", "9", "--grace", "1h")
+    worker = start("--concurrency", "9", "--grace-period", "1h")
     neighbours = [pushed(system, "hostile.wait", str(number), "never") for number in range(8)]
     until(lambda: len(worker.notes()) == len(neighbours))
     interrupted = pushed(system, f"hostile.interrupt_{kind}")

@@ -49,7 +49,7 @@ class Site:
         self._processes = Processes(folder / "processes", self.server.url)
         self.services = self._start()
         installed("handlers", folder)
-        self.worker = WorkerProcess.started(folder, "handlers", "--grace", f"{GRACE_S}s", url=self.api.url)
+        self.worker = WorkerProcess.started(folder, "handlers", "--grace-period", f"{GRACE_S}s", url=self.api.url)
 
     def _start(self) -> dict[str, Command]:
         started = {name: self._processes.start(name) for name in ("gateway", "services")}

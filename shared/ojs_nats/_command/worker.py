@@ -21,9 +21,9 @@ The server is that of the module's App: its url, else OJS_URL, else http://127.0
 examples:
   ojs-nats worker app.jobs
   ojs-nats worker app.emails app.images --concurrency 50 --queues urgent,default
-  OJS_URL=https://jobs.internal ojs-nats worker app.jobs --grace 10m
+  OJS_URL=https://jobs.internal ojs-nats worker app.jobs --grace-period 10m
 
-  ojs-nats worker app.jobs --reload --grace 2s
+  ojs-nats worker app.jobs --reload --grace-period 2s
 
 signals:
   SIGTERM   fetch no more, let jobs end within the grace period, hand back the rest, exit with 0
@@ -62,7 +62,9 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--types", metavar="NAMES", help="which types of jobs, by commas [OJS_JOB_TYPES, else all]")
     parser.add_argument("--concurrency", type=int, metavar="N", help="jobs at a time [OJS_CONCURRENCY, else 10]")
     parser.add_argument("--ahead", type=int, default=0, metavar="N", help="most to fetch ahead while jobs take no time [0]")
-    parser.add_argument("--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]")
+    parser.add_argument(
+        "--grace-period", "--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]"
+    )
     parser.add_argument("--processes", type=int, metavar="N", help="processes for jobs that run in them [the CPUs]")
     parser.add_argument("--health-port", type=int, metavar="PORT", help="serve /healthz, /readyz and /metrics there [nowhere]")
     parser.add_argument("--health-host", default="127.0.0.1", metavar="HOST", help="[127.0.0.1]")
@@ -95,7 +97,7 @@ def run(given: argparse.Namespace) -> int:
             queues=_names(given.queues, "OJS_QUEUES"),
             concurrency=_concurrency(given.concurrency),
             ahead=given.ahead,
-            grace_period=given.grace,
+            grace_period=given.grace_period,
             processes=given.processes,
             health=None if given.health_port is None else (given.health_host, given.health_port),
             log_payloads=_log_payloads(given.log_payloads),

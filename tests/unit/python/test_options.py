@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from ojs_nats import App, RateLimit, Retry, Unique, Worker
 from ojs_nats._durations import milliseconds
+from ojs_nats.jobs import JobRequest
 from ojs_nats.options import Options, Rate, wire
 from support.tables import each
 
@@ -171,3 +172,16 @@ def test_an_address_may_have_a_path_and_a_user(url: str) -> None:
 
 
 def nothing() -> None: ...
+
+
+@each(
+    ("offset", "sent"),
+    [
+        (timedelta(0), "2026-11-28T12:00:00+00:00"),
+        (timedelta(hours=5, minutes=30), "2026-11-28T12:00:00+05:30"),
+        (timedelta(minutes=19, seconds=32), "2026-11-28T11:40:28+00:00"),  # Amsterdam's until 1937
+    ],
+)
+def test_a_moment_is_sent_with_its_offset_or_in_utc_where_that_has_seconds(offset: timedelta, sent: str) -> None:
+    when = datetime(2026, 11, 28, 12, tzinfo=timezone(offset))
+    assert JobRequest("a.job", (), {"scheduled_at": when}).template()["options"]["delay_until"] == sent
