@@ -10,7 +10,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ojs_nats._http import HttpTransport
-from ojs_nats._nats import NatsTransport, nats_address
+from ojs_nats._importing import importing
+from ojs_nats._nats_address import nats_address
 from ojs_nats._transport import Transport, masked
 from ojs_nats.tls import Tls
 
@@ -77,5 +78,8 @@ def transport(
     if (made := stand_ins.get(url)) is not None:
         return made()
     if url.startswith(_NATS):
+        with importing:  # nats-py, which others need not
+            from ojs_nats._nats import NatsTransport  # noqa: PLC0415
+
         return NatsTransport(url, retry_for_s=retry_for_s, headers=headers)
     return HttpTransport(url, retry_for_s=retry_for_s, headers=headers, tls=tls)

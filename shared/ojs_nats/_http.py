@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from io import BytesIO
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
-from yarl import URL
 
+from ojs_nats._importing import importing
 from ojs_nats._json import decoded
-from ojs_nats._lookups import Lookups
+from ojs_nats._lookups import Lookups  # not later: handlers of `atexit` can't import pools of threads any more
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
-from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of, in_time
+from ojs_nats._transport import Answer, EventFilter, NotNow, Transport
 from ojs_nats.errors import UnavailableError
 from ojs_nats.models.events import Event
 from ojs_nats.tls import HTTPS, Tls, Trust
 
-_CONNECT_S: Final = 10.0
-_READ_S: Final = 30.0
+if TYPE_CHECKING:
+    from ojs_nats._connections import Connections
+
 _ANSWER_S: Final = 30.0
 _RECONNECT_S: Final = (0.1, 0.5)
-_LARGE: Final = 2**20
-"""Bytes of a body that aiohttp warns of."""
-_BUFFER: Final = 2**20
-"""Bytes of an event, at most."""
 _BESIDE: Final = frozenset({"job.state_changed", "missed", "reset"})
 """What says the same as the event that it comes with."""
 _BROKEN_OFF: Final = frozenset({"server.shutdown", "error"})
@@ -56,33 +50,18 @@ class HttpTransport(Transport):
         super().__init__(url, retry_for_s=retry_for_s)
         self._headers = headers or {}
         self._trust = Trust(tls) if url.startswith(HTTPS) else None
-        self._keeper: AsyncGenerator[aiohttp.ClientSession] | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._keeper: AsyncGenerator[Connections] | None = None
+        self._connections: Connections | None = None
 
     async def close(self) -> None:
         if self._keeper is not None:
             await self._keeper.aclose()
 
     async def once(self, request: Request, body: bytes | None) -> Answer:
-        session = await self._open()
-        url = self._address(request.operation, request.parameters)
+        connections = await self._open()
+        address, asked = self._address(request.operation, request.parameters)
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
-
-        async def answered() -> Answer:
-            method, data = request.operation.method, _as_sent(body)
-            asked = session.request(method, url, data=data, headers=request.headers, timeout=timeout, ssl=self._tls())
-            async with asked as answer:
-                return Answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
-
-        try:
-            return await in_time(answered(), answer_s)
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            raise NotNow(_reason(error), carried_out=False) from error
-        except aiohttp.ClientConnectorError as error:
-            raise NotNow(_reason(error), carried_out=False, unreachable=True) from None
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise NotNow(_reason(error), carried_out=True) from error
+        return await connections.answer(request.operation.method, address, asked, body, request.headers, answer_s)
 
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
         after = wanted.after or await self.cursor_now()
@@ -91,7 +70,7 @@ class HttpTransport(Transport):
         while True:
             connected_at: float | None = None
             try:
-                async with self._followed(wanted, after) as stream:
+                async with await self._followed(wanted, after) as stream:
                     connected_at = loop.time()
                     async for kind, data, cursor in frames(stream):
                         if kind in _BROKEN_OFF:
@@ -112,75 +91,42 @@ class HttpTransport(Transport):
                     raise UnavailableError(f"events at {self.shown}: {reason}") from reason.__cause__
             await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
 
-    @asynccontextmanager
-    async def _followed(self, wanted: EventFilter, after: str) -> AsyncIterator[aiohttp.StreamReader]:
-        """One connection. Raises NotNow, RefusedError."""
-        session = await self._open()
-        asked = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
-        said = {name: ",".join(values) for name, values in asked.items() if values} | {"last_event_id": after}
+    async def _followed(self, wanted: EventFilter, after: str) -> AbstractAsyncContextManager[AsyncIterable[bytes]]:
+        """Return what opens one connection that events come by. Opening it raises NotNow, RefusedError."""
+        connections = await self._open()
+        filters = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
+        said = {name: ",".join(values) for name, values in filters.items() if values} | {"last_event_id": after}
         if wanted.job_id is None:
-            url = self._address(STREAM_EVENTS, said)
-        else:
-            url = self._address(STREAM_JOB_EVENTS, {"job_id": wanted.job_id, **said})
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_READ_S)
-        try:
-            async with session.get(url, timeout=timeout, read_bufsize=_BUFFER, ssl=self._tls()) as answer:
-                if answer.status != 200:
-                    raise error_of(Answer(answer.status, await answer.read(), answer.headers.get("Retry-After")))
-                yield answer.content
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise NotNow(_reason(error), carried_out=False) from error
+            return connections.stream(*self._address(STREAM_EVENTS, said))
+        return connections.stream(*self._address(STREAM_JOB_EVENTS, {"job_id": wanted.job_id, **said}))
 
-    def _address(self, operation: Operation, parameters: Mapping[str, str]) -> URL:
+    def _address(self, operation: Operation, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        """Return the address of an operation, and the parameters that it doesn't have in its path."""
         path = _NAME.sub(lambda name: quote(parameters[name[1]], safe=""), operation.place)
         placed = _NAME.findall(operation.path)
-        asked = {name: value for name, value in parameters.items() if name not in placed}
-        url = URL(self.url + path, encoded=True)
-        return url.with_query(asked) if asked else url
+        return self.url + path, {name: value for name, value in parameters.items() if name not in placed}
 
-    def _tls(self) -> ssl.SSLContext | bool:
-        """What a connection is made with, if one has to be; True is aiohttp's own, which http:// has no use for."""
-        return True if self._trust is None else self._trust.context()
+    async def _open(self) -> Connections:
+        if self._connections is None:
+            self._keeper = self._kept_connections()
+            self._connections = await anext(self._keeper)
+        return self._connections
 
-    async def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._keeper = self._kept_session()
-            self._session = await anext(self._keeper)
-        return self._session
+    async def _kept_connections(self) -> AsyncGenerator[Connections]:
+        """Connections that are closed with their loop, as `asyncio.run` closes generators: scripts need not do it."""
+        with importing:  # aiohttp takes longer than all the rest
+            from ojs_nats._connections import Connections  # noqa: PLC0415
 
-    async def _kept_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
-        """A session that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         # OJS-Version would ask for what the official SDKs read, which differs from the API's description.
         headers = {"Content-Type": "application/json", "User-Agent": "ojs-nats-python", **self._headers}
         lookups = Lookups()
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, resolver=lookups.resolver())
+        connections = Connections(headers, self._trust, lookups)
         try:
-            async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-                yield session
+            yield connections
         finally:
-            self._session = self._keeper = None  # they would keep the loop, too
+            self._connections = self._keeper = None  # they would keep the loop, too
             lookups.close()
-
-
-def _reason(error: BaseException) -> str:
-    """Return why there is no answer, in words."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the name {error.host} isn't known"
-    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
-        return "it speaks http, not https"
-    if type(error) is aiohttp.ClientConnectorError:
-        number = error.os_error.errno
-        return os.strerror(number).lower() if number else "the connection was refused"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the connection was closed before the answer"
-    if isinstance(error, TimeoutError) and not str(error):
-        return "no answer came in time"
-    return str(error) or type(error).__name__
-
-
-def _as_sent(body: bytes | None) -> bytes | BytesIO | None:
-    """Return the body as aiohttp sends it: a large one in parts, between which the loop goes on."""
-    return body if body is None or len(body) < _LARGE else BytesIO(body)
+            await connections.close()
 
 
 def _notice(kind: str, data: bytes, cursor: str) -> Event:

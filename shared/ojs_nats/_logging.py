@@ -31,9 +31,9 @@ def get_logger(name: str) -> Logger:
 class Logger:
     """A logger of lines that have members: `log.info("a receipt is sent", order=7)`.
 
-    A record's message has the members of its line as `key=value`; a formatter finds them apart from each other in the record's
-    `ojs_event` and `ojs_members`. Arguments behind the text are put into it as the standard library does it. A line that can't
-    be written is dropped: nothing is raised.
+    A record's message has the members of its line as `key=value`; a formatter finds them apart from each other in the
+    record's `ojs_event` and `ojs_members`. Arguments behind the text are put into it as the standard library does it. A
+    line that can't be written is dropped: nothing is raised.
     """
 
     __slots__ = ("_bound", "_logger")

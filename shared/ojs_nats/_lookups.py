@@ -6,9 +6,7 @@ import asyncio
 import functools
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, cast
-
-from aiohttp import ThreadedResolver
+from typing import Any, Final
 
 _THREADS: Final = 4
 
@@ -22,10 +20,6 @@ class Lookups:
     def close(self) -> None:
         """Let go of the threads, which end with their lookups."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def resolver(self) -> ThreadedResolver:
-        """Return what aiohttp asks."""
-        return ThreadedResolver(cast("asyncio.AbstractEventLoop", self))  # it calls the two methods below, and nothing else
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> Any:
         """Look up addresses, as `loop.getaddrinfo` does."""

@@ -17,11 +17,12 @@ from nats.aio.client import Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from ojs_link.address import Address, files_of, read_address
+from ojs_link.address import Address, files_of
 from ojs_link.client import LinkClient, is_refused
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
-from ojs_nats._names import is_queue_name, namespace
+from ojs_nats._names import is_queue_name
+from ojs_nats._nats_address import nats_address
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
 from ojs_nats.errors import RefusedError, refused
@@ -392,14 +393,6 @@ async def _either(heard: asyncio.Event, seconds: float) -> None:
     except TimeoutError:
         return
     await asyncio.sleep(_STORED_S)
-
-
-def nats_address(url: str) -> Address:
-    """Read the address of a client. Raises ValueError."""
-    address = read_address(url)
-    if address.namespace:
-        namespace(address.namespace)
-    return address
 
 
 def _status(said: str) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import NamedTuple
-
-import aiohttp
 
 
 class Frame(NamedTuple):
@@ -16,7 +14,7 @@ class Frame(NamedTuple):
     cursor: str
 
 
-async def frames(stream: aiohttp.StreamReader) -> AsyncIterator[Frame]:
+async def frames(stream: AsyncIterable[bytes]) -> AsyncIterator[Frame]:
     """What is told, without comments. Ends with the stream."""
     kind, data, cursor = "message", b"", ""
     async for line in stream:

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
-import uuid6
 
 from ojs_nats._checks import check_args, misplaced
+from ojs_nats._ids import new_id
 from ojs_nats._names import job_type
 from ojs_nats._plain import plain
 from ojs_nats.options import DEFAULT_QUEUE, Options, checked, merged, wire
@@ -118,7 +118,7 @@ class JobRequest(msgspec.Struct, Generic[R], frozen=True):
     type: str
     args: tuple[Any, ...] = ()
     options: Options = {}
-    id: str = msgspec.field(default_factory=lambda: str(uuid6.uuid7()))
+    id: str = msgspec.field(default_factory=new_id)
     returns: Any = Any
 
     def __post_init__(self) -> None:

@@ -8,12 +8,12 @@ from contextlib import aclosing
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
-import uuid6
 
 from ojs_nats import _deprecated
 from ojs_nats._checks import misplaced
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks
+from ojs_nats._ids import new_id
 from ojs_nats._operations import Operation, Request
 from ojs_nats._results import Results
 from ojs_nats._transport import Transport
@@ -61,7 +61,7 @@ class Workflows(Subject):
         """
         if not isinstance(flow, Flow):
             raise misplaced(flow, "what is started is a workflow, as chain(a.job(), b.job()) or a Dag")
-        known = id or str(uuid6.uuid7())
+        known = id or new_id()
         told = (await flow.prepared(self.hooks)).wire()
         asked = told | {"id": known} | body(options=wire(checked(defaults, "defaults")) if defaults else None)
         try:

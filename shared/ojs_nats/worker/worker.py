@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-import uuid6
 
 from ojs_nats import _deprecated
 from ojs_nats._connect import transport
 from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._ids import new_id
 from ojs_nats._logging import get_logger
 from ojs_nats._names import MOST_QUEUES, check_worked_types, within, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
@@ -117,7 +117,7 @@ class Worker:
         if not app.definitions:
             raise ValueError("the app has no jobs: decorate a function with @app.job(…), and import its module")
         named = (definition.defaults.get("queue", DEFAULT_QUEUE) for definition in app.definitions.values())
-        self.id = worker_id or f"worker_{uuid6.uuid7()}"
+        self.id = worker_id or f"worker_{new_id()}"
         self.state = WorkerState.RUNNING
         self.queues = worked_queues(queues or list(named))
         check_worked_types(app.definitions)

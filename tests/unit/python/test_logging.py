@@ -175,7 +175,7 @@ def test_members_of_a_task_are_in_its_lines(
     assert seen == ({"job_id": "j1", "trace_id": "t1"} if theirs else {})
 
 
-def test_what_an_application_has_bound_in_structlog_is_in_the_lines_of_its_task(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_an_application_has_bound_in_structlog_is_in_its_lines(caplog: pytest.LogCaptureFixture) -> None:
     def task() -> None:
         bind_to_task(tenant="ours")
         with structlog.contextvars.bound_contextvars(tenant="theirs"):

@@ -7,7 +7,7 @@ import pytest
 from ojs_core.jetstream.subjects import is_namespace
 from ojs_nats import Client
 from ojs_nats._names import namespace
-from ojs_nats._nats import nats_address
+from ojs_nats._nats_address import nats_address
 from support.tables import each
 
 
