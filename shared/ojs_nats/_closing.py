@@ -1,4 +1,4 @@
-"""What is closed at the end of a `with`."""
+"""Objects that are closed at the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from typing import Self
 
 
 class Closing(ABC):
-    """`async with` closes it."""
+    """An object that `async with` closes."""
 
     async def __aenter__(self) -> Self:
+        """Return itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the connections."""
         await self.close()
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections."""
 
 
 class SyncClosing(ABC):
-    """`with` closes it."""
+    """An object that `with` closes."""
 
     def __enter__(self) -> Self:
+        """Return itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close the connections."""
         self.close()
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connections."""

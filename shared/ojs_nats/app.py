@@ -1,4 +1,4 @@
-"""What an application's jobs are, and the server that they go to."""
+"""The application: its jobs, and the server that they go to."""
 
 from __future__ import annotations
 
@@ -35,25 +35,27 @@ Lifespan = TypeVar("Lifespan", bound=Callable[[], AsyncIterator[Any]])
 class App(Closing):
     """An application: its jobs, and the server that they go to.
 
-    Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`; `sync` is
-    the client of code without a loop.
+    Each event loop that pushes has a client of its own, `client`; `async with app:` and `asyncio.run` close it. `sync`
+    is the client of code without an event loop.
 
     Args:
-        url: The server's address, `http://`, `https://`, `nats://` or `tls://`; else OJS_URL, else http://127.0.0.1:8080.
-        token: The key that the server asks for, of workers too; else OJS_AUTH_TOKEN, else OJS_API_KEY.
-        headers: What goes with every request: what a proxy before the server asks for.
+        url: The server's address, `http://`, `https://`, `nats://` or `tls://`. None means OJS_URL, or
+            http://127.0.0.1:8080.
+        token: The key that the server asks for, also of workers. None means OJS_AUTH_TOKEN, or OJS_API_KEY.
+        headers: Headers of every request, such as a proxy before the server asks for.
         retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
-        tls: For `https://` addresses, as `Client` has it.
+        tls: For `https://` addresses, a CA of your own or a client's certificate, as `ojs_nats.tls.Tls` or as a context
+            of `ssl`. None means the files that OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name.
 
     Attributes:
+        sync: The client of code without an event loop.
         enqueue: The middleware around pushes.
         execution: The middleware around handlers.
-        codec: What reads results that middleware has encoded; None if there is none.
         definitions: The jobs, by type.
-        sync: The client of code without an event loop.
+        codec: The object that decodes results which middleware has encoded. None if there is none.
 
     Raises:
-        ValueError: For an address that names no server, and for files of TLS that can't be used.
+        ValueError: The address names no server, or files of TLS can't be used.
 
     Example:
         >>> app = App("http://127.0.0.1:8080")
@@ -61,6 +63,8 @@ class App(Closing):
         ... async def send_email(to: str) -> None: ...
         >>> send_email.job("ada@example.org").queue
         'email'
+
+        `await send_email.push("ada@example.org")` pushes a job, and `ojs-nats worker app.jobs` runs it.
     """
 
     def __init__(
@@ -91,16 +95,24 @@ class App(Closing):
 
     @property
     def client(self) -> Client:
-        """The client of the loop that runs. Raises RuntimeError where none does: there it is `sync`."""
+        """The client of the running event loop.
+
+        Raises:
+            RuntimeError: No event loop runs in this thread. Use `sync` there.
+        """
         return self._clients.of(asyncio.get_running_loop())
 
     async def close(self) -> None:
-        """Close the connections of the loop that runs; the next push opens new ones."""
+        """Close the connections of the running event loop. The next push opens new ones."""
         await self._clients.close()
 
     @contextmanager
     def moved(self, url: str) -> Iterator[None]:
-        """Talk to another server within the `with`, on connections of its own: for tests."""
+        """Talk to another server within the `with` block, on connections of its own: for tests.
+
+        Args:
+            url: The other server's address, as `App(url)` takes it.
+        """
         before, self.url = self.url, url_of(url)
         try:
             with self._clients.others():
@@ -109,12 +121,25 @@ class App(Closing):
             self.url = before
 
     def lifespan(self, made: Lifespan) -> Lifespan:
-        """Make an async generator function what a worker begins with: what it yields is `ctx.state` of the worker's jobs.
+        """Register an async generator function that a worker runs around its jobs: `@app.lifespan`.
 
-        Behind the `yield` it cleans up, once they have ended.
+        The worker calls it before the first job. What it yields is `ctx.state` of every job. The code behind the
+        `yield` runs after the last job has ended.
+
+        Args:
+            made: The function. It takes no arguments and yields once.
+
+        Returns:
+            The function itself.
 
         Raises:
-            ValueError: The app has one already.
+            ValueError: The app has a lifespan already.
+
+        Example:
+            >>> app = App()
+            >>> @app.lifespan
+            ... async def lifespan():
+            ...     yield {"greeting": "hello"}
         """
         if self.worker_state is not None:
             raise ValueError("the app has a lifespan already: a worker has one, which may use others")
@@ -139,19 +164,21 @@ class App(Closing):
     def job(self, job_type: str | Callable[..., Any] | None = None, **options: Unpack[DefinitionOptions]) -> Any:
         """Make a function, plain or async, the handler of a job type: `@app.job("email.send", …)`.
 
-        The function's parameters are the job's arguments, in order and converted to the types of its hints. A first one that
-        is hinted `JobContext` is given the running job. The function is called as before.
+        The function's parameters are the job's arguments, in order and converted to the types of its hints. A first
+        parameter that is hinted `JobContext` is given the running job. The function can be called as before.
 
         Args:
-            job_type: The type; without one, also as `@app.job` alone, it is the function's name.
-            **options: What each push of the job says (`Options`), and `soft_timeout` and `runs_in` for its worker.
+            job_type: The job type, such as `"email.send"`. None, or `@app.job` alone, means the function's name.
+            **options: The options of each push (`ojs_nats.options.Options`), and `soft_timeout` and `runs_in` for its
+                worker.
 
         Returns:
             The definition: the function, with `push`, `push_sync`, `later`, `options` and `job` as attributes.
 
         Raises:
-            ValueError: The type has a handler already, or isn't a job type's name, or no server takes an option.
-            TypeError: No job could be run with the function.
+            TypeError: No worker could run the function, there is no such option, or an option's value is of another
+                kind.
+            ValueError: The type has a handler already or isn't a valid name, or the server would refuse an option.
         """
         if callable(job_type):
             return self._define(None, job_type, options)

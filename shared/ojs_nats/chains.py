@@ -1,4 +1,4 @@
-"""Middleware: functions around every push of an app, and around every run of its handlers (ojs-middleware)."""
+"""Chains of middleware: functions around every push of an app, and around every run of its handlers (ojs-middleware)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ M = TypeVar("M", bound=Callable[..., Awaitable[Any]])
 
 
 class Chain(Generic[M]):
-    """The first one is the outermost.
+    """A chain of middleware, the first one outermost. Build it before the first push, or before the worker starts.
 
-    Each has a name: the one it is added under, else that of its function or class. Where two have the same, the first is
-    meant. To be built before the first push, or the worker's start.
+    Each has a name: the one that it is added under, or that of its function or class. If two have the same name, the
+    first is meant.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Chain(Generic[M]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """From the outermost to the innermost."""
+        """The names, from the outermost to the innermost."""
         return tuple(name for name, _ in self._items)
 
     def __iter__(self) -> Iterator[M]:
@@ -40,23 +40,61 @@ class Chain(Generic[M]):
         return len(self._items)
 
     def add(self, middleware: M, name: str | None = None) -> M:
-        """Append as the innermost. What was given comes back, so that it may decorate a function."""
+        """Append a middleware as the innermost.
+
+        Args:
+            middleware: The function or object.
+            name: Its name in the chain. None means that of its function or class.
+
+        Returns:
+            The middleware, so that this can decorate a function.
+        """
         return self._insert(len(self._items), middleware, name)
 
     def prepend(self, middleware: M, name: str | None = None) -> M:
-        """Put in front as the outermost."""
+        """Insert a middleware as the outermost.
+
+        Args:
+            middleware: The function or object.
+            name: Its name in the chain. None means that of its function or class.
+
+        Returns:
+            The middleware, so that this can decorate a function.
+        """
         return self._insert(0, middleware, name)
 
     def insert_before(self, existing: str, middleware: M, name: str | None = None) -> M:
-        """Put just outside the one called `existing`. Raises LookupError if there is none."""
+        """Insert a middleware just outside another one.
+
+        Args:
+            existing: The name of the other one.
+            middleware: The function or object.
+            name: Its name in the chain. None means that of its function or class.
+
+        Raises:
+            LookupError: There is no middleware named `existing`.
+        """
         return self._insert(self._index(existing), middleware, name)
 
     def insert_after(self, existing: str, middleware: M, name: str | None = None) -> M:
-        """Put just inside the one called `existing`. Raises LookupError if there is none."""
+        """Insert a middleware just inside another one.
+
+        Args:
+            existing: The name of the other one.
+            middleware: The function or object.
+            name: Its name in the chain. None means that of its function or class.
+
+        Raises:
+            LookupError: There is no middleware named `existing`.
+        """
         return self._insert(self._index(existing) + 1, middleware, name)
 
     def remove(self, name: str) -> None:
-        """Take one out. Raises LookupError if there is none of that name."""
+        """Remove a middleware.
+
+        Raises:
+            LookupError: There is no middleware of that name.
+        """
         del self._items[self._index(name)]
 
     def _insert(self, index: int, middleware: M, name: str | None) -> M:
@@ -70,14 +108,31 @@ class Chain(Generic[M]):
 
 
 class EnqueueChain(Chain[EnqueueMiddleware]):
-    """`async def middleware(new, next)`: `await next(new)` runs the rest and gives the job as it leaves the chain.
+    """The middleware around pushes: `async def middleware(new, next)`, which calls `await next(new)`.
 
-    All of a job but its id may be changed: `await next(new.with_options(priority=5))`. None drops it; an exception refuses
-    it, and reaches whoever pushes.
+    `next` runs the rest of the chain and returns the job as it leaves the chain. A middleware may change anything but
+    the job's id, as in `await next(new.with_options(priority=5))`. Returning None drops the job, and the push raises
+    `JobDropped`. An exception is raised by the push.
+
+    Example:
+        >>> from ojs_nats import App
+        >>> app = App()
+        >>> @app.enqueue.add
+        ... async def tenant(new, next):
+        ...     return await next(new.with_options(meta={"tenant": "acme"}))
+        >>> app.enqueue.names
+        ('tenant',)
     """
 
     async def run(self, new: JobRequest[Any]) -> JobRequest[Any] | None:
-        """The job as it is to be pushed, or None if it isn't to be."""
+        """Run the chain.
+
+        Args:
+            new: The job to push.
+
+        Returns:
+            The job as it leaves the chain. None if a middleware dropped it.
+        """
         left = await self._step(0, new)
         if left is not None and left.id != new.id:
             raise ValueError(f"middleware can't change a job's id ({new.id} became {left.id}): change its other members")
@@ -90,13 +145,23 @@ class EnqueueChain(Chain[EnqueueMiddleware]):
 
 
 class ExecutionChain(Chain[ExecutionMiddleware]):
-    """`async def middleware(ctx, next)`: `await next()` runs the rest, and returns or raises what the handler does.
+    """The middleware around handlers: `async def middleware(ctx, next)`, which calls `await next()`.
 
-    What a middleware returns is the job's result, what it raises is its error. It may not call `next`, and so the handler
-    doesn't run. `ctx.job` is what the handler's arguments are taken from; a middleware may put another one there.
+    `next` runs the rest of the chain and the handler; it returns or raises what the handler does. The middleware's own
+    result is the job's result, and its exception is the job's error. If it doesn't call `next`, the handler doesn't
+    run. A middleware may replace `ctx.job`, from which the handler's arguments are taken.
     """
 
     async def run(self, context: JobContext, handler: ExecutionNext) -> Any:
+        """Run the chain and the handler.
+
+        Args:
+            context: The running job.
+            handler: The handler.
+
+        Returns:
+            The job's result.
+        """
         return await self._step(0, context, handler)
 
     def _step(self, index: int, context: JobContext, handler: ExecutionNext) -> Awaitable[Any]:

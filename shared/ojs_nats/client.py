@@ -53,21 +53,37 @@ class _Many(msgspec.Struct):
 class Client(Closing):
     """A client of a server, for the event loop that it is first used in; `async with` closes its connections.
 
-    A call is repeated while nobody answers, or who answers can't work, unless it might be done twice by that. A push never
-    makes two jobs, since it names its job.
+    A call is repeated while nobody answers, or while those who answer can't work, unless that might do it twice. A push
+    never makes two jobs, since it names its job.
 
     Args:
-        url: The server's address, `http://`, `https://`, `nats://` or `tls://`; else OJS_URL, else http://127.0.0.1:8080.
+        url: The server's address, `http://`, `https://`, `nats://` or `tls://`. None means OJS_URL, or
+            http://127.0.0.1:8080.
         retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
-        token: The key that the server asks for; else OJS_AUTH_TOKEN, else OJS_API_KEY.
-        headers: What goes with every request: what a proxy before the server asks for.
-        tls: For `https://` addresses, a CA of one's own or a client's certificate; without it, what OJS_CA_FILE,
-            OJS_CERT_FILE and OJS_KEY_FILE name.
-        hooks: What pushes and results go through: an app's middleware.
+        token: The key that the server asks for. None means OJS_AUTH_TOKEN, or OJS_API_KEY.
+        headers: Headers of every request, such as a proxy before the server asks for.
+        tls: For `https://` addresses, a CA of your own or a client's certificate. None means the files that
+            OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name.
+        hooks: What pushes and results go through. An app's client has its middleware there.
+
+    Attributes:
+        jobs: Operations on jobs.
+        queues: Operations on queues.
+        dead_letters: Operations on jobs that have failed for good.
+        crons: Operations on cron entries.
+        events: The stream of events.
+        workflows: Operations on workflows.
+        workers: Operations on workers.
+        webhooks: Operations on webhook subscriptions.
+        schemas: Operations on schemas of arguments.
+        rate_limits: Operations on limits that jobs share.
+        pools: Operations on pools of queues.
+        keys: Operations on API keys.
+        system: The server itself: health, statistics, settings, maintenance.
 
     Raises:
-        ValueError: For an address that names no server, and for files of TLS that can't be used. What calls raise has
-            RefusedError, UnavailableError and their subclasses in `ojs_nats.errors`.
+        ValueError: The address names no server, or files of TLS can't be used.
+        RefusedError, UnavailableError: By every call that asks the server.
 
     Example:
         >>> client = Client("http://127.0.0.1:8080", retry_for="5s")
@@ -105,14 +121,24 @@ class Client(Closing):
         self.system = ServerSystem(self.transport)
 
     async def close(self) -> None:
-        """Close the connections; the next request opens new ones."""
+        """Close the connections. The next request opens new ones."""
         await self.transport.close()
 
     async def push(self, new: JobRequest[R]) -> JobHandle[R]:
-        """Push a job, as `send_email.job(…)` makes it.
+        """Push a job.
 
-        Raises DuplicateError by the id or the identity of another job, QueueFullError, TypeError for what is no
-        `JobRequest`, and what every operation raises.
+        Args:
+            new: The job, as `send_email.job("ada@example.org")` makes it.
+
+        Returns:
+            A handle of the job. With `Unique(on_conflict="ignore")` it may be an earlier job's.
+
+        Raises:
+            TypeError: `new` isn't a `JobRequest`, or JSON can't hold an argument.
+            DuplicateError: Another job has the id, or the identity of a unique job.
+            QueueFullError, QueueClosedError: The queue takes no more jobs.
+            JobDropped: Middleware dropped the job.
+            UnavailableError: No server answered for as long as `retry_for`.
         """
         a_job(new)
         new = await self.hooks.prepared(new)
@@ -120,7 +146,19 @@ class Client(Closing):
         return JobHandle(self, found[0], new.returns, new.queue)
 
     async def push_all(self, jobs: Sequence[JobRequest[Any]]) -> list[JobHandle[Any]]:
-        """Push all of them or, if one is refused, none. Raises ValueError for a job that is there twice."""
+        """Push all of the jobs or, if one is refused, none of them.
+
+        Args:
+            jobs: The jobs, as `send_email.job("ada@example.org")` makes them.
+
+        Returns:
+            The handles, in the order of the jobs.
+
+        Raises:
+            ValueError: A job is there twice.
+            RefusedError: A job was refused, as by `push`. No job was pushed.
+            UnavailableError: No server answered for as long as `retry_for`.
+        """
         jobs = list(jobs)
         if not jobs:
             return []
@@ -130,9 +168,17 @@ class Client(Closing):
         return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
     async def push_each(self, jobs: Sequence[JobRequest[Any]]) -> list[JobHandle[Any] | RefusedError]:
-        """Push each of them that isn't refused; of those that are, the error stands in its place.
+        """Push each job that isn't refused.
 
-        Raises ValueError for a job that is there twice.
+        Args:
+            jobs: The jobs, as `send_email.job("ada@example.org")` makes them.
+
+        Returns:
+            For each job, in order, its handle, or the error if it was refused.
+
+        Raises:
+            ValueError: A job is there twice.
+            UnavailableError: No server answered for as long as `retry_for`.
         """
         jobs = list(jobs)
         if not jobs:
@@ -202,7 +248,17 @@ def _queue_of(jobs: Sequence[JobRequest[Any]]) -> str | None:
 
 
 class JobHandle(Generic[R]):
-    """A job that was pushed."""
+    """A handle of a pushed job. `push` returns one.
+
+    Attributes:
+        id: The job's id.
+
+    Example:
+        ```python
+        handle = await send_email.push("ada@example.org")
+        print(await handle.result(timeout="1m"))
+        ```
+    """
 
     def __init__(self, client: Client, job_id: str, returns: Any = Any, queue: str | None = None) -> None:
         self._client = client
@@ -214,15 +270,37 @@ class JobHandle(Generic[R]):
         return f"JobHandle({self.id})"
 
     async def job(self) -> Job:
-        """As it is now."""
+        """Return the job as it is now.
+
+        Raises:
+            NotFoundError: The job isn't stored any more.
+        """
         return await self._client.jobs.get(self.id, queue=self._queue)
 
     async def cancel(self) -> Job:
+        """Cancel the job. A handler that runs it is stopped.
+
+        Returns:
+            The job after that.
+
+        Raises:
+            ConflictError: The job has ended.
+            NotFoundError: The job isn't stored any more.
+        """
         return await self._client.jobs.cancel(self.id, queue=self._queue)
 
     async def result(self, timeout: Duration | None = None) -> R:
-        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, WaitTimeoutError;
-        ResultGone if it isn't kept any more, OjsError if it isn't of that type.
+        """Wait for the job's end, and return what its handler returned, as the type of the handler's hint.
+
+        Args:
+            timeout: How long to wait, in seconds or as `"1m"`. None waits without a limit.
+
+        Raises:
+            JobFailed: The job has failed for good.
+            JobCancelled: The job was cancelled.
+            WaitTimeoutError: The job hadn't ended after `timeout`.
+            ResultGone: The result isn't kept any more.
+            OjsError: The result isn't of the hint's type.
         """
         job = await self._client.jobs.wait(self.id, timeout, queue=self._queue)
         if job.state == "cancelled":

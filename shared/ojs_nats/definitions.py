@@ -24,13 +24,15 @@ R = TypeVar("R")
 
 
 class Clients(Protocol):
-    """The clients that a definition's jobs are pushed by: an App."""
+    """An object with the clients that push a definition's jobs: an `App`."""
 
     @property
-    def client(self) -> Client: ...
+    def client(self) -> Client:
+        """The client of the running event loop."""
 
     @property
-    def sync(self) -> SyncClient: ...
+    def sync(self) -> SyncClient:
+        """The client of code without an event loop."""
 
 
 class JobDefinition(Generic[P, R]):
@@ -81,7 +83,7 @@ class JobDefinition(Generic[P, R]):
             inspect.markcoroutinefunction(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, here and now: no job is pushed."""
+        """Call the function itself, here and now. No job is pushed."""
         return self.handler(*args, **kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Self:
@@ -100,51 +102,76 @@ class JobDefinition(Generic[P, R]):
     # Pushes
 
     async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Push a job with the arguments of a call, which are checked against the function's hints.
+        """Push a job with these arguments.
+
+        The arguments are checked as a call of the function would be, and against its hints.
 
         Returns:
-            The handle of the job, which waits for its result.
+            A handle of the job: `await handle.result()` waits for what the function returns.
 
         Raises:
-            TypeError: As the call would, and for an argument that isn't of its hint's type.
+            TypeError: The function can't be called so, or an argument isn't of its hint's type.
+            ValueError: JSON can't hold an argument: NaN, infinity, half a surrogate pair.
             DuplicateError, QueueFullError, QueueClosedError: As `Client.push`.
             UnavailableError: No server answered for as long as the app's `retry_for`.
         """
         return await self._clients.client.push(self.job(*args, **kwargs))
 
     def push_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
-        """Push as `push` does, from code without an event loop: a view of Django, a script. Raises as `push`."""
+        """Push a job from code without an event loop: a thread, a script, a view of Django.
+
+        Returns:
+            A handle of the job: `handle.result()` waits for what the function returns.
+
+        Raises:
+            RuntimeError: It was called in the loop of such calls, as enqueue middleware is.
+            TypeError, ValueError, DuplicateError, QueueFullError, QueueClosedError, UnavailableError: As `push`.
+        """
         return self._clients.sync.push(self.job(*args, **kwargs))
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobRequest[R]:
-        """Return the job that a push with these arguments would make: for `push_all`, workflows and cron entries."""
+        """Return the job that a push with these arguments would make, without pushing it.
+
+        `push_all`, workflows and cron entries take such jobs.
+
+        Raises:
+            TypeError, ValueError: As `push`.
+        """
         return JobRequest(self.type, self.parameters.listed(args, kwargs), self._options, returns=self.parameters.returns)
 
     # How the next push differs
 
     def options(self, **options: Unpack[Options]) -> JobDefinition[P, R]:
-        """Return the same definition with other options: `await send_email.options(priority=5).push("ada@example.org")`.
+        """Return a copy of the definition with other options: `await
+        send_email.options(priority=5).push("ada@example.org")`.
 
         Args:
-            **options: As of `App.job`; they take the place of those where it was defined.
+            **options: Any of `ojs_nats.options.Options`. Each replaces the one that the definition had.
 
         Raises:
-            TypeError: For an option that no push has.
-            ValueError: For a value that no server takes.
+            TypeError: There is no such option, or the value is of another kind.
+            ValueError: The server would refuse the value.
         """
         checked(options, f"{self.type}.options")
         return self._copy(Options(**{**self._changed, **options}))
 
     def later(self, when: Duration | datetime) -> JobDefinition[P, R]:
-        """Return the same definition with another time: `await remind.later("5m").push(order)`.
+        """Return a copy of the definition whose jobs run later: `await remind.later("5m").push(order)`.
 
         Args:
-            when: After how long its jobs run, in seconds or as `"5m"`, or the moment, which has a time zone.
+            when: A delay (seconds, `"5m"` or a `timedelta`), or a `datetime` with a time zone.
+
+        Raises:
+            ValueError: The `datetime` has no time zone, or the delay is negative.
         """
         return self.options(scheduled_at=when) if isinstance(when, datetime) else self.options(delay=when)
 
     def with_handler(self, handler: Callable[..., Any]) -> JobDefinition[P, R]:
-        """Return the same definition with another function around its own, which runs in this process: for tests."""
+        """Return a copy of the definition that runs another function in place of its own, in this process: for tests.
+
+        Args:
+            handler: A function with the same parameters.
+        """
         changed = self._copy(self._changed)
         changed.handler = handler
         changed.in_process = False
@@ -184,7 +211,7 @@ if TYPE_CHECKING:  # one class serves all of them
 
 
 class JobDecorator(Protocol):
-    """What `App.job(…)` gives: a handler's context isn't one of its job's arguments."""
+    """A decorator that makes a definition of a function: what `App.job(…)` returns."""
 
     # A coroutine is no plain function's result, though type checkers say that the overloads overlap.
     @overload

@@ -1,4 +1,4 @@
-"""What a handler is given beside its job's arguments, made for each job and cleaned up behind it."""
+"""Dependencies: objects that a handler is given besides its job's arguments, made for each job and cleaned up after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNSET: Final = object()
 
 
 class Dependency:
-    """Stands where the parameter's default is."""
+    """The default value of a parameter that is a dependency."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider: Final = provider
@@ -38,12 +38,28 @@ def Depends(provider: Callable[..., Awaitable[T]]) -> T: ...
 @overload
 def Depends(provider: Callable[..., T]) -> T: ...
 def Depends(provider: Provider) -> Any:  # noqa: N802  # as in FastAPI
-    """The default of a parameter behind `*`, to which `provider` gives a value for each job.
+    """Declare a parameter behind `*` as a dependency: `provider` makes its value for each job.
 
-    Providers are functions, async functions, or generators of either kind, which clean up behind their `yield`:
-    there they meet what the handler raised; or objects and classes that are called as one. Plain ones run in a
-    thread. They may have dependencies of their own, and a parameter that is hinted `JobContext`. One that several
-    need is called once. Raises TypeError for a provider with other parameters.
+    A provider that several parameters need is called once for a job. Plain providers run in a thread. Context variables
+    that a provider sets reach the handler.
+
+    Args:
+        provider: A function, an async function, a generator or async generator that cleans up behind its `yield` (an
+            exception of the handler is raised there), or an object or class that is called as one. Its own parameters
+            may be dependencies, and one that is hinted `JobContext`.
+
+    Raises:
+        TypeError: The provider has other parameters.
+
+    Example:
+        >>> from ojs_nats import App, Depends
+        >>> def settings():
+        ...     return {"sender": "shop@example.org"}
+        >>> app = App()
+        >>> @app.job("email.send")
+        ... def send_email(to: str, *, options: dict = Depends(settings)) -> None: ...
+        >>> send_email.job("ada@example.org").args
+        ('ada@example.org',)
     """
     return Dependency(provider)
 
@@ -68,7 +84,7 @@ def _key(provider: Provider) -> object:
 
 
 class Need:
-    """A parameter of a function that isn't given by its caller: the context, or a dependency."""
+    """A parameter that the package fills in: the context, or a dependency."""
 
     def __init__(self, name: str, dependency: Dependency | None) -> None:
         self.name = name
@@ -76,7 +92,11 @@ class Need:
 
 
 def needs(provider: Provider) -> list[Need]:
-    """Return what a provider is given. Raises TypeError for a parameter that nobody gives a value."""
+    """Return the parameters of a provider that the package fills in.
+
+    Raises:
+        TypeError: A parameter is neither the context nor a dependency.
+    """
     found: list[Need] = []
     called = getattr(provider, "__qualname__", repr(provider))
     hints = hints_of(_function(provider))
@@ -98,8 +118,11 @@ def needs(provider: Provider) -> list[Need]:
 
 
 class Provided:
-    """The dependencies of one job, plain providers of which run in `threads`. `async with` cleans them up, the last
-    one first.
+    """The dependencies of one job. `async with` cleans them up, the last one first.
+
+    Args:
+        context: The running job.
+        threads: The pool that plain providers run in.
     """
 
     def __init__(self, context: JobContext, threads: Executor) -> None:
@@ -109,6 +132,14 @@ class Provided:
         self.cleaning: Final = AsyncExitStack()
 
     async def values(self, wanted: Mapping[str, Dependency]) -> dict[str, Any]:
+        """Make the values of dependencies.
+
+        Args:
+            wanted: The dependencies, by the names of their parameters.
+
+        Returns:
+            The values, by the same names.
+        """
         return {name: await self._value(dependency) for name, dependency in wanted.items()}
 
     async def _value(self, dependency: Dependency) -> Any:

@@ -1,4 +1,6 @@
-"""Errors: what a call may raise, by what the server's code means, and how a job may end that isn't completed."""
+"""Errors of this package: refusals by the server, calls that nobody answered, and jobs and workflows that didn't
+complete.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,21 @@ import msgspec
 
 
 class OjsError(Exception):
-    """An error of this package; the base of all that it raises of its own.
+    """An error of this package; the base class of all others here.
 
     Attributes:
-        code: The error's word, as the server says it: `invalid_request`. "" where there is none.
-        status: The HTTP status of the answer, None where no answer said it.
-        details: What the server says beside the message, as `field` or `limit`.
-        retry_after_s: In how many seconds the call may be made again, None where nobody said it.
+        code: The server's word for the error, such as `invalid_request`. "" if the error isn't from a server.
+        status: The HTTP status of the answer. None if there was no answer.
+        details: More about the error, by name, such as `field` or `limit`.
+        retry_after_s: After how many seconds the call may be made again. None if the server didn't say.
+
+    Example:
+        >>> from ojs_nats.errors import OjsError
+        >>> try:
+        ...     raise OjsError("the queue is full", code="queue_full", status=429)
+        ... except OjsError as error:
+        ...     print(error.code, error.status)
+        queue_full 429
     """
 
     def __init__(
@@ -35,7 +45,7 @@ class OjsError(Exception):
 
 
 class RefusedError(OjsError):
-    """A request that the server refused; the subclasses are the codes that programs tell apart."""
+    """A refusal by the server. Its subclasses are the reasons that a program may want to tell apart."""
 
 
 class InvalidRequestError(RefusedError):
@@ -47,11 +57,13 @@ class UnsupportedError(RefusedError):
 
 
 class TooLargeError(RefusedError):
-    """A job, metadata, result or batch that is larger than the server takes; `details` have the limit."""
+    """A job, metadata, result or batch that is too large for the server; `details` has the limit."""
 
 
 class PermissionDeniedError(RefusedError):
-    """A request without the permission for it, which `details` name, or one that settings don't allow."""
+    """A request that the key has no permission for, or that the server's settings don't allow; `details` names the
+    permission.
+    """
 
 
 class UnauthorizedError(RefusedError):
@@ -59,7 +71,7 @@ class UnauthorizedError(RefusedError):
 
 
 class NotFoundError(RefusedError):
-    """A job, queue or other thing that isn't there."""
+    """A job, queue or other thing that doesn't exist."""
 
 
 class ConflictError(RefusedError):
@@ -67,54 +79,59 @@ class ConflictError(RefusedError):
 
 
 class DuplicateError(RefusedError):
-    """A job whose id, or whose identity by its policy of uniqueness, another job has already."""
+    """A job whose id is taken, or whose identity (by its policy of uniqueness) another job has."""
 
     @property
     def existing_job_id(self) -> str:
-        """The other job's id."""
+        """The id of the other job. "" if the server didn't name it."""
         return str(self.details.get("existing_job_id", ""))
 
 
 class RateLimitedError(RefusedError):
-    """A key, or an address, that has used up its limit.
+    """A limit of the key or of the client's address that is used up.
 
-    The call is repeated for `retry_for`, so this is the `__cause__` of an `UnavailableError`.
+    The call is repeated for `retry_for`, so a program usually meets this error as `__cause__` of an `UnavailableError`.
     """
 
 
 class QueueFullError(RefusedError):
-    """A queue that takes no more jobs now."""
+    """A queue that has as many jobs as it may hold."""
 
 
 class QueueClosedError(RefusedError):
-    """A queue that takes no jobs, or none of this type: it is paused, drained, or doesn't allow the type."""
+    """A queue that takes no jobs, since it is paused or drained, or none of this type."""
 
 
 class ResultGone(RefusedError):
-    """A result that the job had, and that isn't kept any more."""
+    """A result that the server doesn't keep any more (`result_ttl`)."""
 
 
 class ServerError(RefusedError):
     """A failure within the server.
 
-    Where it may go well later, the call is repeated for `retry_for`, and this is the `__cause__` of an `UnavailableError`.
+    The call is repeated for `retry_for` if that may help; the program then meets this error as `__cause__` of an
+    `UnavailableError`.
     """
 
 
 class UnavailableError(OjsError):
-    """A call that no server answered, or only by saying that it can't work now, for as long as `retry_for`."""
+    """A call that no server answered, or that servers answered only with "not now", for as long as `retry_for`."""
 
 
 class WaitTimeoutError(OjsError):
-    """An end that didn't come within the time to wait for it; the job or workflow goes on."""
+    """A wait that took longer than its `timeout`. The job or workflow goes on."""
 
 
 class MissingDependencyError(OjsError):
-    """A package that isn't installed, and that the call needs; the message names the extra that brings it."""
+    """A call that needs a package which isn't installed. The message names the extra that brings it."""
 
 
 class JobFailed(OjsError):
-    """A job that was discarded; `error` is the `JobError` of its last attempt."""
+    """A job that has failed for good.
+
+    Attributes:
+        error: The `JobError` of its last attempt. None if it had none: the job expired, for example.
+    """
 
     def __init__(self, message: str = "", error: Any = None) -> None:
         super().__init__(message, code=getattr(error, "code", None) or "")
@@ -126,9 +143,10 @@ class JobCancelled(OjsError):
 
 
 class JobDropped(OjsError):
-    """A job that middleware of the app or of the server has dropped: it wasn't pushed.
+    """A job that middleware of the app or of the server dropped, so that it wasn't pushed.
 
-    `places` are those of the jobs that were dropped, counted from 0, in a call that pushed several.
+    Attributes:
+        places: The positions of the dropped jobs in the call, from 0.
     """
 
     def __init__(self, message: str = "", places: Sequence[int] = (0,)) -> None:
@@ -137,7 +155,11 @@ class JobDropped(OjsError):
 
 
 class WorkflowFailed(OjsError):
-    """A workflow that failed; `errors` are those of its jobs."""
+    """A workflow that has failed.
+
+    Attributes:
+        errors: The errors of its jobs.
+    """
 
     def __init__(self, message: str = "", errors: Sequence[Any] = ()) -> None:
         super().__init__(message)
@@ -207,13 +229,21 @@ class _Answer(msgspec.Struct):
 def refused(
     code: str, message: str, *, status: int, details: dict[str, Any] | None = None, retry_after_s: float | None = None
 ) -> RefusedError:
-    """Return the error that the server's code means."""
+    """Return the error for a code of the server.
+
+    Args:
+        code: The server's word, such as `not_found`.
+        message: The server's sentence.
+        status: The HTTP status of the answer.
+        details: More about the error, by name.
+        retry_after_s: After how many seconds the call may be made again. None if the server didn't say.
+    """
     kind = _BY_CODE.get(code, RefusedError)
     return kind(message, code=code, status=status, details=details, retry_after_s=retry_after_s)
 
 
 def is_refusal(body: bytes) -> bool:
-    """Return whether an answer has an error of the server."""
+    """Return whether the body of an answer is an error of the server, and not a proxy's page."""
     try:
         msgspec.json.decode(body, type=_Answer)
     except _UNREADABLE:
@@ -222,7 +252,13 @@ def is_refusal(body: bytes) -> bool:
 
 
 def refusal(status: int, body: bytes, retry_after: str | None) -> OjsError:
-    """Return the error of an answer; one that is not the server's (a proxy's) has the code `unknown`."""
+    """Return the error for an answer.
+
+    Args:
+        status: The HTTP status.
+        body: The body. One that isn't the server's, such as a proxy's page, gives an error with the code `unknown`.
+        retry_after: The header `Retry-After`. None if there is none.
+    """
     try:
         error = msgspec.json.decode(body, type=_Answer).error
     except _UNREADABLE:

@@ -1,4 +1,4 @@
-"""Jobs: one that is to be pushed, and one as the server tells of it."""
+"""Jobs: `JobRequest` is one to push, `Job` is one that the server has."""
 
 from __future__ import annotations
 
@@ -19,9 +19,15 @@ ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
 
 
 class JobError(msgspec.Struct, frozen=True):
-    """An attempt's error. `details` has what its worker adds: `where` is the place in the code that raised it.
+    """The error of an attempt.
 
-    `backtrace` is a text or a list of lines, as the worker sent it; `trace` is the same as one text.
+    Attributes:
+        message: The text of the exception.
+        code: The kind of failure: `handler_error`, `timeout`, `invalid_arguments`. None if the worker didn't say.
+        type: The name of the exception's class. None if the worker didn't say.
+        attempt: The number of the attempt, from 1.
+        details: More about the error. Python workers add `where`.
+        backtrace: The backtrace as the worker sent it, a text or a list of lines. `trace` is the same as one text.
     """
 
     message: str = ""
@@ -33,13 +39,15 @@ class JobError(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str | None:
-        """The place in the application that raised it, as `app/jobs.py:12 in send_email`, if its worker named one."""
+        """The place in the application that raised the error, as `app/jobs.py:12 in send_email`. None if the worker
+        didn't say.
+        """
         place = self.details.get("where") if isinstance(self.details, dict) else None
         return place if isinstance(place, str) else None
 
     @property
     def trace(self) -> str:
-        """The backtrace as one text, "" where there is none."""
+        """The backtrace as one text. "" if there is none."""
         found = self.backtrace if self.backtrace is not None else _traced(self.details)
         lines = found if isinstance(found, list) else [found or ""]
         return "\n".join(str(line).rstrip("\n") for line in lines)
@@ -51,7 +59,14 @@ def _traced(details: Any) -> Any:
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What an attempt saved last: the `sequence`-th time that the job did."""
+    """A state that a handler saved with `ctx.save`.
+
+    Attributes:
+        state: What was saved.
+        sequence: How many times the job has saved, this time included.
+        created_at: When it was saved, in UTC.
+        metadata: Data that clients in other languages may add.
+    """
 
     state: Any = None
     sequence: int = 0
@@ -60,13 +75,44 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class JobRetry(msgspec.Struct, frozen=True):
-    """The part of a job's retry policy that its worker needs: the names of errors that end it."""
+    """The part of a job's retry policy that its worker reads.
+
+    Attributes:
+        non_retryable_errors: Names of error classes that end the job at once.
+    """
 
     non_retryable_errors: list[str] = []
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A job as the server tells of it. Times are UTC; what it hasn't got is None."""
+    """A job as the server has it. Times are in UTC; members that the job doesn't have are None.
+
+    Attributes:
+        id: The id, a UUIDv7.
+        type: The job type.
+        state: `scheduled`, `available`, `pending`, `active`, `retryable`, `completed`, `cancelled` or `discarded`.
+        queue: The queue.
+        attempt: The number of the last attempt; 0 before the first.
+        max_attempts: How many attempts the retry policy allows.
+        uncounted_attempts: How many attempts didn't count, since the job was handed back or snoozed.
+        args: The arguments, as JSON.
+        meta: Data that the job carries besides its arguments.
+        result: What the handler returned, as JSON, if the job is completed.
+        error: The error of the last attempt that failed.
+        errors: The errors of all failed attempts, the oldest first.
+        next_attempt_at: When a failed job runs again.
+        timeout_ms: How long an attempt may run, in milliseconds.
+        visibility_timeout_ms: After how many milliseconds without a heartbeat another worker gets the job.
+        version: The version of the job's type.
+        worker_id: The worker that runs the job.
+        workflow_id: The workflow that the job is a step of.
+        workflow_step: The position of the step in its workflow, from 0.
+        workflow_step_id: The id of the step.
+        parent_results: What the earlier steps of the workflow returned.
+        parent_results_by_index: The same, by the position of each step.
+        checkpoint: What an earlier attempt saved last.
+        retry: The part of the retry policy that a worker reads.
+    """
 
     id: str
     type: str
@@ -105,14 +151,31 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> bool:
+        """Whether the job is completed, cancelled or discarded."""
         return self.state in ENDED
 
 
 class JobRequest(msgspec.Struct, Generic[R], frozen=True):
-    """A job that is yet to be pushed. Its id is made here, so that a push that wasn't answered can be sent again: a
-    JobRequest that is pushed twice, also with other options, is the same job, which is there once.
+    """A job to push. A definition makes one: `send_email.job("ada@example.org")`.
 
-    `returns` is the type of its result, if the definition that made it says so.
+    The id is made here, so that a push that nobody answered can be repeated. Pushing the same `JobRequest` twice, also
+    with other options, makes one job.
+
+    Args:
+        type: The job type. `"report.build@2"` asks for version 2.
+        args: The arguments, in order. JSON has to be able to hold them.
+        options: The options of the job.
+        id: A UUIDv7. By default a new one.
+        returns: The type that `handle.result()` converts the result to.
+
+    Raises:
+        TypeError: The type isn't a text, the arguments aren't a sequence, or an option doesn't exist or is of another
+            kind.
+        ValueError: The type isn't a valid name, or the server would refuse an option.
+
+    Example:
+        >>> JobRequest("email.send", ("ada@example.org",), {"queue": "email"}).queue
+        'email'
     """
 
     type: str
@@ -122,9 +185,7 @@ class JobRequest(msgspec.Struct, Generic[R], frozen=True):
     returns: Any = Any
 
     def __post_init__(self) -> None:
-        """Raise TypeError for a type or arguments of another kind, ValueError for what is no type's name, and as `App.job`
-        for options that no job has.
-        """
+        """Check the type, the arguments and the options."""
         if not isinstance(self.type, str):
             raise misplaced(self.type, "a new job begins with the name of its type")
         job_type(self.type)
@@ -134,25 +195,45 @@ class JobRequest(msgspec.Struct, Generic[R], frozen=True):
 
     @property
     def queue(self) -> str:
+        """The queue that the job goes to."""
         return self.options.get("queue", DEFAULT_QUEUE)
 
     def with_options(self, **options: Unpack[Options]) -> JobRequest[R]:
-        """Return the same job with other options. Raises as `App.job` for an option that no job has."""
+        """Return the same job, under the same id, with other options.
+
+        Args:
+            **options: Any of `ojs_nats.options.Options`. Each replaces the one that the job had.
+
+        Raises:
+            TypeError: There is no such option, or the value is of another kind.
+            ValueError: The server would refuse the value.
+        """
         return msgspec.structs.replace(self, options=merged(self.options, options, f"{self.type}.with_options"))
 
     def envelope(self) -> dict[str, Any]:
-        """The job as it is pushed. Raises as `template`."""
+        """Return the job as a push sends it.
+
+        Raises:
+            TypeError, ValueError: As `template`.
+        """
         return {"id": self.id, **self.template()}
 
     def template(self) -> dict[str, Any]:
-        """What the server makes jobs of, which get ids from it: those of workflows and of cron entries.
+        """Return the job without its id, as workflows and cron entries send it.
 
-        Raises ValueError and TypeError for arguments that JSON can't hold, ValueError for what no server would take.
+        Raises:
+            TypeError: JSON can't hold an argument.
+            ValueError: JSON can't hold a number or text among the arguments, or the server would refuse an option.
         """
         return {"type": self.type, "args": plain(list(self.args), "args"), "options": wire(self.options)}
 
 
 def a_job(value: Any, what: str = "what is pushed is a job, as send_email.job(…) makes it") -> None:
-    """Raise TypeError for what isn't a new job. `what` is the beginning of the message."""
+    """Raise TypeError if a value isn't a `JobRequest`.
+
+    Args:
+        value: The value.
+        what: The beginning of the message.
+    """
     if not isinstance(value, JobRequest):
         raise misplaced(value, what)

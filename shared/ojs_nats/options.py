@@ -1,4 +1,7 @@
-"""How a job is to be run: what a definition or a push says of it, and how the server is told."""
+"""Options of a job: retry policy, uniqueness, limits, times.
+
+A duration is seconds (`30`, `0.5`), a text (`"30s"`, `"1h30m"`) or a `timedelta`.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,20 @@ DEFAULT_QUEUE: Final = "default"
 
 @dataclass(frozen=True)
 class Retry:
-    """A retry policy: how often and when a job that failed runs again (ojs-retry §3).
+    """A retry policy: how often and when a failed job runs again (ojs-retry §3).
 
     The n-th pause is `initial_interval * backoff_coefficient ** (n - 1)`, at most `max_interval`.
 
     Args:
-        max_attempts: All runs together, the first as well.
+        max_attempts: All attempts together, the first one included.
         initial_interval: The first pause, in seconds or as `"30s"`.
-        backoff_coefficient: What each pause is longer by than the one before, from 1.
-        max_interval: The longest pause; by default five minutes, or `initial_interval` if that is longer.
-        jitter: Whether a pause is a random half longer or shorter.
-        non_retryable_errors: Names of errors that end the job at once; `"auth.*"` names a family.
-        on_exhaustion: What becomes of a job that has failed for good: it is discarded, or kept as a dead letter.
+        backoff_coefficient: The factor from one pause to the next, at least 1.
+        max_interval: The longest pause. None means five minutes, or `initial_interval` if that is longer.
+        jitter: Whether each pause is multiplied by a random number from 0.5 to 1.5.
+        non_retryable_errors: Names of error classes that end the job at once. `"auth.*"` names all that begin with
+            `auth.`.
+        on_exhaustion: The end of a job that has failed for good: `"discard"`, or `"dead_letter"` to keep it as a dead
+            letter.
 
     Example:
         >>> Retry(5, initial_interval="10s", non_retryable_errors=["ValueError"], on_exhaustion="dead_letter").max_attempts
@@ -55,7 +60,11 @@ class Retry:
     on_exhaustion: Literal["discard", "dead_letter"] = "discard"
 
     def wire(self) -> dict[str, Any]:
-        """Return what is sent. Raises ValueError for what the server wouldn't take."""
+        """Return the policy as it is sent.
+
+        Raises:
+            ValueError: The server would refuse it.
+        """
         initial_ms = _lasting(self.initial_interval, "initial_interval")
         most_ms = max(_LONGEST_MS, initial_ms) if self.max_interval is None else _lasting(self.max_interval, "max_interval")
         return {
@@ -71,14 +80,15 @@ class Retry:
 
 @dataclass(frozen=True)
 class Unique:
-    """A policy of uniqueness: no two jobs of one identity are there at a time (ojs-unique-jobs).
+    """A policy of uniqueness: only one job of the same identity may wait or run at a time (ojs-unique-jobs).
 
     Args:
-        keys: What makes the identity.
-        period: For how long a job counts that has ended, in seconds or as `"1h"`; without it, one counts while it is in one
-            of `states`.
-        on_conflict: What a second push gets: `DuplicateError`, nothing, or the first one's place.
-        states: The states in which a job counts; by default all in which it hasn't ended.
+        keys: The parts of a job that make its identity.
+        period: For how long after its push a job counts, in seconds or as `"1h"`. None means without a limit, while it
+            is in one of `states`.
+        on_conflict: The answer to a second push: `"reject"` raises `DuplicateError`, `"ignore"` returns the first job,
+            `"replace"` cancels the first job, `"replace_except_schedule"` replaces it and keeps its time.
+        states: The states in which a job counts. None means all states but `completed`, `cancelled` and `discarded`.
 
     Example:
         >>> Unique(keys=["type", "args"], period="1h", on_conflict="ignore").on_conflict
@@ -91,7 +101,11 @@ class Unique:
     states: Sequence[str] | None = None
 
     def wire(self) -> dict[str, Any]:
-        """Return what is sent. Raises ValueError for what the server wouldn't take."""
+        """Return the policy as it is sent.
+
+        Raises:
+            ValueError: The server would refuse it.
+        """
         policy: dict[str, Any] = {
             "key": among(self.keys, _IDENTITY, "the parts of an identity (keys)"),
             "on_conflict": one_of(self.on_conflict, _CONFLICTS, "on_conflict"),
@@ -105,21 +119,44 @@ class Unique:
 
 @dataclass(frozen=True)
 class Rate:
-    """At most `limit` starts within any `period`."""
+    """A rate: at most `limit` starts in any `period`.
+
+    Args:
+        limit: How many jobs may start, at least 1.
+        period: The time, in seconds or as `"1m"`.
+
+    Example:
+        >>> Rate(100, "1m").limit
+        100
+    """
 
     limit: int
     period: Duration = 1.0
 
     def wire(self) -> dict[str, Any]:
-        """Return what is sent. Raises ValueError for what the server wouldn't take."""
+        """Return the rate as it is sent.
+
+        Raises:
+            ValueError: The server would refuse it.
+        """
         return {"limit": within(self.limit, 1, _MOST_STARTS, "limit"), "period": milliseconds(self.period) / 1_000}
 
 
 @dataclass(frozen=True)
 class RateLimit:
-    """What jobs with the same `key` may do together: how many run at once, start within a time, or start evenly spaced.
+    """A limit that all jobs with the same `key` share.
 
-    `on_limit` is what becomes of a job that has to wait: it waits, is put off, or is discarded.
+    Args:
+        key: The name of the limit.
+        concurrency: How many of the jobs may run at once. None means any number.
+        rate: How many may start in a period. None means any number.
+        throttle: The same, with the starts evenly spaced. None means any number.
+        on_limit: What happens to a job over the limit: `"wait"` keeps it available, `"reschedule"` schedules it for
+            later, `"drop"` discards it.
+
+    Example:
+        >>> RateLimit("stripe", concurrency=5, rate=Rate(100, "1m")).key
+        'stripe'
     """
 
     key: str
@@ -129,7 +166,11 @@ class RateLimit:
     on_limit: Literal["wait", "reschedule", "drop"] = "wait"
 
     def wire(self) -> dict[str, Any]:
-        """Return what is sent. Raises ValueError for what the server wouldn't take."""
+        """Return the limit as it is sent.
+
+        Raises:
+            ValueError: The server would refuse it, or it limits nothing.
+        """
         limit: dict[str, Any] = {"key": limit_key(self.key), "on_limit": one_of(self.on_limit, _LIMITED, "on_limit")}
         if self.concurrency is not None:
             limit["concurrency"] = within(self.concurrency, 0, _MOST_STARTS, "concurrency")
@@ -141,11 +182,31 @@ class RateLimit:
 
 
 class Options(TypedDict, total=False):
-    """What may be said of a job beside its arguments.
+    """The options of a job. A push and `JobDefinition.options` take them as keywords, and so does `App.job`.
 
-    `timeout` is that of an attempt, `total_timeout` that of all of them together with their pauses, `enqueue_ttl` how long it
-    may wait for its first; `heartbeat_timeout` how long its worker may say nothing of it, `grace_period` what it gets to end
-    when it is stopped. `result_ttl` is how long its result stays, None for ever. A `pending` job waits to be activated.
+    Durations are seconds, a text such as `"30s"`, or a `timedelta`.
+
+    Attributes:
+        queue: The queue; `"default"` if it isn't given.
+        retry: The retry policy; without it, that of the queue or the server.
+        timeout: How long an attempt may run.
+        total_timeout: How long all attempts and the pauses between them may take together.
+        enqueue_ttl: How long the job may wait for its first attempt before it is discarded.
+        heartbeat_timeout: After how long without a heartbeat the server gives the job to another worker.
+        grace_period: How long the handler may go on when the job is stopped.
+        result_ttl: How long the server keeps the result. None keeps the job and its result for good. If it isn't given,
+            the result stays as long as the job.
+        priority: From -100 to 100; higher ones run first. 0 if it isn't given.
+        unique: The policy of uniqueness; without it, equal jobs may exist.
+        rate_limit: A limit that the job shares with others.
+        version: The version of the job's type, for workers that run several.
+        schema: The URI of the schema that the arguments have to fit.
+        pending: Whether the job waits until `client.jobs.activate` is called.
+        delay: After how long the job may run.
+        scheduled_at: When the job may run, as a `datetime` with a time zone. Give `delay` or `scheduled_at`, not both.
+        expires_at: When the job is discarded if it hasn't started, as a `datetime` with a time zone.
+        tags: Words to find the job by.
+        meta: Data that the job carries besides its arguments, as JSON.
     """
 
     queue: str
@@ -170,10 +231,12 @@ class Options(TypedDict, total=False):
 
 
 class DefinitionOptions(Options, total=False):
-    """What may besides be said where a handler is defined: it is its worker's business, and no server hears of it.
+    """The options of a definition: those of its jobs, and two that only its worker reads.
 
-    `soft_timeout` is when the handler is told that its time is nearly over. `runs_in` is where it runs if it is a plain
-    function: in a thread, or in a process of the worker's pool.
+    Attributes:
+        soft_timeout: After how long the handler is sent `SoftTimeout`, so that it may save its work before `timeout`.
+        runs_in: Where a plain function runs: `"thread"` (the default), or `"process"` for a process of the worker's
+            pool.
     """
 
     soft_timeout: Duration
@@ -192,9 +255,15 @@ class _Checked(dict[str, Any]):
 
 
 def checked(options: Options, where: str) -> Options:
-    """Return the options for jobs.
+    """Return the options, checked.
 
-    Raises TypeError for an option or a kind of value that no job has, and ValueError as `wire`.
+    Args:
+        options: The options.
+        where: The call that they were written in, for the message.
+
+    Raises:
+        TypeError: There is no such option, or a value is of another kind.
+        ValueError: The server would refuse a value.
     """
     given: Any = options
     if type(given) is _Checked:
@@ -210,12 +279,20 @@ def checked(options: Options, where: str) -> Options:
 
 
 def merged(options: Options, others: Options, where: str) -> Options:
-    """Return checked options with others, which are checked here, in the place of theirs. Raises as `checked`."""
+    """Return `options` with `others` in place of the ones of the same name.
+
+    Raises:
+        TypeError, ValueError: As `checked`, for `others`.
+    """
     return cast("Options", _Checked({**options, **checked(others, where)}))
 
 
 def checked_of_jobs(options: DefinitionOptions, where: str) -> Options:
-    """Return those options of a definition that its jobs have. Raises as `checked`, also for those of its worker."""
+    """Return the options of a definition that its jobs have, without those of its worker.
+
+    Raises:
+        TypeError, ValueError: As `checked`, for all of them.
+    """
     options = _deprecated.options(options)
     check_names(options, DefinitionOptions.__optional_keys__, where)
     if "runs_in" in options:
@@ -224,7 +301,11 @@ def checked_of_jobs(options: DefinitionOptions, where: str) -> Options:
 
 
 def wire(options: Options) -> dict[str, Any]:
-    """Return the members of `options` in a push. Raises ValueError and TypeError for what no server would take."""
+    """Return the options as they are sent.
+
+    Raises:
+        TypeError, ValueError: As `checked`.
+    """
     said: dict[str, Any] = {**options}
     sent: dict[str, Any] = {name: said[name] for name in _AS_THEY_ARE if name in said}
     for name, value in sent.items():
@@ -296,7 +377,15 @@ def _instead(kind: type[Any], value: Any, name: str) -> str:
 
 
 def duration_ms(duration: Duration, name: str) -> int:
-    """Return the milliseconds. Raises ValueError that names the option."""
+    """Return a duration in milliseconds.
+
+    Args:
+        duration: Seconds, a text such as `"30s"`, or a `timedelta`.
+        name: The option's name, for the message.
+
+    Raises:
+        ValueError: It isn't a duration, or it is negative or too long.
+    """
     try:
         return milliseconds(duration)
     except ValueError as error:

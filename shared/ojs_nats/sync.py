@@ -34,10 +34,16 @@ class _Proxy:
 class SyncClient(SyncClosing, _Proxy):
     """A client for code without an event loop; `with` closes its connections, and so does the end of the process.
 
-    Many threads may use it at once, and forks of the process. In a running event loop it blocks all that runs there.
+    It has the methods and attributes of `Client`, without `await`; lists and events are plain iterators. Threads may
+    share it, and so may forks of the process. In a running event loop it blocks everything else in that loop.
 
     Args:
-        url: The server's address, as of `Client`, and so are the others.
+        url: The server's address. None means OJS_URL, or http://127.0.0.1:8080.
+        retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
+        token: The key that the server asks for. None means OJS_AUTH_TOKEN, or OJS_API_KEY.
+        headers: Headers of every request.
+        tls: As `Client` takes it.
+        clients: The clients of an app, for `app.sync`. None makes new ones.
 
     Example:
         >>> client = SyncClient("http://127.0.0.1:8080", retry_for="5s")
@@ -70,7 +76,7 @@ class SyncClient(SyncClosing, _Proxy):
         return proxy
 
     def close(self) -> None:
-        """Close the connections; the next request opens new ones."""
+        """Close the connections. The next request opens new ones."""
         _portal.call(self._clients.close())
 
 
@@ -84,11 +90,13 @@ class _Handle(_Proxy, Generic[R]):
 
 
 class SyncJobHandle(_Handle[R]):
-    """A job that was pushed."""
+    """A handle of a pushed job, for code without an event loop. It has the methods of `JobHandle`, without `await`."""
 
 
 class SyncWorkflowHandle(_Handle[R]):
-    """A workflow that was started."""
+    """A handle of a started workflow, for code without an event loop. It has the methods of `WorkflowHandle`, without
+    `await`.
+    """
 
 
 _HANDLES: dict[type[Any], type[_Handle[Any]]] = {JobHandle: SyncJobHandle, WorkflowHandle: SyncWorkflowHandle}

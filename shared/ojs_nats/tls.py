@@ -1,4 +1,4 @@
-"""TLS of a client: which servers it trusts, and who it says it is."""
+"""TLS of a client: the servers that it trusts, and the certificate that it shows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,17 @@ _VARIABLES: Final = {"ca_file": "OJS_CA_FILE", "cert_file": "OJS_CERT_FILE", "ke
 
 
 class Tls(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Files for `https://` addresses, in PEM, which are read again when they change.
+    """Certificate files for `https://` addresses, in PEM. They are read again when they change.
 
-    `ca_file` has the CAs that a server's certificate may be of, in place of the system's. `cert_file` and `key_file` are the
-    client's own certificate and its key, for servers that ask for one; the key may be in `cert_file`, too.
+    Args:
+        ca_file: The CAs to trust in place of the system's. "" means the system's.
+        cert_file: The client's certificate, for servers that ask for one. "" means none.
+        key_file: The key of that certificate. "" means that `cert_file` has it, too.
+
+    Example:
+        ```python
+        app = App("https://jobs.example.org", tls=Tls(ca_file="ca.pem"))
+        ```
     """
 
     ca_file: str = ""
@@ -30,17 +37,31 @@ class Tls(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @staticmethod
     def of_environment(env: Mapping[str, str] = os.environ) -> Tls:
-        """What OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE say."""
+        """Return the files that OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name.
+
+        Args:
+            env: The environment variables.
+        """
         return Tls(**{name: env.get(variable, "") for name, variable in _VARIABLES.items()})
 
     def or_else(self, other: Tls) -> Tls:
-        """With the other's files where it names none; a key belongs to its certificate."""
+        """Return these files, and those of `other` where these name none. A key is only taken along with its
+        certificate.
+        """
         own = self if self.cert_file or self.key_file else other
         return Tls(self.ca_file or other.ca_file, own.cert_file, own.key_file)
 
 
 class Trust:
-    """The context of new connections. `now` is the time of any clock, in seconds."""
+    """The TLS context of new connections.
+
+    Args:
+        tls: The files, or a context. None means the files that the environment names.
+        now: A clock, in seconds.
+
+    Raises:
+        ValueError: The files can't be used.
+    """
 
     def __init__(self, tls: Tls | ssl.SSLContext | None, now: Callable[[], float] = time.monotonic) -> None:
         """None stands for what the environment says. Raises ValueError for files that can't be used."""
@@ -52,7 +73,7 @@ class Trust:
         self._look_at = now() + _LOOK_S
 
     def context(self) -> ssl.SSLContext:
-        """Return what is in the files now, or was before somebody made them unusable."""
+        """Return the context of the files as they are now, or as they were before they became unusable."""
         if self._now() >= self._look_at:
             self._look_at = self._now() + _LOOK_S
             seen = _seen(self._files)
@@ -66,9 +87,14 @@ class Trust:
 
 
 def check_scheme(url: str, tls: Tls | ssl.SSLContext | None) -> None:
-    """Raise ValueError for TLS that an address has no use for, and for files that can't be used.
+    """Check that an address and TLS fit. Files that the environment names are read when a connection is needed.
 
-    Those of the environment are read when a connection is needed.
+    Args:
+        url: The server's address.
+        tls: The files, or a context. None checks nothing.
+
+    Raises:
+        ValueError: The address isn't `https://`, or the files can't be used.
     """
     if tls is not None and not url.startswith(HTTPS):
         raise ValueError("tls is for https:// addresses, and this one isn't")

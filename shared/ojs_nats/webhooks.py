@@ -1,4 +1,4 @@
-"""Whether a delivery of a webhook comes from the server (ojs-webhooks §8)."""
+"""Verification of webhook deliveries: whether one comes from the server (ojs-webhooks §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows by composition: `chain(fetch.job(url), group(resize.job(1), resize.job(2)), publish.job())` (docs/workflows.md)."""
+"""Workflows: `chain(fetch.job(url), group(resize.job(1), resize.job(2)), publish.job())` (docs/workflows.md)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,33 @@ When = Literal["complete", "success", "failure"]
 
 
 class Flow(ABC, Generic[R]):
-    """A workflow that is yet to be started, which may be a step of another. R is what its result is."""
+    """A workflow to start, or a step of another workflow. `R` is the type of its result.
+
+    Attributes:
+        name: The name that lists and the dashboard show. "" if it has none.
+    """
 
     name: str = ""
 
     @abstractmethod
     def wire(self) -> dict[str, Any]:
-        """As the server is told of it."""
+        """Return the workflow as it is sent."""
 
     @abstractmethod
     async def prepared(self, hooks: ClientHooks) -> Flow[R]:
-        """The same, of jobs as they are to be pushed."""
+        """Return the workflow after its jobs have gone through the app's enqueue middleware."""
 
     @abstractmethod
     def read(self, steps: Sequence[WorkflowStep], results: Results) -> R:
-        """Its result from those of its steps, all of which have ended."""
+        """Return the workflow's result.
+
+        Args:
+            steps: The steps as the server has them, all of which have ended.
+            results: The reader of the steps' results.
+        """
 
     def named(self, name: str) -> Flow[R]:
-        """The same with a name, for those who look at it."""
+        """Give the workflow a name, for lists and the dashboard, and return it."""
         self.name = name
         return self
 
@@ -55,40 +64,48 @@ Step = JobRequest[R] | Flow[R]
 
 
 class Chain(Flow[R]):
-    """Steps that run one after the other; its result is that of the last."""
+    """A workflow whose steps run one after the other. Its result is that of the last step. `chain(…)` makes one."""
 
     def __init__(self, steps: Sequence[Step[Any]]) -> None:
         self._steps = _some(steps, "chain")
 
     def wire(self) -> dict[str, Any]:
+        """Return the workflow as it is sent."""
         return self._said({"type": "chain", "steps": [_wire(step) for step in self._steps]})
 
     async def prepared(self, hooks: ClientHooks) -> Chain[R]:
+        """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         return self._renamed(Chain([await _prepared(step, hooks) for step in self._steps]))
 
     def read(self, steps: Sequence[WorkflowStep], results: Results) -> R:
+        """Return the result of the last step."""
         result: R = _read(self._steps[-1], steps[-1], results)
         return result
 
 
 class Group(Flow[list[Any]]):
-    """Steps that run at once; its result has theirs, in the order of their definition."""
+    """A workflow whose steps run at once. Its result is the list of theirs, in order. `group(…)` makes one."""
 
     def __init__(self, steps: Sequence[Step[Any]]) -> None:
         self._steps = _some(steps, "group")
 
     def wire(self) -> dict[str, Any]:
+        """Return the workflow as it is sent."""
         return self._said({"type": "group", "jobs": [_wire(step) for step in self._steps]})
 
     async def prepared(self, hooks: ClientHooks) -> Group:
+        """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         return self._renamed(Group([await _prepared(step, hooks) for step in self._steps]))
 
     def read(self, steps: Sequence[WorkflowStep], results: Results) -> list[Any]:
+        """Return the results of the steps, in order."""
         return [_read(step, told, results) for step, told in zip(self._steps, steps, strict=True)]
 
 
 class Batch(Group):
-    """A group with jobs that are called back; of a step that failed the result is None."""
+    """A group with callbacks: jobs that run after its steps. The result of a step that failed is None. `batch(…)` makes
+    one.
+    """
 
     def __init__(self, steps: Sequence[Step[Any]], callbacks: dict[str, JobRequest[Any]]) -> None:
         super().__init__(steps)
@@ -97,29 +114,39 @@ class Batch(Group):
         self._callbacks = callbacks
 
     async def prepared(self, hooks: ClientHooks) -> Batch:
+        """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         called = {name: await hooks.prepared(job) for name, job in self._callbacks.items()}
         return self._renamed(Batch([await _prepared(step, hooks) for step in self._steps], called))
 
     def wire(self) -> dict[str, Any]:
+        """Return the workflow as it is sent."""
         called = {name: job.template() for name, job in self._callbacks.items()}
         return super().wire() | {"type": "batch", "callbacks": called}
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A step of a `Dag`, for others to come after."""
+    """A step of a `Dag`, to name in `after=` of later steps.
+
+    Attributes:
+        id: The id of the step.
+    """
 
     id: str
 
 
 class Dag(Flow[dict[str, Any]]):
-    """Steps that run when what they come after has completed; its result has theirs by id.
+    """A workflow whose steps run when the steps before them have completed. Its result is a dict of theirs, by step id.
 
-    ```python
-    flow = Dag()
-    pages = [flow.add(fetch.job(url)) for url in urls]
-    report = flow.add(summarise.job(), after=pages, id="report")
-    flow.add(page_someone.job(), after=[report], when="failure")
-    ```
+    Args:
+        name: The name that lists and the dashboard show.
+
+    Example:
+        >>> from ojs_nats.jobs import JobRequest
+        >>> flow = Dag("report")
+        >>> pages = [flow.add(JobRequest("page.fetch", (url,))) for url in ("/a", "/b")]
+        >>> report = flow.add(JobRequest("page.summarise"), after=pages, id="report")
+        >>> flow.add(JobRequest("page.alert"), after=[report], when="failure")
+        Node(id='3')
     """
 
     def __init__(self, name: str = "") -> None:
@@ -129,9 +156,22 @@ class Dag(Flow[dict[str, Any]]):
         self._called: dict[str, When] = {}
 
     def add(self, step: Step[Any], *, after: Sequence[Node] = (), id: str | None = None, when: When | None = None) -> Node:
-        """`when` makes the step, which must be a job, one that is called back for those that it comes after, which then may
-        fail: when all have ended, have completed, or one has failed. Raises ValueError for an id that is taken, a step of
-        another workflow, or such a step that is a workflow.
+        """Add a step.
+
+        Args:
+            step: A job, as `fetch.job(url)` makes it, or a workflow.
+            after: The steps that have to complete before this one runs. Without any, it runs at once.
+            id: The step's id in results. None means its position, from `"0"`.
+            when: Makes the step a callback, which also runs if steps in `after` fail: `"complete"` when they have all
+                ended, `"success"` when they have all completed, `"failure"` when one has failed. A callback has to be a
+                job.
+
+        Returns:
+            The step, for `after` of later ones.
+
+        Raises:
+            TypeError: `step` is neither a job nor a workflow.
+            ValueError: The id is taken, a step in `after` belongs to another workflow, or a callback is a workflow.
         """
         _check_step(step, "dag")
         known = id or str(len(self._steps))
@@ -148,6 +188,7 @@ class Dag(Flow[dict[str, Any]]):
         return Node(known)
 
     async def prepared(self, hooks: ClientHooks) -> Dag:
+        """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         flow = Dag(self.name)
         for name, step in self._steps.items():
             after = [Node(earlier) for earlier in self._after[name]]
@@ -155,6 +196,11 @@ class Dag(Flow[dict[str, Any]]):
         return flow
 
     def wire(self) -> dict[str, Any]:
+        """Return the workflow as it is sent.
+
+        Raises:
+            ValueError: It has no steps.
+        """
         _some(list(self._steps.values()), "dag")
         return self._said({"steps": [self._wire(name, step) for name, step in self._steps.items()]})
 
@@ -167,6 +213,7 @@ class Dag(Flow[dict[str, Any]]):
         return wire
 
     def read(self, steps: Sequence[WorkflowStep], results: Results) -> dict[str, Any]:
+        """Return the results of the steps by their ids, without those of callbacks."""
         told = {step.id: step for step in steps}
         return {name: _read(step, told[name], results) for name, step in self._steps.items() if name not in self._called}
 
@@ -182,12 +229,36 @@ def chain(_first: Step[Any], _second: Step[Any], _third: Step[Any], last: Step[R
 @overload
 def chain(_first: Step[Any], _second: Step[Any], _third: Step[Any], _fourth: Step[Any], /, *steps: Step[Any]) -> Chain[Any]: ...
 def chain(*steps: Step[Any]) -> Chain[Any]:
-    """One after the other; each is given the results of those before it as `ctx.parent_results`. The first to fail ends it."""
+    """Make a workflow whose steps run one after the other. It fails as soon as one step fails.
+
+    A handler finds the results of earlier steps in `ctx.parent_results`.
+
+    Args:
+        *steps: Jobs, as `fetch.job(url)` makes them, or workflows.
+
+    Raises:
+        TypeError: A step is neither a job nor a workflow.
+        ValueError: There are no steps.
+
+    Example:
+        >>> from ojs_nats.jobs import JobRequest
+        >>> flow = chain(JobRequest("order.charge", (7,)), JobRequest("order.ship", (7,)))
+        >>> [step["type"] for step in flow.wire()["steps"]]
+        ['order.charge', 'order.ship']
+    """
     return Chain(steps)
 
 
 def group(*steps: Step[Any]) -> Group:
-    """All at once. Ends when all have ended; fails if one has."""
+    """Make a workflow whose steps run at once. It ends when all have ended, and fails if one has failed.
+
+    Args:
+        *steps: Jobs, as `fetch.job(url)` makes them, or workflows.
+
+    Raises:
+        TypeError: A step is neither a job nor a workflow.
+        ValueError: There are no steps.
+    """
     return Group(steps)
 
 
@@ -197,8 +268,17 @@ def batch(
     on_success: JobRequest[Any] | None = None,
     on_failure: JobRequest[Any] | None = None,
 ) -> Batch:
-    """All at once, then the jobs that are called back: when all have ended, have completed, or one has failed. It fails only if
-    such a job fails. At least one is needed: raises ValueError.
+    """Make a workflow whose steps run at once, with jobs that run after them. It fails only if a callback fails.
+
+    Args:
+        *steps: Jobs, as `fetch.job(url)` makes them, or workflows.
+        on_complete: The job that runs when all steps have ended. None means no such job.
+        on_success: The job that runs when all steps have completed. None means no such job.
+        on_failure: The job that runs when one step has failed. None means no such job.
+
+    Raises:
+        TypeError: A step or callback isn't a job.
+        ValueError: There are no steps, or no callback.
     """
     named = {"on_complete": on_complete, "on_success": on_success, "on_failure": on_failure}
     callbacks = {name: job for name, job in named.items() if job is not None}
