@@ -1,4 +1,4 @@
-"""Arguments and results that the server can't read (ojs-encryption): AES-256-GCM, encrypted where they are made."""
+"""Encryption of arguments and results, so that the server can't read them: AES-256-GCM, as ojs-encryption has it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHORTEST: Final = len(_VERSION) + _NONCE_BYTES + 16
 
 
 class Undecodable(OjsError):
-    """Arguments or a result can't be decrypted: their key isn't known here, or they have been changed."""
+    """Arguments or a result that can't be decrypted: their key isn't known here, or they have been changed."""
 
 
 class _Encoded(msgspec.Struct, omit_defaults=True):
@@ -42,11 +42,24 @@ class _Encoded(msgspec.Struct, omit_defaults=True):
 
 
 class Encryption:
-    """`keys` are 32 random bytes each, by their ids. What is pushed is encrypted with `current`, a job's result as its
-    arguments were. Workers are given a key before anybody pushes with it, and keep it until no job has it any more.
+    """A middleware that encrypts arguments and results. It needs the extra `encryption`.
 
-    What isn't encrypted is read as it is. Types, queues, tags, `meta`, checkpoints, progress and errors are never encrypted.
-    Raises ValueError for keys that aren't, MissingDependencyError without the package cryptography.
+    Pushes are encrypted with the key `current`, a job's result with the key of its arguments. Give workers a new key
+    before anybody pushes with it, and keep an old one until no job has it any more. Types, queues, tags, `meta`,
+    checkpoints, progress and errors aren't encrypted. Arguments that aren't encrypted are read as they are.
+
+    Args:
+        keys: Keys of 32 random bytes each, by their ids.
+        current: The id of the key for new jobs.
+
+    Raises:
+        ValueError: A key hasn't 32 bytes, or `current` isn't among them.
+        MissingDependencyError: The package cryptography isn't installed.
+
+    Example:
+        ```python
+        Encryption({"2026-11": key}, current="2026-11").install(app)
+        ```
     """
 
     def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
@@ -61,13 +74,19 @@ class Encryption:
         self._current = current
 
     def install(self, app: App) -> None:
-        """Encrypt what the app pushes, after its other middleware has seen it; decrypt what it runs before they do."""
+        """Add itself to an app, next to the server: the app's other middleware sees arguments and results in plain
+        text.
+        """
         app.enqueue.add(self.on_push, "Encryption")
         app.execution.prepend(self.on_run, "Encryption")
         app.codec = self
 
     async def on_push(self, new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
-        """Raises ValueError for a job that is to be unique by its arguments: no two of them look the same when encrypted."""
+        """Encrypt the arguments of a job that is pushed.
+
+        Raises:
+            ValueError: The job is to be unique by its arguments. Encrypted ones can't be compared.
+        """
         unique = new.options.get("unique")
         if unique is not None and "args" in unique.keys:
             raise ValueError(f"{new.type} is unique by its args, which are encrypted: name what it is unique by in meta")
@@ -77,7 +96,11 @@ class Encryption:
         return await next(msgspec.structs.replace(new.with_options(meta=meta), args=(said,)))
 
     async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
-        """Raises Undecodable."""
+        """Decrypt the arguments of a job that runs, and encrypt its result.
+
+        Raises:
+            Undecodable: The arguments can't be decrypted.
+        """
         job = context.job
         key_id = job.meta.get(_KEY_ID)
         said = _encoded(job.args[0]) if len(job.args) == 1 else None
@@ -95,7 +118,11 @@ class Encryption:
         return {"ojs_encoded": True, "encoding": _ENCODING, "data": data, "key_id": key_id}
 
     def decoded(self, value: Any) -> Any:
-        """A result that was encrypted; others as they are. Raises Undecodable."""
+        """Return a result, decrypted if it was encrypted.
+
+        Raises:
+            Undecodable: The result can't be decrypted.
+        """
         said = _encoded(value)
         return value if said is None else self._opened(said, said.key_id)
 

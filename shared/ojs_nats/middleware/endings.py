@@ -1,4 +1,4 @@
-"""How an attempt has ended, in a word, as middleware sees it."""
+"""The end of an attempt in one word, as middleware sees it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from ojs_nats.worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDo
 
 
 def ending(error: BaseException | None, context: JobContext) -> str:
-    """`failed` is what may be tried again; `snoozed` what was put off, `handed_back` by a worker that stops, `lost`
-    when another has the job.
+    """Return how an attempt ended, in one word.
+
+    Args:
+        error: The exception that ended it. None if it returned.
+        context: The job.
+
+    Returns:
+        `completed`, `failed` (it may be tried again), `discarded`, `dead_letter`, `snoozed`, `timed_out`, `cancelled`,
+        `handed_back` (the worker stops) or `lost` (another worker has the job).
     """
     why = context.stopped_by if isinstance(error, asyncio.CancelledError) else error
     members = why.members if isinstance(why, FailedInProcess) else {}

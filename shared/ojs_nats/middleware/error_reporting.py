@@ -1,4 +1,4 @@
-"""Tells somebody of what handlers raise."""
+"""Reports of handlers' exceptions to a service such as Sentry."""
 
 from __future__ import annotations
 
@@ -13,14 +13,24 @@ Reporter = Callable[[Exception, JobContext], Awaitable[object] | object]
 
 
 class ErrorReporting:
-    """Calls `report(error, context)`, plain or async, for each exception, which is the handler's still. What it raises itself
-    is logged, and doesn't reach the job. It isn't told of cancellations.
+    """A middleware that calls a function for each exception of a handler, cancellations excepted.
+
+    The exception still fails the attempt. An exception of the function itself is logged, and doesn't reach the job.
+
+    Args:
+        report: A function, plain or async, that is called with the exception and the context.
+
+    Example:
+        ```python
+        app.execution.add(ErrorReporting(lambda error, ctx: sentry_sdk.capture_exception(error)))
+        ```
     """
 
     def __init__(self, report: Reporter) -> None:
         self._report = report
 
     async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+        """Run the rest of the chain, and report its exception."""
         try:
             return await next()
         except Exception as error:

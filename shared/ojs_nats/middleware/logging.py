@@ -1,4 +1,4 @@
-"""A line when a handler begins and when it ends."""
+"""Log lines when a handler begins and when it ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from ojs_nats.worker.context import JobContext
 
 
 class Logging:
-    """Each line has the job's id, type and attempt, the last one how it ended and how long it took; none has arguments."""
+    """A middleware that logs a line when a handler begins, and one when it ends, with how it ended and how long it
+    took.
+
+    Each line has the job's id, type and attempt. No line has arguments.
+
+    Example:
+        ```python
+        app.execution.add(Logging())
+        ```
+    """
 
     async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+        """Run the rest of the chain between the two lines."""
         began = time.perf_counter()
         context.log.info("the job begins", queue=context.queue)
         try:

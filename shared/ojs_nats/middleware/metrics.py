@@ -1,4 +1,4 @@
-"""Prometheus' metrics of the jobs that a worker runs."""
+"""Metrics of the jobs that a worker runs, for Prometheus."""
 
 from __future__ import annotations
 
@@ -18,11 +18,22 @@ _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 
 
 class Metrics:
-    """In `registry`, else in prometheus-client's own, which may have one of them. Raises MissingDependencyError without
-    prometheus-client.
+    """A middleware that counts and times jobs, with the extra `metrics`.
 
-    `ojs_worker_jobs_started_total{queue,type}`, `ojs_worker_jobs_ended_total{queue,type,ending}` and
+    Its metrics are `ojs_worker_jobs_started_total{queue,type}`, `ojs_worker_jobs_ended_total{queue,type,ending}` and
     `ojs_worker_job_duration_seconds{queue,type}`.
+
+    Args:
+        registry: Where the metrics are registered. None means prometheus-client's own registry, which can have them
+            only once.
+
+    Raises:
+        MissingDependencyError: The package prometheus-client isn't installed.
+
+    Example:
+        ```python
+        app.execution.add(Metrics())
+        ```
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -36,6 +47,7 @@ class Metrics:
         )
 
     async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+        """Run the rest of the chain, and count the job."""
         of = (context.queue, context.job.type)
         self._started.labels(*of).inc()
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A time-out for jobs that have none of their own, or a shorter one."""
+"""A time-out of the worker's for jobs that have none of their own, or a longer one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from ojs_nats.worker.outcome import TimedOut
 
 
 class Timeout:
-    """Of what is further inside. A coroutine is cancelled and a process killed; a thread goes on until it looks at
-    `ctx.stopping`. The attempt has failed, and may be tried again.
+    """A middleware that ends the rest of the chain after a time. The attempt has failed then, and may be tried again.
+
+    A coroutine is cancelled and a process is killed. A thread goes on until it reads `ctx.stopping`.
+
+    Args:
+        after: The time, in seconds or as `"30s"`.
+
+    Example:
+        ```python
+        app.execution.add(Timeout("30s"))
+        ```
     """
 
     def __init__(self, after: Duration) -> None:
@@ -21,6 +30,7 @@ class Timeout:
         self._seconds = milliseconds(after) / 1_000
 
     async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+        """Run the rest of the chain, for as long as it may run."""
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:

@@ -1,4 +1,4 @@
-"""Traces that go from a push over its job to the pushes of its handler (ojs-distributed-tracing)."""
+"""Traces that lead from a push to its job, and on to the pushes of the job's handler (ojs-distributed-tracing)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,20 @@ _current: ContextVar[str | None] = ContextVar("ojs_nats_traceparent", default=No
 
 
 class TraceContext:
-    """Each job has a W3C `traceparent` in its `meta`: that of the handler that pushes it, else a new one. A `traceparent` that
-    was given stays. Lines of the handler's log have its `trace_id`.
+    """A middleware that gives each job a W3C `traceparent` in its `meta`, and its `trace_id` to the lines of the
+    handler's log.
 
-    With OpenTelemetry a push is a span `{queue} enqueue` (PRODUCER), and a run `{queue} process` (CONSUMER), linked to it and a
-    trace of its own; they go to `provider`, else to that of the program. Without it, only the context goes along.
+    The `traceparent` is that of the handler that pushes the job, or a new one. One that the job already has stays. With
+    the extra `otel`, a push is a span `{queue} enqueue` (PRODUCER), and a run is a span `{queue} process` (CONSUMER) in
+    a trace of its own, linked to the push.
+
+    Args:
+        provider: The provider that spans go to. None means that of the program.
+
+    Example:
+        ```python
+        TraceContext().install(app)
+        ```
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
@@ -42,10 +51,12 @@ class TraceContext:
         self._tracer = self._api.get_tracer("ojs_nats", tracer_provider=provider)
 
     def install(self, app: App) -> None:
+        """Add itself to an app, as the outermost middleware."""
         app.enqueue.prepend(self.on_push, "TraceContext")
         app.execution.prepend(self.on_run, "TraceContext")
 
     async def on_push(self, new: JobRequest[Any], next: EnqueueNext) -> JobRequest[Any] | None:
+        """Give a job that is pushed its `traceparent`."""
         meta = new.options.get("meta", {})
         if "traceparent" in meta:
             return await next(new)
@@ -61,6 +72,7 @@ class TraceContext:
             return await next(new.with_options(meta={**meta, **carrier}))
 
     async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
+        """Run the handler within the trace of its job."""
         job = context.job
         sent_by = _trace_id(job.meta.get("traceparent"))
         _current.set(job.meta.get("traceparent"))

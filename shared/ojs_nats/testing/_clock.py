@@ -1,4 +1,4 @@
-"""The time of a test."""
+"""The clock of a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ojs_nats._durations import Duration, milliseconds, moment
 
 
 class Clock:
-    """Goes with the machine's time until it is frozen. Handlers don't see it: what they ask is the machine's."""
+    """The time that jobs of a test wait by. It goes with the machine's clock until it is frozen. Handlers still see the
+    machine's clock.
+    """
 
     def __init__(self, moved: Callable[[], None]) -> None:
         self._moved = moved
@@ -17,11 +19,18 @@ class Clock:
         self._frozen: datetime | None = None
 
     def now(self) -> datetime:
-        """In UTC."""
+        """Return the time, in UTC."""
         return (self._frozen or datetime.now(UTC)) + self._ahead
 
     def freeze(self, at: datetime | None = None) -> None:
-        """Stand still, then or now. Raises ValueError for a time without a zone."""
+        """Stop the clock.
+
+        Args:
+            at: The time to stop at, with a time zone. None means now.
+
+        Raises:
+            ValueError: The time has no time zone.
+        """
         if at is not None:
             moment(at, "at")
         self._frozen = at.astimezone(UTC) if at is not None else self.now()
@@ -29,6 +38,10 @@ class Clock:
         self._moved()
 
     def advance(self, by: Duration) -> None:
-        """What is due by then is available now: jobs that were scheduled, and those to be tried again."""
+        """Move the clock on. Jobs that are due by then become available, scheduled ones and those to be tried again.
+
+        Args:
+            by: How far, in seconds or as `"1h"`.
+        """
         self._ahead += timedelta(milliseconds=milliseconds(by))
         self._moved()

@@ -1,5 +1,5 @@
-"""A server in memory for the tests of an app (ojs-testing §5): fake mode, which runs jobs when it is told to, and inline mode,
-which runs each at its push.
+"""A server in memory for the tests of an app: `fake` runs jobs when the test says so, `inline` runs each when it is
+pushed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ _EVER: Final = -1
 
 
 class Drained(msgspec.Struct, frozen=True):
-    """What `drain` did: how many attempts it ran, and how the jobs ended that it ran last."""
+    """The outcome of `drain`.
+
+    Attributes:
+        performed: How many attempts ran.
+        completed: How many of the jobs are completed.
+        failed: How many of the jobs have failed, for good or until their next attempt.
+    """
 
     performed: int
     completed: int
@@ -41,10 +47,28 @@ class Drained(msgspec.Struct, frozen=True):
 
 
 class Fake:
-    """The jobs of one test. Names of assertions and what they mean are those of ojs-testing §6 and §7.
+    """The jobs of one test. The fixtures `ojs_fake` and `ojs_inline` give one, and so do `fake` and `inline`.
 
-    `what` is a definition or a job type. Arguments are given in order or by the names of the handler's parameters, any number
-    of them; a job fits if those that are given are equal, as JSON has them.
+    Assertions take `what`, a definition or a job type, and any number of arguments, in order or by the names of the
+    handler's parameters. A job matches if those arguments are equal, as JSON has them. The names of assertions are
+    those of ojs-testing §6 and §7.
+
+    Attributes:
+        clock: The time that jobs wait by.
+
+    Example:
+        >>> from ojs_nats import App
+        >>> from ojs_nats.testing import fake
+        >>> app = App("http://127.0.0.1:8080")
+        >>> @app.job("email.send")
+        ... def send_email(to: str) -> str:
+        ...     return f"sent to {to}"
+        >>> with fake(app) as jobs:
+        ...     handle = send_email.push_sync("ada@example.org")
+        ...     found = jobs.assert_enqueued(send_email, to="ada@example.org")
+        ...     drained = jobs.drain_sync()
+        ...     print(drained.completed, handle.result())
+        1 sent to ada@example.org
     """
 
     def __init__(self, app: App, *, inline: bool) -> None:
@@ -71,16 +95,53 @@ class Fake:
         at: datetime | None = None,
         **kwargs: Any,
     ) -> Job:
-        """At least one such job was pushed, or `count`. Returns the last one. `meta` and `tags` may be some of the job's."""
+        """Assert that a matching job was pushed.
+
+        Args:
+            what: A definition, or a job type.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            count: How many jobs match. None means at least one.
+            meta: Members that the job's `meta` has. None matches any.
+            tags: Tags that the job has. None matches any.
+            priority: The job's priority. None matches any.
+            delay: The job's delay, in seconds or as `"5m"`. None matches any.
+            at: The time that the job is scheduled at. None matches any.
+            **kwargs: Arguments by the names of the handler's parameters.
+
+        Returns:
+            The last job that matches.
+
+        Raises:
+            AssertionError: No job matches, or another number of jobs. The message lists the jobs that were pushed.
+            TypeError: The handler has no such parameter.
+        """
         meant = self._wanted(what, args, kwargs, queue=queue, meta=meta, tags=tags, priority=priority, delay=delay, at=at)
         return self._asserted(meant, lambda _: True, "enqueued", count)
 
     def refute_enqueued(self, what: What, /, *args: Any, queue: str | None = None, **kwargs: Any) -> None:
-        """No such job was pushed."""
+        """Assert that no matching job was pushed.
+
+        Args:
+            what: A definition, or a job type.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            **kwargs: Arguments by the names of the handler's parameters.
+
+        Raises:
+            AssertionError: A job matches.
+        """
         self._refuted(self._wanted(what, args, kwargs, queue=queue), lambda _: True, "enqueued")
 
     def all_enqueued(self, what: What | None = None, /, *args: Any, queue: str | None = None, **kwargs: Any) -> list[Job]:
-        """All such jobs, as they are now, in the order that they were pushed in."""
+        """Return all matching jobs as they are now, in the order of their pushes.
+
+        Args:
+            what: A definition, or a job type. None matches any.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            **kwargs: Arguments by the names of the handler's parameters.
+        """
         if what is None:
             return [held.job for held in self._store.all() if queue in {None, held.job.queue}]
         meant = self._wanted(what, args, kwargs, queue=queue)
@@ -89,27 +150,91 @@ class Fake:
     def assert_performed(
         self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
     ) -> Job:
-        """The handler of such a job was run."""
+        """Assert that the handler of a matching job ran.
+
+        Args:
+            what: A definition, or a job type.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            count: How many jobs match. None means at least one.
+            **kwargs: Arguments by the names of the handler's parameters.
+
+        Returns:
+            The last job that matches.
+
+        Raises:
+            AssertionError: No job matches, or another number of jobs.
+        """
         return self._asserted(self._wanted(what, args, kwargs, queue=queue), _performed, "performed", count)
 
     def refute_performed(self, what: What, /, *args: Any, queue: str | None = None, **kwargs: Any) -> None:
-        """It wasn't."""
+        """Assert that no handler of a matching job ran.
+
+        Args:
+            what: A definition, or a job type.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            **kwargs: Arguments by the names of the handler's parameters.
+
+        Raises:
+            AssertionError: The handler of a matching job ran.
+        """
         self._refuted(self._wanted(what, args, kwargs, queue=queue), _performed, "performed")
 
     def assert_completed(
         self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
     ) -> Job:
-        """Such a job has come to its end."""
+        """Assert that a matching job is completed.
+
+        Args:
+            what: A definition, or a job type.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            count: How many jobs match. None means at least one.
+            **kwargs: Arguments by the names of the handler's parameters.
+
+        Returns:
+            The last job that matches.
+
+        Raises:
+            AssertionError: No job matches, or another number of jobs.
+        """
         return self._asserted(self._wanted(what, args, kwargs, queue=queue), _completed, "completed", count)
 
     def assert_failed(
         self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
     ) -> Job:
-        """Such a job is waiting to be tried again, or has failed for good."""
+        """Assert that a matching job has failed, for good or until its next attempt.
+
+        Args:
+            what: A definition, or a job type.
+            *args: The job's first arguments, in order.
+            queue: The job's queue. None matches any.
+            count: How many jobs match. None means at least one.
+            **kwargs: Arguments by the names of the handler's parameters.
+
+        Returns:
+            The last job that matches.
+
+        Raises:
+            AssertionError: No job matches, or another number of jobs.
+        """
         return self._asserted(self._wanted(what, args, kwargs, queue=queue), _has_failed, "failed", count)
 
     def assert_job_state(self, job_id: str, state: str) -> Job:
-        """The job is in that state. Raises NotFoundError."""
+        """Assert that a job is in a state.
+
+        Args:
+            job_id: The job's id.
+            state: The state, such as `"completed"`.
+
+        Returns:
+            The job.
+
+        Raises:
+            AssertionError: The job is in another state.
+            NotFoundError: There is no such job.
+        """
         job = self._store.get(job_id).job
         if job.state != state:
             said = f": {job.error.type}: {job.error.message}" if job.error is not None else ""
@@ -117,7 +242,7 @@ class Fake:
         return job
 
     def clear_all(self) -> None:
-        """Forget all jobs, and failures that are still to come."""
+        """Forget all jobs, and all failures that were set."""
         self._store.clear()
         self._to_fail.clear()
         self._push_fails.clear()
@@ -125,16 +250,33 @@ class Fake:
     # Failures
 
     def fail_next(self, what: What, error: BaseException, *, times: int = 1) -> None:
-        """Have the handler fail with this, in place of running, the next so many times."""
+        """Make the handler's next runs fail.
+
+        Args:
+            what: A definition, or a job type.
+            error: The exception that is raised in place of running the handler.
+            times: How many runs fail.
+        """
         self._to_fail[what if isinstance(what, str) else what.type].append((error, times))
 
     def fail_all(self, what: What, error: BaseException) -> None:
-        """Have it fail with this every time."""
+        """Make every run of the handler fail.
+
+        Args:
+            what: A definition, or a job type.
+            error: The exception that is raised in place of running the handler.
+        """
         self.fail_next(what, error, times=_EVER)
 
     def fail_push(self, error: type[OjsError] | OjsError = UnavailableError, *, times: int = 1) -> None:
-        """Have the next pushes be refused: `UnavailableError`, `QueueFullError`, `DuplicateError`, or an error that you
-        have made.
+        """Make the next pushes fail.
+
+        Args:
+            error: `UnavailableError`, `QueueFullError` or `DuplicateError`, or an error of your own making.
+            times: How many pushes fail.
+
+        Raises:
+            TypeError: `error` is another class.
         """
         self._push_fails.extend([error if isinstance(error, OjsError) else _made(error)] * times)
 
@@ -149,10 +291,23 @@ class Fake:
         with_scheduled: bool = False,
         with_retries: bool = True,
     ) -> Drained:
-        """Run what is available, and what that pushes, until nothing is left: one at a time, by priority and age.
+        """Run the jobs that are available, and those that they push, until none is left: one at a time, by priority and
+        age.
 
-        A job that failed is tried again at once, without the clock moving, as often as its policy says; `with_retries=False`
-        leaves it. Errors of handlers aren't raised. Raises AssertionError when the time is over.
+        A failed job is tried again at once, as often as its policy says. Exceptions of handlers aren't raised.
+
+        Args:
+            queue: The queue. None means all queues.
+            max_jobs: How many attempts to run at most. None means any number.
+            timeout: How long this may take, in seconds or as `"30s"`.
+            with_scheduled: Whether scheduled jobs run, too, without waiting.
+            with_retries: Whether failed jobs are tried again.
+
+        Returns:
+            The number of attempts, and how the jobs ended.
+
+        Raises:
+            AssertionError: It takes longer than `timeout`.
         """
         performed = 0
         loop = asyncio.get_running_loop()
@@ -186,7 +341,21 @@ class Fake:
         with_scheduled: bool = False,
         with_retries: bool = True,
     ) -> Drained:
-        """The same for tests without an event loop."""
+        """Run the jobs that are available, as `drain` does, for tests without an event loop.
+
+        Args:
+            queue: The queue. None means all queues.
+            max_jobs: How many attempts to run at most. None means any number.
+            timeout: How long this may take, in seconds or as `"30s"`.
+            with_scheduled: Whether scheduled jobs run, too, without waiting.
+            with_retries: Whether failed jobs are tried again.
+
+        Returns:
+            The number of attempts, and how the jobs ended.
+
+        Raises:
+            AssertionError: It takes longer than `timeout`.
+        """
         drained = self.drain(
             queue, max_jobs=max_jobs, timeout=timeout, with_scheduled=with_scheduled, with_retries=with_retries
         )
@@ -244,7 +413,7 @@ class Fake:
         self._store.come_due()
 
     def transport(self, url: str) -> MemoryTransport:
-        """The way here."""
+        """Return the transport that leads to this server in memory."""
         return MemoryTransport(url, self._store, self._trouble, self._pushed)
 
     # What assertions say
@@ -270,13 +439,27 @@ class Fake:
 
 @contextmanager
 def fake(app: App) -> Iterator[Fake]:
-    """Fake mode for an app: what it pushes is kept, and runs when the test calls `drain`."""
+    """Keep an app's pushes in memory for the length of a `with` block. They run when the test calls `drain`.
+
+    Args:
+        app: The app.
+
+    Returns:
+        The jobs.
+    """
     yield from _put_in_place(app, Fake(app, inline=False))
 
 
 @contextmanager
 def inline(app: App) -> Iterator[Fake]:
-    """Inline mode for an app: each push runs its handler before it returns, and raises what the handler does."""
+    """Run each push of an app at once for the length of a `with` block. The push raises what the handler raises.
+
+    Args:
+        app: The app.
+
+    Returns:
+        The jobs.
+    """
     yield from _put_in_place(app, Fake(app, inline=True))
 
 

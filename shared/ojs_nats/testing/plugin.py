@@ -1,6 +1,6 @@
-"""The pytest plugin: fixtures for the tests of an application (docs/testing-python.md).
+"""A pytest plugin: fixtures for the tests of an application (docs/testing-python.md).
 
-Loaded wherever ojs-nats is installed beside pytest, so it imports nothing else before a fixture is asked for.
+Pytest loads it wherever ojs-nats is installed, so it imports nothing else before a fixture is asked for.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the setting `ojs_app`."""
     parser.addini("ojs_app", "where the App of the tests is: app.jobs:app")
 
 
 @pytest.fixture
 def ojs_app(pytestconfig: pytest.Config) -> Any:
-    """The App that the others are about: define a fixture of this name, or name it as `ojs_app` in pytest's settings."""
+    """The App of the tests. Define a fixture of this name, or name the app as `ojs_app` in pytest's settings."""
     place = pytestconfig.getini("ojs_app")
     module, _, name = place.partition(":")
     if not (module and name):
@@ -32,7 +33,7 @@ def ojs_app(pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture
 def ojs_fake(ojs_app: App) -> Iterator[Fake]:
-    """Fake mode: pushes are kept, and run when the test calls `drain`."""
+    """The app's jobs in memory, which run when the test calls `drain`."""
     from ojs_nats.testing import fake  # noqa: PLC0415
 
     with fake(ojs_app) as jobs:
@@ -41,7 +42,7 @@ def ojs_fake(ojs_app: App) -> Iterator[Fake]:
 
 @pytest.fixture
 def ojs_inline(ojs_app: App) -> Iterator[Fake]:
-    """Inline mode: each push runs its handler, and raises what that does."""
+    """The app's jobs in memory, each of which runs when it is pushed. The push raises what its handler raises."""
     from ojs_nats.testing import inline  # noqa: PLC0415
 
     with inline(ojs_app) as jobs:
@@ -58,7 +59,7 @@ def _ojs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def ojs_server(_ojs_server: Server, ojs_app: App) -> Iterator[Server]:
-    """Real mode: the app talks to a server of this process of the test run, which is emptied for each test."""
+    """A real server, which the app talks to, and which is emptied for each test."""
     _ojs_server.reset()
     with ojs_app.moved(_ojs_server.url):
         yield _ojs_server
@@ -67,7 +68,7 @@ def ojs_server(_ojs_server: Server, ojs_app: App) -> Iterator[Server]:
 
 @pytest.fixture
 def ojs_worker(ojs_server: Server, ojs_app: App) -> Iterator[Worker]:
-    """Real mode with a worker, in a loop of its own beside the test's."""
+    """A worker of the real server, in an event loop of its own besides the test's."""
     from ojs_nats.testing._server import working_aside  # noqa: PLC0415
 
     del ojs_server  # it runs as long

@@ -1,4 +1,4 @@
-"""What a handler is given beside its arguments: the job that it runs."""
+"""The context of a handler: the job that it runs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ _PROGRESS_S: Final = 2.0
 
 
 class Line(Protocol):
-    """What a running job tells the server goes through here."""
+    """A way for a running job's reports to the server."""
 
-    async def send(self, request: Request) -> object: ...
+    async def send(self, request: Request) -> object:
+        """Send a request, and wait for the answer."""
 
     def send_sync(self, request: Request) -> object:
-        """From a thread; it waits for the answer."""
+        """Send a request from a thread, and wait for the answer."""
 
 
 class LoopLine:
-    """The way through the transport of the loop that made it, from there, from threads, and from loops that threads
-    run. A report of progress that isn't taken is worth no waiting.
+    """A way to the server through the transport of the loop that made it, for that loop, for threads, and for loops
+    that threads run.
+
+    A report of progress is dropped if the server doesn't take it at once.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -41,13 +44,18 @@ class LoopLine:
         self._loop = asyncio.get_running_loop()
 
     async def send(self, request: Request) -> object:
+        """Send a request, and wait for the answer."""
         if asyncio.get_running_loop() is not self._loop:  # a thread's own one, as of `asyncio.run`
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.send(request), self._loop))
         retry_for_s = _PROGRESS_S if request.operation is REPORT_PROGRESS else None
         return await self._transport.send(request, retry_for_s=retry_for_s)
 
     def send_sync(self, request: Request) -> object:
-        """Raises RuntimeError in the loop itself, which would wait for itself."""
+        """Send a request from a thread, and wait for the answer.
+
+        Raises:
+            RuntimeError: It was called in the loop itself, which would wait for itself.
+        """
         if _running_loop() is self._loop:
             raise RuntimeError("progress_sync and save_sync are for plain functions: a coroutine awaits progress and save")
         return asyncio.run_coroutine_threadsafe(self.send(request), self._loop).result()
@@ -61,8 +69,25 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class JobContext:
-    """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread or a
-    process.
+    """The context of a running job, for a handler's first parameter.
+
+    Methods that end in `_sync` are for plain functions, which run in a thread or a process.
+
+    Attributes:
+        job: The job.
+        state: The object that the app's `lifespan` yielded. None if there is no lifespan.
+        stopping: Whether the handler is to stop.
+        stopped_by: The exception that says why the handler is to stop. None while it isn't.
+
+    Example:
+        ```python
+        @app.job("report.build")
+        async def build(ctx: JobContext, pages: list[str]) -> int:
+            for number, page in enumerate(pages):
+                await render(page)
+                await ctx.progress((number + 1) / len(pages), page)
+            return len(pages)
+        ```
     """
 
     def __init__(
@@ -91,34 +116,33 @@ class JobContext:
 
     @cached_property
     def log(self) -> Logger:
-        """Has the job's id, type and attempt in each line."""
+        """A logger whose lines have the job's id, type and attempt: `ctx.log.info("sent", order=7)`."""
         return get_logger("ojs_nats.job").bind(job_id=self.job.id, job_type=self.job.type, attempt=self.job.attempt)
 
     @property
     def attempt(self) -> int:
-        """1 for the first."""
+        """The number of this attempt, from 1."""
         return self.job.attempt
 
     @property
     def last_attempt(self) -> bool:
-        """Whether the job isn't tried again when this attempt fails. Attempts that aren't counted have numbers, too:
-        those that a worker handed back.
-        """
+        """Whether the job isn't tried again if this attempt fails."""
         most = self.job.max_attempts
         return most is not None and self.job.attempt - self.job.uncounted_attempts >= most
 
     @property
     def queue(self) -> str:
+        """The queue that the job came from."""
         return self.job.queue
 
     @property
     def deadline(self) -> datetime | None:
-        """When the job's time is over, in UTC; None if it has no time-out."""
+        """When the job's `timeout` is over, in UTC. None if it has no time-out."""
         return None if self.job.timeout_ms is None else self.began + timedelta(milliseconds=self.job.timeout_ms)
 
     @property
     def remaining(self) -> float | None:
-        """How many seconds are left until then: none is 0."""
+        """The seconds until `deadline`, at least 0. None if the job has no time-out."""
         return None if self.deadline is None else max((self.deadline - datetime.now(UTC)).total_seconds(), 0.0)
 
     @property
@@ -128,37 +152,47 @@ class JobContext:
 
     @property
     def parent_results(self) -> Any:
-        """In a workflow, what the steps before this one returned."""
+        """The results of the workflow's earlier steps: a list, or for a `Dag` a dict by step id. None outside of
+        workflows.
+        """
         return self.job.parent_results
 
     @property
     def parent_results_by_index(self) -> dict[str, Any] | None:
-        """Return the same by the index of each step, members of groups and DAGs likewise; None outside of workflows.
+        """The results of the workflow's earlier steps, by the position of each step. None outside of workflows.
 
-        It is None, too, for a job that comes over NATS and has no room for both.
+        It is also None for a job that comes over NATS and has no room for both forms.
         """
         return self.job.parent_results_by_index
 
     @property
     def checkpoint(self) -> Any:
-        """The state that an earlier attempt saved last; None if there is none."""
+        """The state that an earlier attempt saved last. None if none did."""
         return self.job.checkpoint.state if self.job.checkpoint else None
 
     async def heartbeat(self) -> None:
-        """Let other jobs run, and have the worker tell the server at once that it lives; what it answers comes to
-        the handler.
+        """Let other jobs run, and have the worker send a heartbeat at once.
 
-        The worker does the latter by itself every few seconds: this is for coroutines that compute for long.
+        The worker sends heartbeats by itself. This is for coroutines that compute for long: if the job was cancelled,
+        they meet the cancellation here.
         """
         if self._beat is not None:
             self._beat()
         await asyncio.sleep(0)
 
     async def progress(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
-        """Report how far it is, from 0 to 1. At most one report a second is kept.
+        """Report how far the handler is. The server keeps at most one report a second.
 
-        A report that the server doesn't take is a warning in the log. Raises ValueError beyond that range and for
-        data that JSON can't hold, TypeError for objects among them.
+        A report that the server refuses is a warning in the log.
+
+        Args:
+            fraction: From 0 to 1.
+            message: A text for people. None keeps it out of the report.
+            data: Members for programs, as JSON. None keeps them out of the report.
+
+        Raises:
+            ValueError: `fraction` is out of its range, or JSON can't hold a value in `data`.
+            TypeError: JSON can't hold an object in `data`.
         """
         request = self._progress(fraction, message, data)
         try:
@@ -167,7 +201,16 @@ class JobContext:
             self._not_reported(error)
 
     def progress_sync(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
-        """As `progress`."""
+        """Report how far the handler is, from a plain function.
+
+        Args:
+            fraction: From 0 to 1.
+            message: A text for people. None keeps it out of the report.
+            data: Members for programs, as JSON. None keeps them out of the report.
+
+        Raises:
+            ValueError, TypeError: As `progress`.
+        """
         request = self._progress(fraction, message, data)
         try:
             self._line.send_sync(request)
@@ -175,13 +218,27 @@ class JobContext:
             self._not_reported(error)
 
     async def save(self, state: Any) -> None:
-        """Keep this for the next attempt, if there has to be one. Raises ConflictError when the job isn't this worker's
-        any more, and ValueError or TypeError for what JSON can't hold.
+        """Save a state that the next attempt, if there is one, reads as `checkpoint`.
+
+        Args:
+            state: Anything that JSON can hold. It replaces what was saved before.
+
+        Raises:
+            ConflictError: The job isn't this worker's any more.
+            ValueError: JSON can't hold a number or text in it.
+            TypeError: JSON can't hold an object in it.
         """
         await self._line.send(self._checkpoint(state))
 
     def save_sync(self, state: Any) -> None:
-        """As `save`."""
+        """Save a state that the next attempt reads as `checkpoint`, from a plain function.
+
+        Args:
+            state: Anything that JSON can hold. It replaces what was saved before.
+
+        Raises:
+            ConflictError, ValueError, TypeError: As `save`.
+        """
         self._line.send_sync(self._checkpoint(state))
 
     def _not_reported(self, error: OjsError) -> None:

@@ -1,4 +1,4 @@
-"""What a handler's end means for its job: a result, or an error and what is to come of it."""
+"""Outcomes of a handler: exceptions that it may raise to say what happens to its job, and reports to the server."""
 
 from __future__ import annotations
 
@@ -27,20 +27,42 @@ _REFUSED_PAUSE_MS: Final = 15_000
 
 
 class Discard(Exception):
-    """Raised by a handler: the job has failed for good, and isn't tried again."""
+    """An exception for handlers to raise: the job has failed for good, and isn't tried again.
+
+    Example:
+        ```python
+        raise Discard("the order doesn't exist")
+        ```
+    """
 
     action = "DISCARD"
 
 
 class DeadLetter(Exception):
-    """Raised by a handler: the job has failed for good, and is kept among the dead letters for somebody to look at."""
+    """An exception for handlers to raise: the job has failed for good, and is kept as a dead letter for somebody to
+    inspect.
+
+    Example:
+        ```python
+        raise DeadLetter("the address bounced")
+        ```
+    """
 
     action = "DEAD_LETTER"
 
 
 class RetryLater(Exception):
-    """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place
-    of the pause that the job's policy has. Raises ValueError for more than ten years.
+    """An exception for handlers to raise: the attempt has failed, and the next one begins after `delay` in place of the
+    policy's pause.
+
+    If no attempt is left, the job has failed for good.
+
+    Args:
+        delay: The pause, in seconds or as `"5m"`, up to ten years.
+        reason: The message of the failed attempt.
+
+    Raises:
+        ValueError: The delay is longer than ten years.
     """
 
     def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
@@ -49,8 +71,20 @@ class RetryLater(Exception):
 
 
 class Snooze(Exception):
-    """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a
-    failure. Raises ValueError for more than ten years.
+    """An exception for handlers to raise: the job runs again after `delay`. The attempt isn't counted, and isn't a
+    failure.
+
+    Args:
+        delay: The pause, in seconds or as `"10m"`, up to ten years.
+        reason: The reason, which the job's history shows.
+
+    Raises:
+        ValueError: The delay is longer than ten years.
+
+    Example:
+        ```python
+        raise Snooze("10m", "the shop is closed")
+        ```
     """
 
     def __init__(self, delay: Duration, reason: str = "put off") -> None:
@@ -59,22 +93,26 @@ class Snooze(Exception):
 
 
 class SoftTimeout(Exception):
-    """Met by a handler whose time is nearly over, once: it may save what it has, and end. Else the attempt has
-    failed.
+    """An exception that a handler is sent once, when its `soft_timeout` is over, so that it may save its work.
+
+    If the handler doesn't catch it, the attempt has failed.
     """
 
 
 class ShutDown(Exception):
-    """The worker stops before the job has ended: it is handed back."""
+    """An exception for a job that is handed back, since the worker stops before it has ended."""
 
 
 class NoPlace(Exception):
-    """The worker has no place for the job after all: it is handed back."""
+    """An exception for a job that is handed back, since the worker has no place for it."""
 
 
 class NotHere(Exception):
-    """This worker can't run the job, and another one may: it is handed back, and runs again after `delay_ms` at the
-    earliest.
+    """An exception for a job that is handed back, since this worker can't run it and another one may.
+
+    Args:
+        reason: The message.
+        delay_ms: After how many milliseconds it may run again, at the earliest.
     """
 
     def __init__(self, reason: str, delay_ms: int) -> None:
@@ -83,12 +121,16 @@ class NotHere(Exception):
 
 
 class TimedOut(Exception):
-    """The job has run for as long as it may."""
+    """An exception for a job whose `timeout` is over."""
 
 
 class Unfit(Exception):
-    """The job's arguments aren't its handler's, and won't be the next time. `newer` says that there are more of them
-    than it takes: a newer release of it may take them.
+    """An exception for a job whose arguments don't fit its handler.
+
+    Args:
+        reason: The message.
+        newer: Whether there are more arguments than the handler takes, as a newer release of the producer may send
+            them.
     """
 
     def __init__(self, reason: str, *, newer: bool = False) -> None:
@@ -97,11 +139,15 @@ class Unfit(Exception):
 
 
 class Interrupted(Exception):
-    """A handler has raised KeyboardInterrupt, which would end the event loop."""
+    """An exception in place of a handler's KeyboardInterrupt, which would end the event loop."""
 
 
 class FailedInProcess(Exception):
-    """A handler has raised in a process of the pool; `members` are what the server is told of it."""
+    """An exception of a handler that ran in a process of the pool.
+
+    Args:
+        members: The members of the report to the server.
+    """
 
     def __init__(self, members: dict[str, Any]) -> None:
         error = members["error"]
@@ -110,9 +156,18 @@ class FailedInProcess(Exception):
 
 
 def called(call: Callable[..., T], given: Sequence[Any] = (), named: Mapping[str, Any] = {}) -> T:
-    """Return what a plain function returns. Raises what it does, but for what would end its thread, its loop or its
-    process, or can't be handed from a thread to a loop: RuntimeError in the place of SystemExit and
-    StopIteration, Interrupted in the place of KeyboardInterrupt.
+    """Call a plain function, and return what it returns.
+
+    It raises what the function raises, but for exceptions that would end a thread, a loop or the process.
+
+    Args:
+        call: The function.
+        given: Its positional arguments.
+        named: Its arguments by name.
+
+    Raises:
+        RuntimeError: The function raised SystemExit or StopIteration.
+        Interrupted: The function raised KeyboardInterrupt.
     """
     try:
         return call(*given, **named)
@@ -125,36 +180,51 @@ def called(call: Callable[..., T], given: Sequence[Any] = (), named: Mapping[str
 
 
 def exited(error: SystemExit) -> RuntimeError:
+    """Return the error of a handler that called `exit()`."""
     return RuntimeError(f"the handler called exit({_text(error.code)})")
 
 
 def interrupted(error: KeyboardInterrupt) -> Interrupted:
+    """Return the error of a handler that raised KeyboardInterrupt."""
     return Interrupted(_text(error) or "the handler raised KeyboardInterrupt")
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the server is told: `ack` or `nack`, and the members beside the job's. They can be written as JSON."""
+    """A report to the server of how an attempt ended. It can be written as JSON.
+
+    Attributes:
+        operation: `ack` or `nack`.
+        members: The members besides those that name the job.
+    """
 
     operation: str
     members: dict[str, Any]
 
 
 def returned(result: Any) -> Report:
-    """Report that a handler has returned. Raises TypeError or ValueError for what JSON can't say."""
+    """Return the report for a handler that returned.
+
+    Raises:
+        TypeError, ValueError: JSON can't hold the result.
+    """
     return Report("ack", {} if result is None else {"result": msgspec.Raw(encoded(result, "the result"))})
 
 
 def not_tried_again(job: Job) -> Sequence[str]:
-    """Return the names of errors that end the job, by its policy."""
+    """Return the names of error classes that end the job at once, by its retry policy."""
     return job.retry.non_retryable_errors
 
 
 def raised(error: BaseException, non_retryable_errors: Sequence[str] = ()) -> Report:
-    """Report that a handler has raised. Raises nothing. The error's class is what `Retry.non_retryable_errors` names.
+    """Return the report for a handler that raised. This raises nothing.
 
-    What a group holds means what it means by itself, however deep it stands. Of several the one holds that ends the job:
-    DeadLetter, Discard, a name of `non_retryable_errors`, then RetryLater with the longest delay, then any other error. A
-    group is put off only if it holds nothing but Snooze, by the longest.
+    The exceptions in a group count as if each was raised by itself, however deep they are. Of several, this order
+    decides: DeadLetter, Discard, a name of `non_retryable_errors`, RetryLater with the longest delay, any other error.
+    A group of nothing but Snooze is put off, by the longest.
+
+    Args:
+        error: The exception.
+        non_retryable_errors: Names of error classes that end the job at once.
     """
     try:
         return _raised(error, non_retryable_errors)
@@ -170,7 +240,12 @@ def _delay_ms(delay: Duration) -> int:
 
 
 def without_details(report: Report, reason: str) -> Report:
-    """The least that says how an attempt ended, for a server that refused the whole `report` for `reason`."""
+    """Return a smaller report, for a server that refused the whole one.
+
+    Args:
+        report: The whole report.
+        reason: Why the server refused it.
+    """
     error = report.members.get("error", {})
     kept = {name: _cut(str(error[name]), _MAX_NAME) for name in ("code", "type", "action") if name in error}
     members: dict[str, Any] = {"error": {**kept, "message": _cut(f"the server refused the whole report: {reason}", _MAX_TEXT)}}
@@ -250,7 +325,7 @@ def _class(error: BaseException) -> str:
 
 
 def kind(error: BaseException) -> str:
-    """Return the name of its class. Raises nothing, whatever that class makes of its name."""
+    """Return the name of an exception's class. This raises nothing, whatever that class does."""
     return _cut(_name(type(error)), _MAX_NAME)
 
 

@@ -60,27 +60,36 @@ class _Registered(msgspec.Struct):
 
 
 class Worker:
-    """A worker: it fetches an app's jobs and runs them, async handlers in this loop, plain functions in threads.
+    """A worker: it fetches an app's jobs and runs them, async handlers in the running event loop, plain functions in
+    threads.
+
+    Durations are seconds, a text such as `"25s"`, or a `timedelta`.
 
     Args:
         app: The app whose jobs it runs.
-        queues: Where it looks for jobs, first to last; by default the queues that the app's definitions name.
-        concurrency: How many jobs run at a time.
-        ahead: How many more jobs are fetched than can begin at once, while jobs take a few milliseconds. Those for which there
-            is no place after all are handed back.
-        grace_period: How long jobs may go on once it is to stop; then their handlers are cancelled and they are handed back.
-        heartbeat_interval: The time between heartbeats.
-        fetch_timeout: How long a fetch that finds nothing lasts, and so the stop of an idle worker.
-        processes: How many of the jobs that run in processes do so at a time; by default as many as there are CPUs.
-        health: The host and port where it answers /healthz, /readyz and /metrics.
-        log_payloads: Whether the log has the messages of handlers' errors.
-        verbose: Whether the log has their tracebacks, and a line for each job.
-        worker_id: Its name at the server; by default one of its own.
-        timings: The times within it, for tests.
+        queues: The queues that it fetches from, the first one first. By default those that the app's definitions name.
+        concurrency: How many jobs run at a time, at least 1.
+        ahead: How many more jobs are fetched than can begin at once, while jobs take a few milliseconds. Jobs that find
+            no place are handed back.
+        grace_period: How long jobs may go on once the worker is to stop. Then their handlers are cancelled and the jobs
+            are handed back.
+        heartbeat_interval: The time between heartbeats, from a millisecond to an hour.
+        fetch_timeout: How long a fetch waits for a job, up to 30 seconds. An idle worker takes as long to stop.
+        processes: How many jobs run in processes at a time. None means as many as there are CPUs.
+        health: The host and port that serve /healthz, /readyz and /metrics. None serves nothing.
+        log_payloads: Whether the log has the messages of handlers' errors, which may hold arguments.
+        verbose: Whether the log has tracebacks, and a line when a job begins and when it ends.
+        worker_id: The worker's name at the server. None makes a new one.
+        timings: Times within the worker, for tests.
+
+    Attributes:
+        id: The worker's name at the server.
+        queues: The queues that it fetches from.
+        state: `running`, `quiet` (it fetches no more jobs) or `terminate` (it ends).
 
     Raises:
         ValueError: An argument is out of its range, or the app has no jobs.
-        OSError: Another process has the port of `health`; it is raised by `run`.
+        OSError: Another process has the port of `health`. `run` raises it.
 
     Example:
         ```python
@@ -171,11 +180,15 @@ class Worker:
 
     @property
     def active(self) -> int:
-        """How many handlers it runs now."""
+        """The number of handlers that run now."""
         return self._places.running
 
     def notify(self, trigger: Trigger) -> None:
-        """Pass a signal on to it; in its loop. SIGINT ends the grace period; a second one ends the worker at once."""
+        """Pass a signal on to the worker. Call it in the worker's event loop.
+
+        Args:
+            trigger: The signal. SIGINT ends the grace period, and a second one ends the worker at once.
+        """
         self._enter(after(self.state, trigger))
         if trigger is Trigger.SIGINT:
             if self._served and self._end.hurried and self._running is not None:
@@ -184,11 +197,13 @@ class Worker:
             self._changed.set()
 
     async def stop(self, grace_period: Duration | None = None) -> None:
-        """Fetch no more, let jobs end within the grace period, hand back the rest, and return when the worker has
-        ended.
+        """Fetch no more jobs, let those that run end within the grace period, hand back the rest, and return when the
+        worker has ended.
 
-        `grace_period` is in the place of the worker's own. May be called before `run`, which then ends at once, and more
-        than once.
+        It may be called before `run`, which then ends at once, and more than once.
+
+        Args:
+            grace_period: How long jobs may go on, in seconds or as `"25s"`. None means the worker's own grace period.
         """
         if grace_period is not None:
             self._grace_s = milliseconds(grace_period) / 1_000
@@ -197,10 +212,14 @@ class Worker:
             await asyncio.wait({self._running})
 
     async def run(self) -> None:
-        """Run until it is to terminate, and its jobs have ended or been handed back.
+        """Run until the worker is told to stop, and its jobs have ended or been handed back.
 
-        When this is cancelled, jobs are handed back without a grace period. Raises UnavailableError if no server takes the
-        registration, RefusedError if one refuses it, and RuntimeError if the worker has been run before.
+        When this call is cancelled, jobs are handed back without a grace period.
+
+        Raises:
+            UnavailableError: No server took the worker's registration.
+            RefusedError: The server refused the registration.
+            RuntimeError: The worker has been run before.
         """
         if self._running is not None:
             raise RuntimeError("a worker runs once: make another one")

@@ -27,7 +27,15 @@ def _public() -> Iterator[str]:
             yield module.name
 
 
-PUBLIC = sorted(_public())
+def _documented() -> Iterator[str]:
+    """Yield the public modules, and those that define what a public one has in `__all__`."""
+    for name in _public():
+        yield name
+        module = importlib.import_module(name)
+        yield from (getattr(module, each).__module__ for each in getattr(module, "__all__", ()))
+
+
+PUBLIC = sorted(set(_documented()))
 
 
 def _examples(module: ModuleType) -> list[doctest.DocTest]:
@@ -45,7 +53,10 @@ def test_an_example_prints_what_it_says(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_an_example_that_needs_a_server_is_python(name: str) -> None:
     module = importlib.import_module(name)
-    documented = [module.__doc__ or "", *(test.docstring for test in doctest.DocTestFinder(exclude_empty=False).find(module))]
+    documented = [
+        module.__doc__ or "",
+        *(test.docstring or "" for test in doctest.DocTestFinder(exclude_empty=False).find(module)),
+    ]
     for text in documented:
         for program in _FENCED.findall(inspect.cleandoc(text)):
             ast.parse(textwrap.dedent(program))
