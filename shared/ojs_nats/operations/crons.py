@@ -1,4 +1,4 @@
-"""Cron entries: jobs on a schedule (docs/cron.md)."""
+"""Operations on cron entries: jobs on a schedule (docs/cron.md)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,25 @@ Overlap = Literal["skip", "allow", "cancel_previous", "enqueue"]
 
 
 class Crons(Subject):
-    """`client.crons`. What is about one entry raises NotFoundError."""
+    """The operations on cron entries, as `client.crons`. Those on one entry raise NotFoundError if it doesn't exist.
+
+    Example:
+        ```python
+        await client.crons.register("weekly", "0 9 * * MON", send_report.job("all"), timezone="Europe/Berlin")
+        ```
+    """
 
     def __init__(self, transport: Transport, hooks: ClientHooks) -> None:
         super().__init__(transport)
         self._surroundings = hooks
 
     def list(self, *, enabled: bool | None = None, limit: int | None = None) -> AsyncIterator[Cron]:
-        """By name."""
+        """List cron entries by name.
+
+        Args:
+            enabled: Whether the entries run. None means all entries.
+            limit: How many at most. None means all.
+        """
         return self._each(Cron, "crons", _LIST, limit, parameters(enabled=enabled))
 
     async def register(
@@ -50,15 +61,31 @@ class Crons(Subject):
         enabled: bool | None = None,
         description: str | None = None,
     ) -> Cron:
-        """Run `job`, as `send_report.job("daily")` makes it, by `expression`: five or six fields, `@daily`, `@every 5m`.
+        """Register a cron entry, or replace the one of that name.
 
-        An entry of that name is replaced. `timezone` is an IANA name, else UTC; `overlap` is what is done while the run before
-        hasn't ended.
+        Args:
+            name: The entry's name.
+            expression: Five or six fields of cron, `"@daily"`, or `"@every 5m"`.
+            job: The job to push, as `send_report.job("daily")` makes it.
+            timezone: The IANA name of the time zone. None means UTC.
+            overlap: What happens if the last run hasn't ended: `"skip"` leaves the run out, `"allow"` runs it beside
+                the last, `"cancel_previous"` cancels the last, `"enqueue"` runs it behind the last. None means
+                `"skip"`.
+            enabled: Whether the entry runs. None means that it does.
+            description: A text for people.
+
+        Raises:
+            InvalidRequestError: The expression or the time zone isn't valid.
         """
         asked = await self._members(expression, job, timezone, overlap, enabled, description)
         return await self._asked(Cron, Request(_REGISTER, body={"name": name, **asked}), "cron")
 
     async def get(self, name: str) -> Cron:
+        """Return a cron entry.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(Cron, Request(_GET, {"cron": name}), "cron")
 
     async def update(
@@ -72,35 +99,91 @@ class Crons(Subject):
         enabled: bool | None = None,
         description: str | None = None,
     ) -> Cron:
-        """Change what is named."""
+        """Change a cron entry. Values that are None stay as they are.
+
+        Args:
+            name: The entry's name.
+            expression: Five or six fields of cron, `"@daily"`, or `"@every 5m"`.
+            job: The job to push.
+            timezone: The IANA name of the time zone.
+            overlap: What happens if the last run hasn't ended, as of `register`.
+            enabled: Whether the entry runs.
+            description: A text for people.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         asked = await self._members(expression, job, timezone, overlap, enabled, description)
         return await self._asked(Cron, Request(_UPDATE, {"cron": name}, asked), "cron")
 
     async def delete(self, name: str) -> Cron:
-        """What it was."""
+        """Delete a cron entry, and return what it was.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(Cron, Request(_DELETE, {"cron": name}), "cron")
 
     async def trigger(self, name: str) -> TriggeredCron:
-        """Run it now, besides its schedule."""
+        """Run a cron entry now, besides its schedule.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(TriggeredCron, Request(_TRIGGER, {"cron": name}, repeatable=False))
 
     async def pause(self, name: str) -> Cron:
+        """Pause a cron entry.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(Cron, Request(_PAUSE, {"cron": name}), "cron")
 
     async def resume(self, name: str) -> Cron:
+        """End the pause of a cron entry.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(Cron, Request(_RESUME, {"cron": name}), "cron")
 
     async def coming(self, name: str, *, count: int | None = None) -> Sequence[datetime]:
-        """When it runs next, or would if it weren't paused."""
+        """Return when a cron entry runs next. For a paused one, it is when it would run.
+
+        Args:
+            name: The entry's name.
+            count: How many times. None means the server's default.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(list[datetime], Request(_COMING, {"cron": name, **parameters(count=count)}), "runs")
 
     async def preview(self, expression: str, *, timezone: str | None = None, count: int | None = None) -> Sequence[datetime]:
-        """When an expression would fire; nothing is stored."""
+        """Return when an expression would run. Nothing is stored.
+
+        Args:
+            expression: Five or six fields of cron, `"@daily"`, or `"@every 5m"`.
+            timezone: The IANA name of the time zone. None means UTC.
+            count: How many times. None means the server's default.
+
+        Raises:
+            InvalidRequestError: The expression or the time zone isn't valid.
+        """
         asked = body(expression=expression, timezone=timezone, count=count)
         return await self._asked(list[datetime], Request(_PREVIEW, body=asked), "runs")
 
     async def history(self, name: str, *, limit: int | None = None) -> Sequence[CronRun]:
-        """Its last runs, the newest first."""
+        """Return the last runs of a cron entry, the newest first.
+
+        Args:
+            name: The entry's name.
+            limit: How many at most. None means the server's default.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
         return await self._asked(list[CronRun], Request(_HISTORY, {"cron": name, **parameters(limit=limit)}), "executions")
 
     async def _members(

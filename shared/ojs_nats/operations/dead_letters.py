@@ -1,4 +1,4 @@
-"""Dead letters: jobs that have failed for good and are kept (docs/admin.md)."""
+"""Operations on dead letters: jobs that have failed for good and are kept (docs/admin.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ _PURGE: Final = Operation("purgeDeadLetter", "POST", "/dead-letter/purge")
 
 
 class DeadLetterFilter(msgspec.Struct, frozen=True):
-    """Which dead letters: those that fit all of it; `since` and `until` are about when they failed."""
+    """A filter for operations on many dead letters. A dead letter has to match all of it.
+
+    Args:
+        queue: The queue. None matches any.
+        type: The job type. None matches any.
+        error_type: The class of the last error. None matches any.
+        since: The earliest time of the failure, with a time zone. None matches any.
+        until: The latest time of the failure, with a time zone. None matches any.
+        older_than: How long ago the job failed at least, in seconds or as `"1h"`. None matches any.
+    """
 
     queue: str | None = None
     type: str | None = None
@@ -36,6 +45,7 @@ class DeadLetterFilter(msgspec.Struct, frozen=True):
     older_than: Duration | None = None
 
     def wire(self) -> dict[str, Any]:
+        """Return the filter as it is sent."""
         return body(
             queue=self.queue,
             type=self.type,
@@ -47,7 +57,7 @@ class DeadLetterFilter(msgspec.Struct, frozen=True):
 
 
 class DeadLetters(Subject):
-    """`client.dead_letters`."""
+    """The operations on dead letters, as `client.dead_letters`."""
 
     def list(
         self,
@@ -59,16 +69,33 @@ class DeadLetters(Subject):
         until: datetime | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
-        """Those that failed last first."""
+        """List dead letters, those that failed last first. None doesn't narrow the list.
+
+        Args:
+            queue: The queue.
+            type: The job type.
+            error_type: The class of the last error.
+            since: The earliest time of the failure, with a time zone.
+            until: The latest time of the failure, with a time zone.
+            limit: How many at most. None means all.
+        """
         asked = parameters(queue=queue, type=type, error_type=error_type, since=since, until=until)
         return self._each(Job, "jobs", _LIST, limit, asked, queue)
 
     async def get(self, job_id: str) -> JobDetail:
-        """Raises NotFoundError."""
+        """Return a dead letter.
+
+        Raises:
+            NotFoundError: There is no such dead letter.
+        """
         return await self._asked(JobDetail, Request(_GET, {"job_id": job_id}), "job")
 
     async def stats(self, queue: str | None = None) -> DeadLetterStats:
-        """How many there are, by queue, type and error."""
+        """Count dead letters by queue, type and error.
+
+        Args:
+            queue: The queue. None means all queues.
+        """
         return await self._asked(DeadLetterStats, Request(_STATS, parameters(queue=queue), queue=queue))
 
     async def retry(
@@ -80,22 +107,50 @@ class DeadLetters(Subject):
         queue: str | None = None,
         retry: Retry | None = None,
     ) -> Job:
-        """A new life for one; what is named replaces what it had. Raises NotFoundError, ConflictError, DuplicateError."""
+        """Retry a dead letter, which starts anew. Values that aren't given stay as they were.
+
+        Args:
+            job_id: The job's id.
+            args: Other arguments.
+            meta: Other metadata.
+            queue: Another queue.
+            retry: Another retry policy.
+
+        Returns:
+            The job after that.
+
+        Raises:
+            NotFoundError: There is no such dead letter.
+            ConflictError: The job can't be retried.
+            DuplicateError: Another job has the identity of this unique job.
+        """
         override = body(args=None if args is None else [*args], meta=meta, queue=queue, retry=retry and retry.wire())
         return await self._asked(
             Job, Request(_RETRY, {"job_id": job_id}, body(override=override or None), repeatable=False), "job"
         )
 
     async def retry_all(self, which: DeadLetterFilter) -> RetriedDeadLetters:
-        """A new life for those that fit; `remaining` are left to the next request."""
+        """Retry the dead letters that match a filter.
+
+        Returns:
+            The outcome. If `remaining` isn't 0, ask again for the rest.
+        """
         asked = {"filter": which.wire(), "confirm": True}
         return await self._asked(RetriedDeadLetters, Request(_RETRY_ALL, body=asked, queue=which.queue, repeatable=False))
 
     async def delete(self, job_id: str) -> None:
-        """Raises NotFoundError."""
+        """Delete a dead letter.
+
+        Raises:
+            NotFoundError: There is no such dead letter.
+        """
         await self._transport.send(Request(_DELETE, {"job_id": job_id}))
 
     async def purge(self, which: DeadLetterFilter) -> DeletedDeadLetters:
-        """Delete those that fit; `remaining` are left to the next request."""
+        """Delete the dead letters that match a filter.
+
+        Returns:
+            The outcome. If `remaining` isn't 0, ask again for the rest.
+        """
         asked = {"filter": which.wire(), "confirm": True}
         return await self._asked(DeletedDeadLetters, Request(_PURGE, body=asked, queue=which.queue))

@@ -1,4 +1,4 @@
-"""Events: what happens, as it happens, and what has happened (docs/events.md)."""
+"""Operations on events: follow them, or read those that have happened (docs/events.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGE: Final = 100
 
 
 class Events(Subject):
-    """`client.events`."""
+    """The events of the server, as `client.events`."""
 
     async def __call__(
         self,
@@ -27,11 +27,21 @@ class Events(Subject):
         workflow_id: str | None = None,
         after: str | None = None,
     ) -> AsyncGenerator[Event]:
-        """`async for event in client.events(types=["job.failed"], queue="email"):` from now on, or behind a cursor.
+        """Follow events as they happen: `async for event in client.events(types=["job.failed"], queue="email")`.
 
-        `types` may end in `.*`. Connections that break are made anew without losing any event; one may come twice, with the
-        same `id`. Those of `job_id` end with the job, raising NotFoundError if there is none; those of `workflow_id` are
-        the events whose type begins with `workflow.`.
+        A connection that breaks is made anew behind the last event, so none is lost. An event may come twice, with the
+        same `id`.
+
+        Args:
+            types: The types of events. One may end in `.*`. Empty means all types.
+            queue: The queue. None means all queues.
+            job_type: The job type. None means all types.
+            job_id: One job. The events end with the job.
+            workflow_id: One workflow. Only events whose type begins with `workflow.` come.
+            after: A cursor to begin behind: `event.cursor` or `await client.events.cursor()`. None means from now on.
+
+        Raises:
+            NotFoundError: The job of `job_id` doesn't exist.
         """
         if workflow_id is not None and not types:
             types = ["workflow.*"]
@@ -59,12 +69,26 @@ class Events(Subject):
         job_type: str | None = None,
         limit: int = 100,
     ) -> EventPage:
-        """Those behind a cursor, the oldest first, beginning with the oldest that is kept."""
+        """Return a page of events behind a cursor, the oldest first.
+
+        Args:
+            after: The cursor. By default the page begins with the oldest event that is kept.
+            types: The types of events. One may end in `.*`. Empty means all types.
+            queue: The queue. None means all queues.
+            job_type: The job type. None means all types.
+            limit: How many at most.
+        """
         asked = parameters(after=after, types=types or None, queues=queue, job_types=job_type, limit=limit)
         return await self._asked(EventPage, Request(LIST_EVENTS, asked, queue=queue))
 
     async def recent(self, *, type: str | None = None, queue: str | None = None, limit: int = 50) -> list[Event]:
-        """The last `limit`, the newest first; `type` is one in full."""
+        """Return the last events, the newest first.
+
+        Args:
+            type: The type of event, in full. None means all types.
+            queue: The queue. None means all queues.
+            limit: How many at most.
+        """
         found: dict[str, Event] = {}
         page, size = 1, min(limit, _PAGE)
         while len(found) < limit:
@@ -77,5 +101,5 @@ class Events(Subject):
         return list(found.values())[:limit]
 
     async def cursor(self) -> str:
-        """Where all that has happened is behind: events after it are those from now on."""
+        """Return the cursor of now. Events behind it are those that happen from now on."""
         return (await self._asked(EventPage, Request(LIST_EVENTS, parameters(page=1, per_page=1)))).cursor

@@ -1,4 +1,4 @@
-"""Jobs: read, list, cancel, retry, one by one and many at once."""
+"""Operations on jobs: read, list, cancel and retry, one by one or many at once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,25 @@ Priority = int | Literal["high", "normal", "low"]
 
 
 class JobFilter(msgspec.Struct, frozen=True):
-    """Which jobs: those that fit all of it. `type` may end in `*`, `meta` names members and what they are."""
+    """A filter for operations on many jobs. A job has to match all of it; members that aren't given match any job.
+
+    Args:
+        type: The job type. It may end in `*`.
+        queue: The queue.
+        states: The states, such as `["discarded"]`. Empty matches any state.
+        priority: The priority.
+        enqueued_before: The end of a time, as a `datetime` with a time zone.
+        enqueued_after: The beginning of a time, as a `datetime` with a time zone.
+        older_than: How long ago the job was enqueued at least, in seconds or as `"1h"`.
+        meta: Members of the job's `meta`, and their values.
+        tag: One of the job's tags.
+        error_type: The class of the last error.
+        worker: The id of the worker that ran the job.
+
+    Example:
+        >>> JobFilter(queue="email", states=["discarded"], older_than="1h").wire()
+        {'queue': 'email', 'states': ['discarded'], 'older_than': 3600.0}
+    """
 
     type: str | None = None
     queue: str | None = None
@@ -74,6 +92,7 @@ class JobFilter(msgspec.Struct, frozen=True):
     worker: str | None = None
 
     def wire(self) -> dict[str, Any]:
+        """Return the filter as it is sent."""
         before, after = self.enqueued_before, self.enqueued_after
         return body(
             type=self.type,
@@ -91,16 +110,37 @@ class JobFilter(msgspec.Struct, frozen=True):
 
 
 class Jobs(Subject):
-    """`client.jobs`. What is about one job raises NotFoundError, once it has left as well; what changes it raises
-    ConflictError if its state forbids that.
+    """The operations on jobs, as `client.jobs`.
+
+    Operations on one job raise NotFoundError if the job doesn't exist or isn't stored any more. Those that change it
+    raise ConflictError if its state forbids that.
+
+    Example:
+        ```python
+        async with Client() as client:
+            async for job in client.jobs.list(state="discarded", limit=50):
+                await client.jobs.retry(job.id)
+        ```
     """
 
     async def get(self, job_id: str, *, queue: str | None = None) -> Job:
-        """As it is now. Here and below `queue` is the job's: over NATS, for those who are granted that queue alone."""
+        """Return a job as it is now.
+
+        Args:
+            job_id: The job's id.
+            queue: The job's queue. It is needed over NATS by users who may use that queue alone.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(Job, Request(GET_JOB, {"job_id": job_id}, queue=queue), "job")
 
     async def detail(self, job_id: str) -> JobDetail:
-        """With what happened to it, and what will happen by itself."""
+        """Return a job with its transitions so far, and those that will happen by themselves.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(JobDetail, Request(_DETAIL, {"job_id": job_id}))
 
     def list(
@@ -120,10 +160,24 @@ class Jobs(Subject):
         order: Literal["desc", "asc"] = "desc",
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
-        """The newest first, unless told otherwise: `async for job in client.jobs.list(state="discarded", limit=50)`.
+        """List jobs, the newest first: `async for job in client.jobs.list(state="discarded", limit=50)`.
 
-        `type` may end in `*`; `since` and `until` are about when they were created; `text` is words of their arguments, which
-        the server only knows if it is set to.
+        Each argument narrows the list; None doesn't.
+
+        Args:
+            state: The state.
+            queue: The queue.
+            type: The job type. It may end in `*`.
+            tag: One of the job's tags.
+            error_type: The class of the last error.
+            worker: The id of the worker that ran the job.
+            since: The earliest time of creation, with a time zone.
+            until: The latest time of creation, with a time zone.
+            text: Words in the arguments. The server finds them only if it is set to index arguments.
+            meta: Members of the job's `meta`, and their values.
+            sort: The time or number that the list is sorted by.
+            order: `"desc"` for the highest first, `"asc"` for the lowest.
+            limit: How many jobs at most. None means all.
         """
         asked = parameters(
             state=state, queue=queue, type=type, tag=tag, error_type=error_type, worker=worker,
@@ -133,79 +187,193 @@ class Jobs(Subject):
         return self._each(Job, "jobs", _LIST, limit, asked, queue)
 
     async def cancel(self, job_id: str, *, reason: str | None = None, queue: str | None = None) -> Job:
-        """A worker that runs it is told to stop."""
+        """Cancel a job. A worker that runs it is told to stop its handler.
+
+        Args:
+            job_id: The job's id.
+            reason: A text for the job's history.
+            queue: The job's queue. It is needed over NATS by users who may use that queue alone.
+
+        Returns:
+            The job after that.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            ConflictError: The job has ended.
+        """
         return await self._asked(Job, Request(CANCEL_JOB, {"job_id": job_id}, body(reason=reason), queue), "job")
 
     async def retry(self, job_id: str) -> Job:
-        """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
+        """Retry a job: one that has failed or was cancelled starts anew, one that waits for its next attempt gets it
+        now.
+
+        Returns:
+            The job after that.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            ConflictError: The job's state forbids it.
+        """
         return await self._asked(Job, Request(_RETRY, {"job_id": job_id}, repeatable=False), "job")
 
     async def run_now(self, job_id: str) -> Job:
-        """Make one available that is scheduled, pending, or waits for its next attempt."""
+        """Make a job available that is scheduled, pending, or waits for its next attempt.
+
+        Returns:
+            The job after that.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            ConflictError: The job is in another state.
+        """
         return await self._asked(Job, Request(_RUN, {"job_id": job_id}, repeatable=False), "job")
 
     async def why(self, job_id: str) -> Explanation:
-        """Why it is where it is, what matters most first."""
+        """Explain why a job is in its state, with the most important reason first.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(Explanation, Request(_WHY, {"job_id": job_id}))
 
     async def activate(self, job_id: str) -> Job:
-        """Make a pending one available."""
+        """Make a pending job available.
+
+        Returns:
+            The job after that.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            ConflictError: The job isn't pending.
+        """
         return await self._asked(Job, Request(_ACTIVATE, {"job_id": job_id}), "job")
 
     async def set_priority(self, job_id: str, priority: Priority) -> ChangedPriority:
-        """-100 to 100, the highest first; until it is fetched."""
+        """Change the priority of a job that wasn't fetched yet.
+
+        Args:
+            job_id: The job's id.
+            priority: From -100 to 100, or a name. Higher ones run first.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            ConflictError: The job was fetched already.
+        """
         return await self._asked(ChangedPriority, Request(_REPRIORITISE, {"job_id": job_id}, {"priority": priority}))
 
     # What is known of it
 
     async def progress(self, job_id: str) -> Progress:
-        """How far its attempt has come, as it has told."""
+        """Return the progress that the job's handler reported last.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(Progress, Request(_PROGRESS, {"job_id": job_id}))
 
     async def checkpoint(self, job_id: str) -> Checkpoint:
-        """What was saved last. Raises NotFoundError if nothing was."""
+        """Return the state that the job's handler saved last.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or nothing was saved.
+        """
         return await self._asked(Checkpoint, Request(_CHECKPOINT, {"job_id": job_id}))
 
     async def delete_checkpoint(self, job_id: str) -> bool:
-        """Let the next attempt begin anew. Says whether there was one."""
+        """Delete what the job's handler saved, so that the next attempt begins anew.
+
+        Returns:
+            Whether anything was saved.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(bool, Request(_DELETE_CHECKPOINT, {"job_id": job_id}), "existed")
 
     def history(self, job_id: str, *, limit: int | None = None) -> AsyncIterator[HistoryEvent]:
-        """What happened to it, the oldest first, as far as its log goes back."""
+        """List the events of a job, the oldest first, as far back as its log goes.
+
+        Args:
+            job_id: The job's id.
+            limit: How many events at most. None means all.
+        """
         return self._each(HistoryEvent, "events", _HISTORY, limit, {"job_id": job_id})
 
     async def lineage(self, job_id: str) -> JobLineage:
-        """Where it comes from."""
+        """Return where a job comes from: its parent, and its workflow.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(JobLineage, Request(_LINEAGE, {"job_id": job_id}))
 
     async def attempts(self, job_id: str) -> Sequence[AttemptTrace]:
-        """The oldest first, as far as its log goes back."""
+        """Return the attempts of a job, the oldest first, as far back as its log goes.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(list[AttemptTrace], Request(_ATTEMPTS, {"job_id": job_id}), "traces")
 
     async def attempt(self, job_id: str, number: int) -> AttemptTrace:
-        """The latest of that number, if the job was retried by hand."""
+        """Return one attempt of a job.
+
+        Args:
+            job_id: The job's id.
+            number: The number of the attempt, from 1. If the job was retried by hand, it is the latest of that number.
+
+        Raises:
+            NotFoundError: There is no such job or attempt.
+        """
         return await self._asked(AttemptTrace, Request(_ATTEMPT, {"job_id": job_id, "attempt": str(number)}), "trace")
 
     async def retries(self, job_id: str) -> JobRetries:
-        """Its failed attempts, and the policy that says what follows."""
+        """Return the failed attempts of a job, and its retry policy.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+        """
         return await self._asked(JobRetries, Request(_RETRIES, {"job_id": job_id}))
 
     def unique(self, *, limit: int | None = None) -> AsyncIterator[UniqueJob]:
-        """The fingerprints that jobs hold which haven't ended."""
+        """List the fingerprints of unique jobs that haven't ended.
+
+        Args:
+            limit: How many at most. None means all.
+        """
         return self._each(UniqueJob, "items", _UNIQUE, limit, {})
 
     # Results
 
     async def result(self, job_id: str) -> JobResult:
-        """As it is now; `result` is None while there is none. Raises ResultGone if it wasn't kept."""
+        """Return the result of a job as it is now, without waiting. `result` is None if the job hasn't ended.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            ResultGone: The result isn't kept any more.
+        """
         return await self._asked(JobResult, Request(GET_RESULT, {"job_id": job_id}))
 
     async def results(self, job_ids: Sequence[str]) -> dict[str, JobResult]:
-        """By id; the `state` of one that isn't there is `not_found`."""
+        """Return the results of several jobs as they are now, by their ids.
+
+        Args:
+            job_ids: The jobs' ids. A job that doesn't exist has the `state` `not_found`.
+        """
         return await self._asked(dict[str, JobResult], Request(_RESULTS, body={"ids": [*job_ids]}), "results")
 
     async def wait(self, job_id: str, timeout: Duration | None = None, *, queue: str | None = None) -> Job:
-        """Return the job once it has ended; the server keeps the question, so nobody polls. Raises WaitTimeoutError."""
+        """Wait for a job's end, and return the job. The server keeps the request until then, so nothing is polled.
+
+        Args:
+            job_id: The job's id.
+            timeout: How long to wait, in seconds or as `"1m"`. None waits without a limit.
+            queue: The job's queue. It is needed over NATS by users who may use that queue alone.
+
+        Raises:
+            NotFoundError: The job doesn't exist, or isn't stored any more.
+            WaitTimeoutError: The job hadn't ended after `timeout`.
+        """
         limit = None if timeout is None else milliseconds(timeout) / 1_000
         try:
             async with asyncio.timeout(limit):
@@ -237,10 +405,19 @@ class Jobs(Subject):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> ChangedSelection:
-        """Those with these ids, or up to `limit` of those that fit; the answer tells of each job what became of it.
+        """Cancel many jobs.
 
-        `next_cursor` of the answer leads to the rest. `atomic` is all or none; `dry_run` changes nothing; `confirm` is needed
-        for a filter by states and times alone.
+        Args:
+            jobs: The ids of the jobs, or a filter.
+            reason: A text for the jobs' histories.
+            atomic: Whether all are cancelled or, if one can't be, none.
+            dry_run: Whether nothing is changed, and the answer says what would be.
+            confirm: Has to be True for a filter by nothing but states and times.
+            limit: With a filter, how many jobs at most. None means as many as the server changes in one request.
+            cursor: With a filter, where to go on: `next_cursor` of the answer before.
+
+        Returns:
+            The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
         """
         how = body(reason=reason, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_CANCEL_MANY, jobs, how, atomic=atomic)
@@ -255,7 +432,19 @@ class Jobs(Subject):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> ChangedSelection:
-        """A new life for those; told as `cancel_many` tells."""
+        """Retry many jobs that have failed or were cancelled.
+
+        Args:
+            jobs: The ids of the jobs, or a filter.
+            atomic: Whether all are retried or, if one can't be, none.
+            dry_run: Whether nothing is changed, and the answer says what would be.
+            confirm: Has to be True for a filter by nothing but states and times.
+            limit: With a filter, how many jobs at most. None means as many as the server changes in one request.
+            cursor: With a filter, where to go on: `next_cursor` of the answer before.
+
+        Returns:
+            The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
+        """
         how = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_RETRY_MANY, jobs, how, atomic=atomic)
 
@@ -269,7 +458,19 @@ class Jobs(Subject):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> ChangedSelection:
-        """Remove those that have ended; told as `cancel_many` tells."""
+        """Delete many jobs that have ended.
+
+        Args:
+            jobs: The ids of the jobs, or a filter.
+            atomic: Whether all are deleted or, if one can't be, none.
+            dry_run: Whether nothing is changed, and the answer says what would be.
+            confirm: Has to be True for a filter by nothing but states and times.
+            limit: With a filter, how many jobs at most. None means as many as the server changes in one request.
+            cursor: With a filter, where to go on: `next_cursor` of the answer before.
+
+        Returns:
+            The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
+        """
         how = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_DELETE_MANY, jobs, how, atomic=atomic)
 
@@ -284,7 +485,20 @@ class Jobs(Subject):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> ChangedSelection:
-        """Give another priority to those that were not fetched yet; told as `cancel_many` tells."""
+        """Change the priority of many jobs that weren't fetched yet.
+
+        Args:
+            jobs: The ids of the jobs, or a filter.
+            priority: From -100 to 100, or a name. Higher ones run first.
+            atomic: Whether all are changed or, if one can't be, none.
+            dry_run: Whether nothing is changed, and the answer says what would be.
+            confirm: Has to be True for a filter by nothing but states and times.
+            limit: With a filter, how many jobs at most. None means as many as the server changes in one request.
+            cursor: With a filter, where to go on: `next_cursor` of the answer before.
+
+        Returns:
+            The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
+        """
         how = body(priority=priority, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_REPRIORITISE_MANY, jobs, how, atomic=atomic)
 

@@ -1,4 +1,4 @@
-"""Keys: who may do what (docs/security.md)."""
+"""Operations on API keys, which say who may do what (docs/security.md)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,16 @@ _REVOKE: Final = Operation("revokeKey", "DELETE", "/admin/keys/{key_id}")
 
 
 class Keys(Subject):
-    """`client.keys`. What is about one key raises NotFoundError; who may not see keys gets PermissionDeniedError."""
+    """The operations on API keys, as `client.keys`. They raise PermissionDeniedError if the client's own key may not
+    manage keys, and those on one key raise NotFoundError if it doesn't exist.
+    """
 
     async def list(self, *, every: bool = False) -> Sequence[Key]:
-        """Those that have not ended, or `every` one, by the time they were made."""
+        """Return the keys, in the order that they were made in.
+
+        Args:
+            every: Whether keys that have ended are included.
+        """
         return await self._asked(list[Key], Request(_LIST, parameters(all=every or None)), "keys")
 
     async def create(
@@ -41,7 +47,17 @@ class Keys(Subject):
         limits: KeyLimits | None = None,
         expires_at: datetime | None = None,
     ) -> MadeKey:
-        """Make one. `permissions` are for the role `custom`; `queues` and `types` narrow it, and may have `*` in them."""
+        """Make a key. Only this answer has its token.
+
+        Args:
+            name: A name for people.
+            role: The role, such as `"producer"`.
+            permissions: The permissions, for the role `"custom"`.
+            queues: The queues that the key is for. A name may have `*` in it. Empty means all queues.
+            types: The job types that the key is for. A type may have `*` in it. Empty means all types.
+            limits: What the key may ask of each gateway. None means the gateway's settings.
+            expires_at: When the key ends, with a time zone. None means that it doesn't end by itself.
+        """
         asked = body(
             name=name,
             role=role,
@@ -54,18 +70,41 @@ class Keys(Subject):
         return await self._asked(MadeKey, Request(_CREATE, body=asked))
 
     async def get(self, key_id: str) -> Key:
+        """Return a key.
+
+        Raises:
+            NotFoundError: There is no such key.
+        """
         return await self._asked(Key, Request(_GET, {"key_id": key_id}), "key")
 
     async def rotate(self, key_id: str, *, overlap: Duration | None = None) -> MadeKey:
-        """Make a new one for the same; the old one goes on for `overlap`, a day if it isn't named. Raises ConflictError."""
+        """Make a new key with the same permissions. Only this answer has its token.
+
+        Args:
+            key_id: The old key's id.
+            overlap: How long the old key goes on, in seconds or as `"1h"`. None means a day.
+
+        Raises:
+            NotFoundError: There is no such key.
+            ConflictError: The old key has ended, or was rotated before.
+        """
         asked = body(overlap=None if overlap is None else milliseconds(overlap) / 1_000)
         return await self._asked(MadeKey, Request(_ROTATE, {"key_id": key_id}, asked))
 
     async def limit(self, key_id: str, limits: KeyLimits) -> Key:
-        """Change all of its limits; what is under way goes on. Raises ConflictError for one that has ended."""
+        """Replace all limits of a key. Requests that are under way go on.
+
+        Raises:
+            NotFoundError: There is no such key.
+            ConflictError: The key has ended.
+        """
         asked = body(**msgspec.structs.asdict(limits))
         return await self._asked(Key, Request(_LIMIT, {"key_id": key_id}, asked), "key")
 
     async def revoke(self, key_id: str) -> Key:
-        """It lets nobody in from now on."""
+        """Revoke a key. It lets nobody in from now on.
+
+        Raises:
+            NotFoundError: There is no such key.
+        """
         return await self._asked(Key, Request(_REVOKE, {"key_id": key_id}), "key")

@@ -1,4 +1,4 @@
-"""Pools: queues that share fetches by weight or in turns (docs/queues.md)."""
+"""Operations on pools: queues that share fetches by weight or in turns (docs/queues.md)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ _STATS: Final = Operation("getSchedulingStats", "GET", "/admin/scheduling/stats"
 
 
 class Pools(Subject):
-    """`client.pools`. What is about one pool raises NotFoundError."""
+    """The operations on pools, as `client.pools`. Those on one pool raise NotFoundError if it doesn't exist."""
 
     async def list(self) -> Sequence[ListedPool]:
-        """By name, with what works for them."""
+        """Return the pools by name, with their workers and jobs."""
         return await self._asked(list[ListedPool], Request(_LIST), "items")
 
     async def get(self, pool: str) -> Pool:
+        """Return a pool.
+
+        Raises:
+            NotFoundError: There is no such pool.
+        """
         return await self._asked(Pool, Request(_GET, {"pool": pool}), "pool")
 
     async def put(
@@ -37,7 +42,17 @@ class Pools(Subject):
         starvation_prevention: Prevention | None = None,
         isolated: bool = False,
     ) -> Pool:
-        """Make it, or set it anew. With `isolated`, its queues give jobs to workers of this pool alone."""
+        """Make a pool, or replace the one of that name.
+
+        Args:
+            pool: The pool's name.
+            queues: Its queues.
+            strategy: How a fetch is shared: `"weighted"`, `"round-robin"` or `"strict"` (the first queue first). None
+                means the server's default.
+            weights: The weights of the queues. Queues without one have 1.
+            starvation_prevention: The guarantee for queues that others go ahead of. None means the server's default.
+            isolated: Whether only workers of this pool get jobs of its queues.
+        """
         asked = body(
             queues=[*queues],
             strategy=strategy,
@@ -48,9 +63,13 @@ class Pools(Subject):
         return await self._asked(Pool, Request(_PUT, {"pool": pool}, asked), "pool")
 
     async def delete(self, pool: str) -> None:
-        """Its queues are served like any others."""
+        """Delete a pool. Its queues are served like any others then.
+
+        Raises:
+            NotFoundError: There is no such pool.
+        """
         await self._transport.send(Request(_DELETE, {"pool": pool}))
 
     async def scheduling_stats(self) -> SchedulingStats:
-        """What each queue gave within the last minute."""
+        """Return how many jobs each queue gave to workers within the last minute."""
         return await self._asked(SchedulingStats, Request(_STATS))

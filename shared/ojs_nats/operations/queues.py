@@ -45,8 +45,13 @@ Period = Literal["1m", "5m", "1h", "1d"]
 
 
 class Prevention(msgspec.Struct, frozen=True):
-    """What is guaranteed to jobs while others go first: one of them at each `interval`, and each queue of a pool a `share`
-    (0 to 1) of what is given out.
+    """A guarantee for jobs that others would always go ahead of.
+
+    Args:
+        enabled: Whether it holds.
+        interval: After how long a job that was passed over gets a turn, in seconds or as `"30s"`. None means the
+            server's default.
+        share: The part of all jobs that each queue of a pool gets, from 0 to 1. None means the server's default.
     """
 
     enabled: bool = True
@@ -54,13 +59,32 @@ class Prevention(msgspec.Struct, frozen=True):
     share: float | None = None
 
     def wire(self) -> dict[str, Any]:
+        """Return the guarantee as it is sent."""
         interval = None if self.interval is None else milliseconds(self.interval) / 1_000
         return body(enabled=self.enabled, rotation_interval=interval, min_dispatch_ratio=self.share)
 
 
 class QueueOptions(TypedDict, total=False):
-    """What may be set of a queue (docs/queues.md); None takes it back. `retention` is by how a job ended: completed, cancelled,
-    discarded, dead_letter.
+    """Settings of a queue (docs/queues.md). None takes a setting back.
+
+    Durations are seconds, a text such as `"1h"`, or a `timedelta`.
+
+    Attributes:
+        max_size: How many jobs may wait.
+        overflow_policy: What a full queue does: `"reject"` refuses a push, `"drop_oldest"` discards the oldest job.
+        warning_threshold: The part of `max_size`, from 0 to 1, from which the server warns.
+        concurrency: How many of its jobs may run at once.
+        rate_limit: How many of its jobs may start in a period.
+        visibility_timeout: After how long without a heartbeat a job is given to another worker.
+        default_timeout: The `timeout` of jobs that have none.
+        default_retry: The retry policy of jobs that have none.
+        retention: How long ended jobs are kept, by `completed`, `cancelled`, `discarded` and `dead_letter`.
+        dead_letter_max_size: How many dead letters are kept.
+        dead_letter_ttl: How long dead letters are kept.
+        allowed_job_types: The job types that the queue takes.
+        starvation_prevention: The guarantee for jobs of low priority.
+        strict_pause: Whether a paused queue refuses pushes.
+        schema_validation: What happens to arguments that don't fit their schema.
     """
 
     max_size: int | None
@@ -97,18 +121,37 @@ def _settings(options: QueueOptions) -> dict[str, Any]:
 
 
 class Queues(Subject):
-    """`client.queues`. A queue exists once a job is pushed to it; settings may be given to it before."""
+    """The operations on queues, as `client.queues`.
+
+    A queue exists as soon as a job is pushed to it. It may be given settings before.
+    """
 
     def list(self, *, limit: int | None = None) -> AsyncIterator[Queue]:
-        """By name."""
+        """List queues by name.
+
+        Args:
+            limit: How many at most. None means all.
+        """
         return self._each(Queue, "queues", _LIST, limit, {})
 
     async def get(self, queue: str) -> QueueDetail:
-        """Its settings and numbers. Raises NotFoundError."""
+        """Return a queue with its settings and numbers.
+
+        Raises:
+            NotFoundError: There is no such queue.
+        """
         return await self._asked(QueueDetail, self._of(_GET, queue))
 
     async def create(self, queue: str, **options: Unpack[QueueOptions]) -> ConfiguredQueue:
-        """Not needed to push to it. Raises ConflictError if it is there."""
+        """Create a queue. This isn't needed to push to it.
+
+        Args:
+            queue: The queue's name.
+            **options: Its settings, as `QueueOptions` has them.
+
+        Raises:
+            ConflictError: The queue exists already.
+        """
         return await self._asked(
             ConfiguredQueue, Request(_CREATE, body={"name": queue, "config": _settings(options)}, queue=queue, repeatable=False)
         )
@@ -116,57 +159,100 @@ class Queues(Subject):
     async def delete(
         self, queue: str, *, strategy: Literal["reject", "discard", "move"] = "reject", target_queue: str | None = None
     ) -> DeletedQueue:
-        """`strategy` is what becomes of jobs that wait in it: with `reject` it is refused, `move` takes them to `target_queue`.
+        """Delete a queue.
 
-        `jobs_remaining` tells of those that are left: ask again. Raises NotFoundError, ConflictError.
+        Args:
+            queue: The queue's name.
+            strategy: What happens to its jobs: `"reject"` refuses the call if there are any, `"discard"` discards them,
+                `"move"` moves them to `target_queue`.
+            target_queue: The other queue, for `"move"`.
+
+        Returns:
+            The outcome. If `jobs_remaining` isn't 0, ask again.
+
+        Raises:
+            NotFoundError: There is no such queue.
+            ConflictError: The queue has jobs.
         """
         return await self._asked(
             DeletedQueue, self._of(_DELETE, queue, asked=parameters(strategy=strategy, target_queue=target_queue))
         )
 
     async def pause(self, queue: str) -> SwitchedQueue:
-        """Once this is answered, nothing is fetched from it."""
+        """Pause a queue. Once this has returned, no worker gets a job of it."""
         return await self._asked(SwitchedQueue, self._of(_PAUSE, queue))
 
     async def resume(self, queue: str) -> SwitchedQueue:
-        """Ends a pause, and a drain."""
+        """End a queue's pause or drain."""
         return await self._asked(SwitchedQueue, self._of(_RESUME, queue))
 
     async def stats(self, queue: str) -> QueueStats:
-        """Its numbers, now and lately."""
+        """Return a queue's numbers, now and over the last hour."""
         return await self._asked(QueueStats, self._of(_STATS, queue))
 
     async def priority_stats(self, queue: str) -> PriorityStats:
-        """How many jobs wait, by priority."""
+        """Count the jobs of a queue that wait, by priority."""
         return await self._asked(PriorityStats, self._of(_PRIORITIES, queue))
 
     async def history(
         self, queue: str, *, period: Period = "1h", since: datetime | None = None, until: datetime | None = None
     ) -> Statistics:
-        """What happened in each `period` of that time."""
+        """Return what happened in a queue, period by period.
+
+        Args:
+            queue: The queue's name.
+            period: The length of a period.
+            since: The beginning, with a time zone. None means the server's default.
+            until: The end, with a time zone. None means now.
+        """
         return await self._asked(
             Statistics, self._of(_HISTORY, queue, asked=parameters(period=period, since=since, until=until))
         )
 
     async def config(self, queue: str = ALL_QUEUES) -> ConfiguredQueue:
-        """Its settings; without a name, those of all queues."""
+        """Return the settings of a queue.
+
+        Args:
+            queue: The queue's name. By default the settings that all queues share.
+        """
         return await self._asked(ConfiguredQueue, self._of(_CONFIG, queue))
 
     async def configure(self, queue: str = ALL_QUEUES, **options: Unpack[QueueOptions]) -> ConfiguredQueue:
-        """Set what is named; what isn't stays. Jobs that are there keep what they have."""
+        """Change settings of a queue. Settings that aren't named stay, and so do jobs that were pushed before.
+
+        Args:
+            queue: The queue's name. By default the settings that all queues share.
+            **options: The settings, as `QueueOptions` has them. None takes one back.
+
+        Raises:
+            InvalidRequestError: The server refuses a value.
+        """
         return await self._asked(ConfiguredQueue, self._of(_CONFIGURE, queue, _settings(options)))
 
     async def limit(
         self, queue: str, *, concurrency: int | None = None, rate: Rate | None = None, throttle: Rate | None = None
     ) -> ConfiguredQueue:
-        """How many of its jobs may run at once, and start within a time. What isn't named is taken back."""
+        """Limit the jobs of a queue that run at once, or start in a period. A limit that is None is taken back.
+
+        Args:
+            queue: The queue's name.
+            concurrency: How many may run at once.
+            rate: How many may start in a period.
+            throttle: The same, with the starts evenly spaced.
+        """
         asked = body(concurrency=concurrency, rate=rate and rate.wire(), throttle=throttle and throttle.wire())
         return await self._asked(ConfiguredQueue, self._of(_LIMIT, queue, asked))
 
     async def purge(
         self, queue: str, *, states: Sequence[str] | None = None, older_than: Duration | None = None
     ) -> PurgedQueue:
-        """Remove jobs that wait, or those in these states."""
+        """Delete jobs of a queue.
+
+        Args:
+            queue: The queue's name.
+            states: The states of the jobs. None means those that wait.
+            older_than: How old they are at least, in seconds or as `"1h"`. None means any age.
+        """
         age = None if older_than is None else milliseconds(older_than) / 1_000
         return await self._asked(
             PurgedQueue, self._of(_PURGE, queue, body(states=None if states is None else [*states], older_than=age))

@@ -1,4 +1,4 @@
-"""Limits of keys that jobs name, and operators' words over them (docs/queues.md)."""
+"""Operations on limits that jobs share by a key, and on overrides of them (docs/queues.md)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,22 @@ _RESTORE: Final = Operation("restoreRateLimit", "DELETE", "/rate-limits/{key}/ov
 
 
 class RateLimits(Subject):
-    """`client.rate_limits`. What is about one key raises NotFoundError."""
+    """The operations on limits, as `client.rate_limits`. Those on one key raise NotFoundError if it doesn't exist."""
 
     def list(self, *, limit: int | None = None) -> AsyncIterator[Limit]:
+        """List limits by key.
+
+        Args:
+            limit: How many at most. None means all.
+        """
         return self._each(Limit, "items", _LIST, limit, {})
 
     async def get(self, key: str) -> Limit:
+        """Return a limit.
+
+        Raises:
+            NotFoundError: No job has a limit of this key.
+        """
         return await self._asked(Limit, Request(_GET, {"key": key}))
 
     async def override(
@@ -36,7 +46,18 @@ class RateLimits(Subject):
         throttle: Rate | None = None,
         expires_at: datetime | None = None,
     ) -> Limit:
-        """What holds in place of what its jobs say, until `expires_at` or `restore`. At least one limit is needed."""
+        """Override a limit. At least one of the three is needed.
+
+        Args:
+            key: The limit's key.
+            concurrency: How many jobs may run at once.
+            rate: How many may start in a period.
+            throttle: The same, with the starts evenly spaced.
+            expires_at: When the override ends, with a time zone. None means that it holds until `restore`.
+
+        Raises:
+            NotFoundError: No job has a limit of this key.
+        """
         asked = body(
             concurrency=concurrency,
             rate=rate and rate.wire(),
@@ -46,5 +67,9 @@ class RateLimits(Subject):
         return await self._asked(Limit, Request(_OVERRIDE, {"key": key}, asked))
 
     async def restore(self, key: str) -> Limit:
-        """What its jobs say holds again."""
+        """End an override, so that the limit of the jobs holds again.
+
+        Raises:
+            NotFoundError: No job has a limit of this key.
+        """
         return await self._asked(Limit, Request(_RESTORE, {"key": key}))

@@ -1,4 +1,4 @@
-"""Schemas that jobs' arguments are held to (docs/schemas.md)."""
+"""Operations on schemas, which jobs' arguments have to fit (docs/schemas.md)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,22 @@ Version = int | str
 
 
 class Schemas(Subject):
-    """`client.schemas`. What is about one schema raises NotFoundError."""
+    """The operations on schemas, as `client.schemas`. Those on one schema raise NotFoundError if it doesn't exist."""
 
     def list(self, *, limit: int | None = None) -> AsyncIterator[SchemaHead]:
-        """By type, the newest version of each first; without the documents."""
+        """List schemas without their documents, by job type, the newest version of each first.
+
+        Args:
+            limit: How many at most. None means all.
+        """
         return self._each(SchemaHead, "schemas", _LIST, limit, {})
 
     def documents(self, *, limit: int | None = None) -> AsyncIterator[Schema]:
-        """The same with the documents."""
+        """List schemas with their documents, by job type, the newest version of each first.
+
+        Args:
+            limit: How many at most. None means all.
+        """
         return self._each(Schema, "schemas", _DOCUMENTS, limit, {})
 
     async def register(
@@ -45,8 +53,20 @@ class Schemas(Subject):
         mode: Mode | None = None,
         compatibility: Compatibility | None = None,
     ) -> Schema:
-        """A new version; `schema` is a JSON Schema of the list of arguments. Raises ConflictError if version or URI are
-        taken.
+        """Register a new version of a job type's schema.
+
+        Args:
+            job_type: The job type.
+            version: The version.
+            schema: A JSON Schema of the list of arguments.
+            uri: The schema's URI. None lets the server make one.
+            mode: What happens to arguments that don't fit: `"off"`, `"warn"` or `"strict"`. None means what the queue
+                says.
+            compatibility: How the version has to be compatible with the one before. None means the server's default.
+
+        Raises:
+            ConflictError: The version or the URI is taken.
+            InvalidRequestError: The schema isn't valid, or isn't compatible.
         """
         asked = {"type": job_type, "version": version, "schema": schema, **_settings(uri, mode, compatibility)}
         return await self._asked(Schema, Request(_REGISTER, body=asked, repeatable=False), "schema")
@@ -61,26 +81,61 @@ class Schemas(Subject):
         mode: Mode | None = None,
         compatibility: Compatibility | None = None,
     ) -> Schema:
-        """A new version, or other settings for one that is there; its document can't be changed."""
+        """Register a version of a job type's schema, or change the settings of one. Its document can't be changed.
+
+        Args:
+            job_type: The job type.
+            version: The version.
+            schema: A JSON Schema of the list of arguments.
+            uri: The schema's URI. None lets the server make one.
+            mode: What happens to arguments that don't fit: `"off"`, `"warn"` or `"strict"`. None means what the queue
+                says.
+            compatibility: How the version has to be compatible with the one before. None means the server's default.
+        """
         asked = {"schema": schema, **_settings(uri, mode, compatibility)}
         return await self._asked(Schema, Request(_PUT_VERSION, _place(job_type, version), asked))
 
     async def get(self, schema: str) -> Schema:
-        """By its URI, or the newest of a job type."""
+        """Return a schema.
+
+        Args:
+            schema: Its URI, or a job type for the newest version.
+
+        Raises:
+            NotFoundError: There is no such schema.
+        """
         return await self._asked(Schema, Request(_GET, {"schema": schema}), "schema")
 
     async def version(self, job_type: str, version: Version) -> Schema:
+        """Return one version of a job type's schema.
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
         return await self._asked(Schema, Request(_GET_VERSION, _place(job_type, version)), "schema")
 
     async def versions(self, job_type: str) -> Sequence[SchemaVersion]:
-        """The newest first."""
+        """Return the versions of a job type's schema, the newest first.
+
+        Raises:
+            NotFoundError: The job type has no schema.
+        """
         return await self._asked(list[SchemaVersion], Request(_VERSIONS, {"schema": job_type}), "versions")
 
     async def delete(self, uri: str) -> None:
-        """Jobs that are there already stay."""
+        """Delete a schema by its URI. Jobs that were pushed before stay.
+
+        Raises:
+            NotFoundError: There is no such schema.
+        """
         await self._transport.send(Request(_DELETE, {"schema": uri}))
 
     async def delete_version(self, job_type: str, version: Version) -> None:
+        """Delete one version of a job type's schema.
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
         await self._transport.send(Request(_DELETE_VERSION, _place(job_type, version)))
 
 

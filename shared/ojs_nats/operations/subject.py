@@ -1,4 +1,4 @@
-"""What all groups of operations have in common: a question with a typed answer, and lists that come in pages."""
+"""The base of all groups of operations: requests with typed answers, and lists that come in pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Place(msgspec.Struct):
 
 
 class Subject:
-    """Operations of one subject."""
+    """A group of operations on one kind of thing, such as `client.jobs`."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -79,19 +79,25 @@ class Subject:
 
 
 def part(answer: bytes, kind: type[T], member: str | None = None) -> T:
-    """The answer as that type, or one member of it."""
+    """Return an answer, decoded.
+
+    Args:
+        answer: The answer, as JSON.
+        kind: The type to decode it to.
+        member: The member of the answer to decode. None means the whole answer.
+    """
     if member is None:
         return decoded(answer, kind)
     return decoded(decoded(answer, dict[str, msgspec.Raw])[member], kind)
 
 
 def parameters(**asked: Asked) -> dict[str, str]:
-    """As they are sent; None is left out."""
+    """Return query parameters as they are sent, without those that are None."""
     return {name: _text(name, value) for name, value in asked.items() if value is not None}
 
 
 def body(**members: object) -> dict[str, object]:
-    """As it is sent; None is left out."""
+    """Return the members of a request as they are sent, without those that are None."""
     return {name: value for name, value in members.items() if value is not None}
 
 

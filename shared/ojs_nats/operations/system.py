@@ -1,4 +1,4 @@
-"""The server: what it is, how it is, what it is set to."""
+"""Operations on the server itself: health, statistics, settings, maintenance, audit."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ _FAILURES: Final = Operation("debugListFailures", "GET", "/debug/failures")
 
 
 class ServerSystem(Subject):
-    """`client.system`."""
+    """The operations on the server itself, as `client.system`."""
 
     async def manifest(self) -> Manifest:
-        """What the server supports."""
+        """Return what the server supports."""
         return await self._asked(Manifest, Request(_MANIFEST))
 
     async def health(self) -> Health:
-        """Whether it can work: `status` is `ok` or `degraded`, and that is an answer, not an error."""
+        """Return whether the server can work: `status` is `ok` or `degraded`. Neither raises an error."""
         return await self._asked(Health, Request(_HEALTH, answered_as_well=frozenset({503})))
 
     async def stats(self) -> SystemStats:
-        """Its totals."""
+        """Return the totals of the whole system."""
         return await self._asked(SystemStats, Request(_STATS))
 
     async def findings(self) -> Findings:
-        """What is wrong with it, the worst first."""
+        """Return the problems that the server has found, the worst first."""
         return await self._asked(Findings, Request(_FINDINGS))
 
     async def services(self) -> Sequence[Service]:
-        """The processes that were heard of lately, by role."""
+        """Return the processes of the system that sent a sign of life lately, by role."""
         return await self._asked(list[Service], Request(_SERVICES), "services")
 
     async def history(
@@ -75,24 +75,36 @@ class ServerSystem(Subject):
         until: datetime | None = None,
         queue: str | None = None,
     ) -> Statistics:
-        """What happened in each `period` of that time."""
+        """Return what happened in the system, period by period.
+
+        Args:
+            period: The length of a period.
+            since: The beginning, with a time zone. None means the server's default.
+            until: The end, with a time zone. None means now.
+            queue: The queue. None means all queues.
+        """
         asked = parameters(period=period, since=since, until=until, queue=queue)
         return await self._asked(Statistics, Request(_HISTORY, asked, queue=queue))
 
     async def config(self) -> SystemConfig:
-        """What the gateway that answers is set to."""
+        """Return the settings of the gateway that answers."""
         return await self._asked(SystemConfig, Request(_CONFIG))
 
     async def status(self) -> DebugStatus:
-        """How the gateway that answers is, and what it sees of other services."""
+        """Return the state of the gateway that answers, and of the services that it knows of."""
         return await self._asked(DebugStatus, Request(_STATUS))
 
     async def middleware(self) -> Sequence[MiddlewareEntry]:
-        """The chain around pushes, the outermost first."""
+        """Return the server's middleware around pushes, the outermost first."""
         return await self._asked(list[MiddlewareEntry], Request(_MIDDLEWARE), "enqueue")
 
     def failures(self, *, queue: str | None = None, limit: int | None = None) -> AsyncIterator[Failure]:
-        """Failed attempts of all jobs, the latest first, as long as events are kept."""
+        """List failed attempts of all jobs, the latest first, for as long as events are kept.
+
+        Args:
+            queue: The queue. None means all queues.
+            limit: How many at most. None means all.
+        """
         return self._each(Failure, "failures", _FAILURES, limit, parameters(queue=queue), queue)
 
     # The audit
@@ -109,7 +121,18 @@ class ServerSystem(Subject):
         until: datetime | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[AuditEntry]:
-        """Who did what, the newest first; `event_type` may end in `.*`."""
+        """List the audit's entries, the newest first. None doesn't narrow the list.
+
+        Args:
+            event_type: The kind of act. It may end in `.*`.
+            principal: Who did it.
+            operation: The name of the operation.
+            target: The thing that it was done to.
+            outcome: `success` or `failure`.
+            since: The beginning, with a time zone.
+            until: The end, with a time zone.
+            limit: How many at most. None means all.
+        """
         asked = parameters(
             event_type=event_type,
             principal=principal,
@@ -132,7 +155,18 @@ class ServerSystem(Subject):
         outcome: str | None = None,
         limit: int | None = None,
     ) -> AuditPage:
-        """The newest entries, or those `after` an earlier page, the oldest first: for who follows the audit."""
+        """Return one page of the audit: the newest entries, or those that came `after` an earlier page, the oldest
+        first.
+
+        Args:
+            after: `after` of an earlier page. None means the newest entries.
+            event_type: The kind of act. It may end in `.*`.
+            principal: Who did it.
+            operation: The name of the operation.
+            target: The thing that it was done to.
+            outcome: `success` or `failure`.
+            limit: How many at most. None means the server's default.
+        """
         asked = parameters(
             after=after,
             event_type=event_type,
@@ -147,27 +181,49 @@ class ServerSystem(Subject):
     # Maintenance
 
     async def maintenance(self) -> Maintenance:
-        """Whether there is any."""
+        """Return whether the system is under maintenance."""
         return await self._asked(Maintenance, Request(_GET_MAINTENANCE))
 
     async def begin_maintenance(
         self, *, reason: str | None = None, duration: Duration | None = None, estimated: Duration | None = None
     ) -> Maintenance:
-        """It ends by itself after `duration`; `estimated` is what is told of how long it takes."""
+        """Begin maintenance.
+
+        Args:
+            reason: A text for those who are refused.
+            duration: After how long it ends by itself, in seconds or as `"1h"`. None means that it goes on until
+                `end_maintenance`.
+            estimated: How long it will probably take, for those who are refused.
+        """
         asked = body(enabled=True, reason=reason, duration=_seconds(duration), estimated_duration=_seconds(estimated))
         return await self._asked(Maintenance, Request(_SET_MAINTENANCE, body=asked))
 
     async def end_maintenance(self) -> Maintenance:
+        """End maintenance."""
         return await self._asked(Maintenance, Request(_SET_MAINTENANCE, body={"enabled": False}))
 
     # Records that can't be read
 
     def unreadable(self, *, kind: str | None = None, limit: int | None = None) -> AsyncIterator[UnreadableRecord]:
-        """By kind and key."""
+        """List stored records that can't be read, by kind and key.
+
+        Args:
+            kind: The kind of record. None means all kinds.
+            limit: How many at most. None means all.
+        """
         return self._each(UnreadableRecord, "items", _UNREADABLE, limit, parameters(kind=kind))
 
     async def remove_unreadable(self, kind: str, key: str) -> None:
-        """Raises NotFoundError, ConflictError for one that can be read."""
+        """Delete a stored record that can't be read.
+
+        Args:
+            kind: The kind of record.
+            key: Its key.
+
+        Raises:
+            NotFoundError: There is no such record.
+            ConflictError: The record can be read.
+        """
         await self._transport.send(Request(_REMOVE_UNREADABLE, {"kind": kind, "record": key}))
 
 

@@ -1,4 +1,4 @@
-"""Webhooks: events brought to URLs (docs/webhooks.md)."""
+"""Operations on webhooks: subscriptions that bring events to URLs (docs/webhooks.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _RETRY: Final = Operation("retryWebhookDelivery", "POST", "/webhooks/deliveries/
 
 
 class Webhooks(Subject):
-    """`client.webhooks`. What is about one subscription or delivery raises NotFoundError."""
+    """The operations on webhooks, as `client.webhooks`. Those on one subscription or delivery raise NotFoundError if it
+    doesn't exist.
+    """
 
     async def subscribe(
         self,
@@ -36,17 +38,37 @@ class Webhooks(Subject):
         secret: str | None = None,
         active: bool = True,
     ) -> Webhook:
-        """Have events of these types (`job.failed`, `job.*`) sent to `url`. Only this answer tells the secret, which is made
-        for you unless you give one.
+        """Subscribe a URL to events. Only this answer has the secret that deliveries are signed with.
+
+        Args:
+            url: The URL.
+            events: The types of events, such as `job.failed` or `job.*`.
+            queues: The queues of the events. Empty means all queues.
+            job_types: The job types of the events. Empty means all types.
+            metadata: Data of your own to keep with the subscription.
+            secret: The secret. None lets the server make one.
+            active: Whether events are delivered from now on.
+
+        Raises:
+            InvalidRequestError: The URL can't be delivered to, or there is no such event.
         """
         asked = body(url=url, events=[*events], filter=_filter(queues, job_types), metadata=metadata, secret=secret)
         return await self._asked(Webhook, Request(_CREATE, body={**asked, "active": active}, repeatable=False), "subscription")
 
     def list(self, *, limit: int | None = None) -> AsyncIterator[Webhook]:
-        """The oldest first."""
+        """List subscriptions, the oldest first.
+
+        Args:
+            limit: How many at most. None means all.
+        """
         return self._each(Webhook, "subscriptions", _LIST, limit, {})
 
     async def get(self, webhook_id: str) -> Webhook:
+        """Return a subscription.
+
+        Raises:
+            NotFoundError: There is no such subscription.
+        """
         return await self._asked(Webhook, Request(_GET, {"subscription": webhook_id}), "subscription")
 
     async def update(
@@ -60,21 +82,46 @@ class Webhooks(Subject):
         metadata: Mapping[str, Any] | None = None,
         active: bool | None = None,
     ) -> Webhook:
-        """Change what is named; `active=False` pauses it. `queues` and `job_types` replace the filter together."""
+        """Change a subscription. Values that are None stay as they are.
+
+        Args:
+            webhook_id: The subscription's id.
+            url: The URL.
+            events: The types of events.
+            queues: The queues of the events. `queues` and `job_types` replace the filter together.
+            job_types: The job types of the events.
+            metadata: Data of your own to keep with the subscription.
+            active: Whether events are delivered. False pauses the subscription.
+
+        Raises:
+            NotFoundError: There is no such subscription.
+        """
         narrowed = None if queues is None and job_types is None else _filter(queues or (), job_types or ()) or {}
         asked = body(url=url, events=None if events is None else [*events], filter=narrowed, metadata=metadata, active=active)
         return await self._asked(Webhook, Request(_UPDATE, {"subscription": webhook_id}, asked), "subscription")
 
     async def delete(self, webhook_id: str) -> None:
-        """Its deliveries go with it."""
+        """Delete a subscription and its deliveries.
+
+        Raises:
+            NotFoundError: There is no such subscription.
+        """
         await self._transport.send(Request(_DELETE, {"subscription": webhook_id}))
 
     async def test(self, webhook_id: str) -> WebhookTest:
-        """What its target answers to an event of type `webhook.test`."""
+        """Send an event of type `webhook.test`, and return what the URL answered.
+
+        Raises:
+            NotFoundError: There is no such subscription.
+        """
         return await self._asked(WebhookTest, Request(_TEST, {"subscription": webhook_id}, repeatable=False))
 
     async def rotate_secret(self, webhook_id: str) -> RotatedWebhook:
-        """A new secret; deliveries are signed with the old one, too, for a day."""
+        """Give a subscription a new secret. For a day, deliveries are signed with both.
+
+        Raises:
+            NotFoundError: There is no such subscription.
+        """
         return await self._asked(RotatedWebhook, Request(_ROTATE, {"subscription": webhook_id}, repeatable=False))
 
     def deliveries(
@@ -84,15 +131,31 @@ class Webhooks(Subject):
         status: Literal["failing", "dead", "delivered"] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Delivery]:
-        """Those that didn't go through at once, the newest event first."""
+        """List deliveries that didn't succeed at once, those of the newest events first.
+
+        Args:
+            webhook_id: The subscription's id. None means all subscriptions.
+            status: The status. None means all.
+            limit: How many at most. None means all.
+        """
         asked = parameters(subscription_id=webhook_id, status=status)
         return self._each(Delivery, "deliveries", _DELIVERIES, limit, asked)
 
     async def delivery(self, delivery_id: str) -> Delivery:
+        """Return a delivery that didn't succeed at once.
+
+        Raises:
+            NotFoundError: There is no such delivery.
+        """
         return await self._asked(Delivery, Request(_DELIVERY, {"delivery": delivery_id}), "delivery")
 
     async def retry_delivery(self, delivery_id: str) -> Delivery:
-        """Try one that was given up again."""
+        """Try a delivery again that the server has given up.
+
+        Raises:
+            NotFoundError: There is no such delivery.
+            ConflictError: The server hasn't given it up.
+        """
         return await self._asked(Delivery, Request(_RETRY, {"delivery": delivery_id}, repeatable=False), "delivery")
 
 

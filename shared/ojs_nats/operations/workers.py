@@ -1,4 +1,4 @@
-"""Workers as operators see and direct them (docs/admin.md)."""
+"""Operations on workers: list them, and tell them to pause or end (docs/admin.md)."""
 
 from __future__ import annotations
 
@@ -21,36 +21,69 @@ Directive = Literal["running", "quiet", "terminate"]
 
 
 class Workers(Subject):
-    """`client.workers`. What is about one worker raises NotFoundError."""
+    """The operations on workers, as `client.workers`. Those on one worker raise NotFoundError if it doesn't exist."""
 
     def list(
         self, *, state: Literal["running", "quiet", "drain", "terminate", "stale"] | None = None, limit: int | None = None
     ) -> AsyncIterator[Worker]:
-        """By id."""
+        """List workers by id.
+
+        Args:
+            state: The state. None means all states.
+            limit: How many at most. None means all.
+        """
         return self._each(Worker, "workers", _LIST, limit, parameters(state=state))
 
     async def summary(self) -> FleetSummary:
-        """How many there are, by state."""
+        """Count the workers by state."""
         return await self._asked(FleetSummary, Request(_LIST, {"limit": "1"}), "summary")
 
     async def get(self, worker_id: str) -> WorkerDetail:
-        """With the jobs that it holds."""
+        """Return a worker with the jobs that it holds.
+
+        Raises:
+            NotFoundError: There is no such worker.
+        """
         return await self._asked(WorkerDetail, Request(_GET, {"worker_id": worker_id}))
 
     async def health(self, worker_id: str) -> WorkerHealth:
-        """Whether it takes jobs: `status` is `healthy`, `draining` or `stale`."""
+        """Return whether a worker takes jobs: `status` is `healthy`, `draining` or `stale`.
+
+        Raises:
+            NotFoundError: There is no such worker.
+        """
         return await self._asked(WorkerHealth, Request(_HEALTH, {"worker_id": worker_id}, answered_as_well=frozenset({503})))
 
     async def send_directive(self, worker_id: str, directive: Directive) -> Worker:
-        """What it hears with its next heartbeat: to fetch, to fetch no more, or to end."""
+        """Tell a worker what to do. It hears of it with its next heartbeat.
+
+        Args:
+            worker_id: The worker's id.
+            directive: `"running"` to fetch jobs, `"quiet"` to fetch no more, `"terminate"` to end.
+
+        Raises:
+            NotFoundError: There is no such worker.
+        """
         return await self._asked(Worker, Request(_DIRECT, {"worker_id": worker_id}, {"directive": directive}))
 
     async def send_directive_to_all(self, directive: Directive) -> DirectedWorkers:
-        """The same for all that are there now."""
+        """Tell all workers of now what to do.
+
+        Args:
+            directive: `"running"` to fetch jobs, `"quiet"` to fetch no more, `"terminate"` to end.
+
+        Returns:
+            The number of workers that were told.
+        """
         return await self._asked(DirectedWorkers, Request(_DIRECT_ALL, body={"directive": directive}))
 
     async def remove(self, worker_id: str) -> None:
-        """Forget one that is stale. Raises ConflictError for another."""
+        """Remove a stale worker from the list.
+
+        Raises:
+            NotFoundError: There is no such worker.
+            ConflictError: The worker isn't stale.
+        """
         await self._transport.send(Request(_REMOVE, {"worker_id": worker_id}))
 
 

@@ -1,4 +1,4 @@
-"""Workflows: start, read, wait, cancel, retry (docs/workflows.md)."""
+"""Operations on workflows: start, read, wait, cancel and retry (docs/workflows.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,15 @@ _ENDS: Final = ("workflow.completed", "workflow.failed", "workflow.cancelled")
 
 
 class Workflows(Subject):
-    """`client.workflows`. What is about one workflow raises NotFoundError."""
+    """The operations on workflows, as `client.workflows`. Those on one workflow raise NotFoundError if it doesn't
+    exist.
+
+    Example:
+        ```python
+        handle = await client.workflows.start(chain(fetch.job(url), publish.job()))
+        print(await handle.result("1m"))
+        ```
+    """
 
     def __init__(self, transport: Transport, events: Events, jobs: Jobs, hooks: ClientHooks) -> None:
         super().__init__(transport)
@@ -53,11 +61,20 @@ class Workflows(Subject):
         self.result_of = jobs.result
 
     async def start(self, flow: Flow[R], *, id: str | None = None, defaults: Options | None = None) -> WorkflowHandle[R]:
-        """Its first jobs are in their queues when this returns. `defaults` are options of all its jobs that say nothing else.
+        """Start a workflow. Its first jobs are in their queues when this returns.
 
-        `id`, a UUIDv7, is made here unless you give one, so that a start that wasn't answered can be repeated: one that is
-        there already is what you get. Raises InvalidRequestError for what can't run, naming the place; DuplicateError,
-        QueueFullError and QueueClosedError as a push of its jobs.
+        Args:
+            flow: The workflow, as `chain(…)`, `group(…)`, `batch(…)` or a `Dag`.
+            id: A UUIDv7. If a workflow of this id exists already, its handle is returned. None makes a new id.
+            defaults: Options for all jobs of the workflow that don't have them.
+
+        Returns:
+            A handle of the workflow: `await handle.result()` waits for its end.
+
+        Raises:
+            TypeError: `flow` isn't a workflow.
+            InvalidRequestError: The workflow can't run. The message names the place.
+            DuplicateError, QueueFullError, QueueClosedError: A job was refused, as by `Client.push`.
         """
         if not isinstance(flow, Flow):
             raise misplaced(flow, "what is started is a workflow, as chain(a.job(), b.job()) or a Dag")
@@ -74,11 +91,20 @@ class Workflows(Subject):
     def list(
         self, *, state: Literal["running", "completed", "failed", "cancelled"] | None = None, limit: int | None = None
     ) -> AsyncIterator[WorkflowHead]:
-        """The newest first, without their steps."""
+        """List workflows without their steps, the newest first.
+
+        Args:
+            state: The state. None means all states.
+            limit: How many at most. None means all.
+        """
         return self._each(WorkflowHead, "workflows", _LIST, limit, parameters(state=state))
 
     async def get(self, workflow_id: str) -> Workflow:
-        """With all of its direct steps, and those nested in them as far as 1,000 together go."""
+        """Return a workflow with all of its own steps, and up to 1,000 steps nested in them.
+
+        Raises:
+            NotFoundError: There is no such workflow.
+        """
         found = await self._page(workflow_id, 0)
         steps = found.steps
         while (page := found.steps_pagination) is not None and page.has_more:
@@ -87,19 +113,42 @@ class Workflows(Subject):
         return msgspec.structs.replace(found, steps=steps, steps_pagination=None)
 
     async def progress(self, workflow_id: str) -> WorkflowProgress:
-        """Numbers alone."""
+        """Return how far a workflow is, without its steps' results.
+
+        Raises:
+            NotFoundError: There is no such workflow.
+        """
         return await self._asked(WorkflowProgress, Request(_PROGRESS, {"workflow_id": workflow_id}), "workflow")
 
     async def cancel(self, workflow_id: str) -> CancelledWorkflow:
-        """Jobs that wait are cancelled, active ones may end. Raises ConflictError if it has ended."""
+        """Cancel a workflow. Jobs that wait are cancelled, active ones may end.
+
+        Raises:
+            NotFoundError: There is no such workflow.
+            ConflictError: The workflow has ended.
+        """
         return await self._asked(CancelledWorkflow, Request(_CANCEL, {"workflow_id": workflow_id}), "workflow")
 
     async def retry(self, workflow_id: str) -> Workflow:
-        """Go on where it failed or was cancelled. Raises ConflictError in another state."""
+        """Let a workflow go on where it failed or was cancelled.
+
+        Raises:
+            NotFoundError: There is no such workflow.
+            ConflictError: The workflow is in another state.
+        """
         return await self._asked(Workflow, Request(_RETRY, {"workflow_id": workflow_id}, repeatable=False), "workflow")
 
     async def wait(self, workflow_id: str, timeout: Duration | None = None) -> Workflow:
-        """Return the workflow once it has ended; its events are listened to. Raises WaitTimeoutError."""
+        """Wait for a workflow's end, and return the workflow. It listens to events, and doesn't poll.
+
+        Args:
+            workflow_id: The workflow's id.
+            timeout: How long to wait, in seconds or as `"1m"`. None waits without a limit.
+
+        Raises:
+            NotFoundError: There is no such workflow.
+            WaitTimeoutError: The workflow hadn't ended after `timeout`.
+        """
         limit = None if timeout is None else milliseconds(timeout) / 1_000
         try:
             async with asyncio.timeout(limit):
@@ -111,7 +160,11 @@ class Workflows(Subject):
         return await self.get(workflow_id)
 
     async def jobs(self, workflow_id: str) -> AsyncIterator[Job]:
-        """Those that there are by now, in the order of their steps."""
+        """List the jobs that a workflow has pushed so far, in the order of its steps.
+
+        Raises:
+            NotFoundError: There is no such workflow.
+        """
         found = await self.get(workflow_id)
         for step in _leaves([*found.steps, *found.callbacks.values()]):
             if step.job_id is not None:
@@ -138,7 +191,11 @@ class Workflows(Subject):
 
 
 class WorkflowHandle(Generic[R]):
-    """A workflow that was started."""
+    """A handle of a started workflow. `client.workflows.start` returns one.
+
+    Attributes:
+        id: The workflow's id.
+    """
 
     def __init__(self, workflows: Workflows, workflow_id: str, flow: Flow[R]) -> None:
         self._workflows = workflows
@@ -149,29 +206,49 @@ class WorkflowHandle(Generic[R]):
         return f"WorkflowHandle({self.id})"
 
     async def state(self) -> str:
-        """`running`, `completed`, `failed` or `cancelled`."""
+        """Return the workflow's state: `running`, `completed`, `failed` or `cancelled`."""
         return (await self.progress()).state
 
     async def progress(self) -> WorkflowProgress:
+        """Return how far the workflow is."""
         return await self._workflows.progress(self.id)
 
     async def cancel(self) -> CancelledWorkflow:
-        """Raises ConflictError if it has ended."""
+        """Cancel the workflow. Jobs that wait are cancelled, active ones may end.
+
+        Raises:
+            ConflictError: The workflow has ended.
+        """
         return await self._workflows.cancel(self.id)
 
     async def retry(self) -> Workflow:
-        """Go on where it failed or was cancelled. Raises ConflictError in another state."""
+        """Let the workflow go on where it failed or was cancelled.
+
+        Raises:
+            ConflictError: The workflow is in another state.
+        """
         return await self._workflows.retry(self.id)
 
     def jobs(self) -> AsyncIterator[Job]:
-        """Those that there are by now, in the order of their steps."""
+        """List the jobs that the workflow has pushed so far, in the order of its steps."""
         return self._workflows.jobs(self.id)
 
     async def result(self, timeout: Duration | None = None) -> R:
-        """Of a chain the last step's, of a group or batch a list, of a `Dag` those of its steps by id.
+        """Wait for the workflow's end, and return its result.
 
-        Raises WorkflowFailed, WorkflowCancelled, WaitTimeoutError; ResultGone if one of them isn't kept any more, OjsError
-        if one isn't of the type that its definition names.
+        Args:
+            timeout: How long to wait, in seconds or as `"1m"`. None waits without a limit.
+
+        Returns:
+            For a chain the result of its last step, for a group or batch the list of its steps' results, for a `Dag` a
+            dict of its steps' results by id.
+
+        Raises:
+            WorkflowFailed: The workflow has failed.
+            WorkflowCancelled: The workflow was cancelled.
+            WaitTimeoutError: The workflow hadn't ended after `timeout`.
+            ResultGone: The result of a step isn't kept any more.
+            OjsError: A result isn't of the type that its definition's hint says.
         """
         found = await self._workflows.wait(self.id, timeout)
         if found.state == "cancelled":
