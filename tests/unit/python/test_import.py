@@ -81,7 +81,7 @@ def names_for_type_checkers(package: ModuleType) -> dict[str, str]:
 @functools.cache
 def after(code: str) -> dict[str, Any]:
     """Return which modules a new process has imported by some code, and what it did that an import has no use for."""
-    command = [sys.executable, "-I", "-c", BEFORE + code + AFTER]
+    command = [sys.executable, "-I", "-B", "-c", BEFORE + code + AFTER]  # -B: it writes no compiled modules
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(said.stdout)
     return found
