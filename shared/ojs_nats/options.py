@@ -281,6 +281,11 @@ def checked(options: Options, where: str) -> Options:
 def merged(options: Options, others: Options, where: str) -> Options:
     """Return `options` with `others` in place of the ones of the same name.
 
+    Args:
+        options: Checked options.
+        others: Options, which are checked here.
+        where: The call that they were written in, for the message.
+
     Raises:
         TypeError, ValueError: As `checked`, for `others`.
     """
@@ -289,6 +294,10 @@ def merged(options: Options, others: Options, where: str) -> Options:
 
 def checked_of_jobs(options: DefinitionOptions, where: str) -> Options:
     """Return the options of a definition that its jobs have, without those of its worker.
+
+    Args:
+        options: All options of the definition.
+        where: The call that they were written in, for the message.
 
     Raises:
         TypeError, ValueError: As `checked`, for all of them.

@@ -9,7 +9,11 @@ import msgspec
 
 
 class JobTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """What each run enqueues. `options` has all that was asked of the job beside these members."""
+    """The job that a cron entry pushes with each run.
+
+    Attributes:
+        options: The job's options besides these members.
+    """
 
     type: str
     args: list[Any]
@@ -18,7 +22,14 @@ class JobTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cron(msgspec.Struct, frozen=True, kw_only=True):
-    """A cron entry. `last_run_at` and `next_run_at` are null if there is none."""
+    """A cron entry.
+
+    Attributes:
+        last_run_at: When it ran last. None before the first run.
+        next_run_at: When it runs next. None if it doesn't.
+        run_count: How many times it has run.
+        waiting_runs: How many runs wait for the end of the last one.
+    """
 
     name: str
     expression: str
@@ -36,7 +47,15 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CronRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One occurrence. `job_state` is there as long as the job is."""
+    """A run of a cron entry.
+
+    Attributes:
+        number: The number of the run, from 1.
+        status: What came of it: whether a job was pushed, or why not.
+        manual: Whether somebody triggered it.
+        job_state: The state of its job, for as long as the job is stored.
+        occurrences: How many times of the schedule this run stands for.
+    """
 
     number: int
     status: str
@@ -54,7 +73,7 @@ class CronRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CronHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The last occurrences of an entry, newest first."""
+    """The last runs of a cron entry, the newest first."""
 
     name: str
     executions: list[CronRun]
@@ -62,7 +81,7 @@ class CronHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriggeredCron(msgspec.Struct, frozen=True, kw_only=True):
-    """A run by hand. The job exists, or will."""
+    """A run that was triggered by hand. Its job exists, or will in a moment."""
 
     job_id: str
     cron: Cron

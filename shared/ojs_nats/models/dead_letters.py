@@ -10,7 +10,12 @@ from ojs_nats.models.jobs import SkippedJob
 
 
 class DeadLetterRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long dead letters are kept, and how many; `max_count` is left out where any number is."""
+    """Limits of dead letters: how long they are kept, and how many.
+
+    Attributes:
+        max_age: An ISO 8601 duration.
+        max_count: None means any number.
+    """
 
     max_age: str
     max_count: int | None = None
@@ -18,7 +23,7 @@ class DeadLetterRetention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetterStats(msgspec.Struct, frozen=True, kw_only=True):
-    """How many dead letters there are."""
+    """Counts of dead letters."""
 
     total: int
     by_queue: dict[str, int]
@@ -30,7 +35,11 @@ class DeadLetterStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetriedDeadLetters(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of those that were to be retried; `remaining` are left to the next request."""
+    """The outcome of a retry of many dead letters.
+
+    Attributes:
+        remaining: How many are left for the next request.
+    """
 
     total_matched: int
     skipped: int
@@ -40,7 +49,11 @@ class RetriedDeadLetters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletedDeadLetters(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of those that were to be deleted; `remaining` are left to the next request."""
+    """The outcome of a purge of dead letters.
+
+    Attributes:
+        remaining: How many are left for the next request.
+    """
 
     total_matched: int
     skipped: int

@@ -1,4 +1,4 @@
-"""What happened."""
+"""Events of jobs, queues, workers and workflows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened (docs/events.md). `subject` is the id of what it is about, `id` the same whenever it is told again.
+    """An event (docs/events.md).
 
-    `cursor` is where to go on after it: `client.events(after=event.cursor)`. Those that were polled have theirs in `cursors` of
-    their page.
+    Attributes:
+        id: The id. An event that comes twice has the same.
+        subject: The id of the job, or of what else it is about.
+        cursor: Where to go on after it: `client.events(after=event.cursor)`. "" in a page, which has `cursors`.
     """
 
     id: str
@@ -25,7 +27,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Events, the oldest first. `cursor` leads to what comes after them, each of `cursors` to what comes after one of them."""
+    """A page of events, the oldest first.
+
+    Attributes:
+        cursor: The cursor behind the page.
+        cursors: The cursor behind each event.
+    """
 
     events: list[Event]
     cursor: str

@@ -1,4 +1,6 @@
-"""What is told of jobs beside the jobs themselves."""
+"""Answers about jobs: explanations, histories, attempts, results, outcomes of changes. `ojs_nats.jobs.Job` is the job
+itself.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from ojs_nats.models.queues import RetryPolicy
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One transition: who, when, why."""
+    """A transition of a job: who, when, why.
+
+    Attributes:
+        before: The state before it. None for the first.
+        to: The state after it.
+    """
 
     number: int
     event: str
@@ -25,14 +32,23 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedTransition(msgspec.Struct, frozen=True, kw_only=True):
-    """What will happen by itself, and which service sees to it."""
+    """A transition that will happen by itself.
+
+    Attributes:
+        service: The service that makes it.
+    """
 
     due_at: datetime
     service: str
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason: a code that stays, a sentence, and what can be done about it."""
+    """A reason for a job's state.
+
+    Attributes:
+        code: A word for programs, which stays the same.
+        remedy: What can be done about it. None if nothing has to be.
+    """
 
     code: str
     message: str
@@ -40,7 +56,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job is in its state, what matters most first."""
+    """An explanation of a job's state, with the most important reason first."""
 
     job_id: str
     state: str
@@ -48,7 +64,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobDetail(Job, frozen=True, kw_only=True):
-    """A job with what happened to it, and what will happen by itself."""
+    """A job with its transitions so far, and those that will happen by themselves.
+
+    Attributes:
+        dead_letter: Whether it is kept as a dead letter.
+        visible_until: When the server takes it from its worker, unless the worker sends a heartbeat.
+        leaves_at: When its record is deleted.
+    """
 
     timeline: list[TimelineEntry] = msgspec.field(default_factory=list)
     timers: list[PlannedTransition] = msgspec.field(default_factory=list)
@@ -58,7 +80,7 @@ class JobDetail(Job, frozen=True, kw_only=True):
 
 
 class ChangedPriority(msgspec.Struct, frozen=True, kw_only=True):
-    """The job's priority now, and what it was (ojs-priority §8.1)."""
+    """A job's priority after a change, and before it (ojs-priority §8.1)."""
 
     id: str
     priority: int
@@ -66,7 +88,12 @@ class ChangedPriority(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a job has come; nulls if its attempt has told of nothing (ojs-progress §7.1)."""
+    """A job's progress. Members are None if its handler hasn't reported any (ojs-progress §7.1).
+
+    Attributes:
+        progress: From 0 to 1.
+        percentage: From 0 to 100.
+    """
 
     job_id: str
     state: str
@@ -79,20 +106,29 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportedProgress(Progress, frozen=True, kw_only=True):
-    """What stands after a report."""
+    """A job's progress after a report.
+
+    Attributes:
+        accepted: Whether the report was kept.
+    """
 
     accepted: bool
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Who did it; `id` is a worker's."""
+    """An actor in a job's history.
+
+    Attributes:
+        type: The kind of actor, such as `worker`.
+        id: A worker's id.
+    """
 
     type: str
     id: str | None = None
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of a job's history."""
+    """An event of a job's history."""
 
     id: str
     job_id: str
@@ -103,7 +139,7 @@ class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobLineage(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job comes from: what its client said of parent and root, and the workflow that it is part of."""
+    """The origin of a job: the parent and root that its client named, and its workflow."""
 
     job_id: str
     parent_id: str | None = None
@@ -113,7 +149,7 @@ class JobLineage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an attempt failed."""
+    """The error of a failed attempt."""
 
     code: str
     type: str
@@ -121,7 +157,13 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt. `outcome` is the word of the job's log for what ended it, `state` the one that it led to."""
+    """An attempt of a job.
+
+    Attributes:
+        outcome: The word of the job's log for what ended it.
+        state: The job's state after it.
+        retry_generation: How many times the job had been retried by hand.
+    """
 
     attempt: int
     started_at: datetime
@@ -135,7 +177,13 @@ class AttemptTrace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed attempt. `started_at` and `next_retry_at` are known while its transitions are logged."""
+    """A failed attempt of a job.
+
+    Attributes:
+        error: The message.
+        started_at: None if the job's log doesn't have it any more.
+        next_retry_at: None if there was no next attempt, or the log doesn't have it any more.
+    """
 
     attempt: int
     state: str
@@ -148,7 +196,11 @@ class FailedAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRetries(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's failed attempts, and the policy that says what follows; `attempt` is the number of the last one."""
+    """A job's failed attempts, and its retry policy.
+
+    Attributes:
+        attempt: The number of the last attempt.
+    """
 
     job_id: str
     retries: list[FailedAttempt]
@@ -157,7 +209,11 @@ class JobRetries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`result` is null while, or because, there is none."""
+    """A job's result.
+
+    Attributes:
+        result: None if the handler returned None, or the job isn't completed.
+    """
 
     job_id: str
     state: str
@@ -167,7 +223,11 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UniqueJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A fingerprint and the job that holds it."""
+    """A fingerprint of a unique job, and the job that holds it.
+
+    Attributes:
+        key: The fingerprint.
+    """
 
     key: str
     job_id: str
@@ -177,14 +237,22 @@ class UniqueJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkippedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was left as it is, and why."""
+    """A job that was left as it is.
+
+    Attributes:
+        error: The reason.
+    """
 
     job_id: str
     error: str
 
 
 class ItemError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one item of a request was refused."""
+    """The reason for which one item of a request was refused.
+
+    Attributes:
+        canonical_code: The specification's word, if `code` is another.
+    """
 
     code: str
     message: str
@@ -194,7 +262,7 @@ class ItemError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in short; of one that was in the way, what is known of it."""
+    """A job in short."""
 
     id: str
     state: str
@@ -206,14 +274,22 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken although something is not as it should be: the member of the request, and what about it."""
+    """A warning about a request that was accepted.
+
+    Attributes:
+        field: The member of the request.
+    """
 
     field: str
     message: str
 
 
 class PushedItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one job of the request."""
+    """The outcome of one job of a push of several.
+
+    Attributes:
+        index: The job's position in the request, from 0.
+    """
 
     index: int
     status: str
@@ -223,7 +299,7 @@ class PushedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkPushed(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each job (ojs-bulk-operations §5.2)."""
+    """The outcomes of a push of several jobs (ojs-bulk-operations §5.2)."""
 
     total: int
     succeeded: int
@@ -232,7 +308,12 @@ class BulkPushed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangedItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one job that was named or found. One that was skipped says why."""
+    """The outcome of a change for one job.
+
+    Attributes:
+        index: The job's position in the request or page, from 0.
+        reason: Why it was skipped.
+    """
 
     index: int
     job_id: str
@@ -242,7 +323,13 @@ class ChangedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangedSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the jobs that were named, or of a page of those that fit a filter: `next_cursor` leads to the next."""
+    """The outcome of a change of many jobs, or of one page of them.
+
+    Attributes:
+        total_matched: How many jobs match.
+        next_cursor: Where the next request goes on. None if this was the last.
+        remaining: How many jobs are left. None if the server didn't count.
+    """
 
     total_matched: int
     skipped: int
@@ -255,7 +342,7 @@ class ChangedSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """One failed attempt of some job."""
+    """A failed attempt of some job."""
 
     job_id: str
     job_type: str

@@ -1,4 +1,4 @@
-"""Keys as the server tells of them."""
+"""API keys and their limits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import msgspec
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a key may ask of each gateway: pushes a second, streams open, requests waiting. 0 is any number, None what the
-    gateway's settings say.
+    """Limits of a key at each gateway. 0 means any number, None what the gateway's settings say.
+
+    Attributes:
+        pushes_per_second: Pushes a second.
+        streams: Streams of events that are open at once.
+        waiting: Requests that wait for a result at once.
     """
 
     pushes_per_second: int | None = None
@@ -18,9 +22,15 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """A key without its secret. `used_at` is right to a quarter of an hour. One without `queues` or `types` isn't narrowed.
+    """An API key, without its secret.
 
-    Once it is revoked, `webhooks` are the subscriptions that were paused by that, and `crons` its entries, which go on.
+    Attributes:
+        queues: The queues that it is for. Empty means all.
+        types: The job types that it is for. Empty means all.
+        used_at: When it was used last, to a quarter of an hour.
+        replaced_by: The id of the key that took its place.
+        webhooks: The subscriptions that were paused when it was revoked.
+        crons: The cron entries that it registered. They go on after it was revoked.
     """
 
     id: str
@@ -41,7 +51,11 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeKey(msgspec.Struct, frozen=True):
-    """A new key, and its `token`, which the server never tells again."""
+    """A new API key.
+
+    Attributes:
+        token: The secret. The server doesn't show it again.
+    """
 
     key: Key
     token: str

@@ -10,7 +10,7 @@ from ojs_nats.models.queues import StarvationPrevention
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """Queues that share fetches."""
+    """A pool: queues that share fetches."""
 
     name: str
     strategy: str
@@ -23,7 +23,11 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListedPool(Pool, frozen=True, kw_only=True):
-    """A pool with what works for it: `concurrency` is how many jobs its workers take at once."""
+    """A pool with its workers.
+
+    Attributes:
+        concurrency: How many jobs its workers run at once.
+    """
 
     active_workers: int
     active_jobs: int
@@ -31,8 +35,13 @@ class ListedPool(Pool, frozen=True, kw_only=True):
 
 
 class Dispatches(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue gave within the last minute. It is starved if jobs wait, nothing keeps them back, and none was handed out
-    for the interval (ojs-fair-scheduling §11.1).
+    """The number of jobs that a queue gave to workers within the last minute.
+
+    Attributes:
+        dispatch_ratio_1m: The queue's part of all jobs, from 0 to 1.
+        avg_wait_ms: The mean wait of those jobs.
+        starved: Whether jobs wait that nothing keeps back, and none was handed out for the interval
+            (ojs-fair-scheduling §11.1).
     """
 
     name: str
@@ -50,7 +59,7 @@ class Dispatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulingTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """All queues together."""
+    """Totals of all queues."""
 
     queues: int
     starved: int
@@ -59,7 +68,12 @@ class SchedulingTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulingStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What each queue gave within the last minute. `strategy` is that of all pools, if they have the same."""
+    """The numbers of jobs that queues gave to workers within the last minute.
+
+    Attributes:
+        strategy: The strategy of all pools, if they have the same.
+        window: The time, as an ISO 8601 duration.
+    """
 
     strategy: str
     window: str

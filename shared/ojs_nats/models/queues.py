@@ -10,7 +10,11 @@ from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a queue hands out jobs, and takes any."""
+    """A queue's state.
+
+    Attributes:
+        status: `active`, `paused` or `draining`.
+    """
 
     name: str
     status: str
@@ -18,7 +22,14 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue in a list."""
+    """A queue in a list.
+
+    Attributes:
+        latency_ms: How long jobs wait, from available to started.
+        run_ms: How long jobs run.
+        pending: How many jobs are available.
+        active: How many jobs run.
+    """
 
     throughput: Throughput
     latency_ms: Percentiles
@@ -35,14 +46,14 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueRate(msgspec.Struct, frozen=True, kw_only=True):
-    """At most `limit` jobs start within any `period`."""
+    """A rate: at most `limit` starts in any `period`."""
 
     limit: int
     period: str
 
 
 class JobRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a finished job's record stays, by how it ended."""
+    """Times that ended jobs are kept for, by how they ended, as ISO 8601 durations."""
 
     completed: str | None = None
     cancelled: str | None = None
@@ -51,20 +62,25 @@ class JobRetention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetterLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long dead letters stay, and how many."""
+    """Limits of dead letters: how long they are kept, and how many."""
 
     max_age: str | None = None
     max_count: int | None = None
 
 
 class DeadLetterSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is set for dead letters (ojs-dead-letter §5.1)."""
+    """Settings of dead letters (ojs-dead-letter §5.1)."""
 
     retention: DeadLetterLimits
 
 
 class StarvationPrevention(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue, or each queue of a pool, is guaranteed while it has jobs."""
+    """A guarantee for a queue, or for each queue of a pool, that others go ahead of.
+
+    Attributes:
+        rotation_interval: After how long it gets a turn.
+        min_dispatch_ratio: Its part of all jobs, from 0 to 1.
+    """
 
     enabled: bool
     rotation_interval: str | None = None
@@ -72,7 +88,7 @@ class StarvationPrevention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The effective policy of a job (ojs-retry §3)."""
+    """A job's effective retry policy (ojs-retry §3). Its intervals are ISO 8601 durations."""
 
     max_attempts: int
     initial_interval: str
@@ -85,7 +101,12 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings under the names that ojs-queue-config gives them. What is set nowhere is left out."""
+    """Settings of a queue, by the names of ojs-queue-config. Those that aren't set are None or empty.
+
+    Attributes:
+        visibility_timeout: In seconds.
+        default_timeout: In seconds.
+    """
 
     max_size: int | None = None
     overflow_policy: str | None = None
@@ -104,7 +125,13 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueDetail(Queue, frozen=True, kw_only=True):
-    """A queue with its settings and numbers. `queue` is as in the answers to pause, resume and statistics."""
+    """A queue with its settings and numbers.
+
+    Attributes:
+        depth: How many jobs wait.
+        config: The settings that count, with those that all queues share.
+        own_config: The settings that were made for this queue.
+    """
 
     queue: QueueStatus
     depth: int
@@ -115,7 +142,7 @@ class QueueDetail(Queue, frozen=True, kw_only=True):
 
 
 class CountedQueue(Counts, frozen=True, kw_only=True):
-    """A queue, and how many of its jobs are in each state."""
+    """A queue, with the number of its jobs in each state."""
 
     name: str
     status: str
@@ -124,7 +151,16 @@ class CountedQueue(Counts, frozen=True, kw_only=True):
 
 
 class QueueNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured of a queue; `avg_duration_ms` and `avg_wait_ms` over the last hour."""
+    """Measurements of a queue.
+
+    Attributes:
+        depth: How many jobs wait.
+        dead: How many dead letters it has.
+        avg_duration_ms: The mean run over the last hour.
+        avg_wait_ms: The mean wait over the last hour.
+        load: How many jobs are available or active.
+        pressure: `depth` as a part of `max_depth`.
+    """
 
     throughput: Throughput
     latency_ms: Percentiles
@@ -146,7 +182,7 @@ class QueueNumbers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue's numbers, now and lately."""
+    """A queue's numbers, now and over the last hour."""
 
     queue: CountedQueue
     stats: QueueNumbers
@@ -154,7 +190,7 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PriorityStats(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs wait to be fetched, by priority, the highest first (ojs-priority)."""
+    """Counts of jobs that wait, by priority, the highest first (ojs-priority)."""
 
     queue: str
     counts_by_priority: dict[str, int]
@@ -162,7 +198,7 @@ class PriorityStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwitchedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue that was paused or resumed. `paused` stands beside it, too (ojs-admin-api §6.3)."""
+    """A queue after it was paused or resumed."""
 
     queue: QueueStatus
     paused: bool
@@ -171,7 +207,12 @@ class SwitchedQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfiguredQueue(QueueStatus, frozen=True, kw_only=True):
-    """A queue with its settings."""
+    """A queue with its settings.
+
+    Attributes:
+        config: The settings that count, with those that all queues share.
+        own_config: The settings that were made for this queue.
+    """
 
     config: QueueSettings
     own_config: QueueSettings
@@ -181,7 +222,7 @@ class ConfiguredQueue(QueueStatus, frozen=True, kw_only=True):
 
 
 class DeletedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """What has become of a queue and its jobs."""
+    """The outcome of a queue's deletion."""
 
     queue: str
     strategy: str
@@ -192,7 +233,7 @@ class DeletedQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PurgedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs were removed."""
+    """The outcome of a purge: how many jobs were deleted."""
 
     queue: str
     purged_count: int

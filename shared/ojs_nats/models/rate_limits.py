@@ -1,4 +1,4 @@
-"""Limits of keys that jobs name."""
+"""Limits that jobs share by a key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import msgspec
 
 
 class ConcurrencyLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs may be active at once, and how many are."""
+    """A limit of jobs that run at once.
+
+    Attributes:
+        active: How many run now.
+    """
 
     limit: int
     active: int
@@ -16,7 +20,11 @@ class ConcurrencyLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """Starts within any period, and those within the one that ends now."""
+    """A limit of starts in any period.
+
+    Attributes:
+        current_count: How many started within the period that ends now.
+    """
 
     limit: int
     period: str
@@ -25,7 +33,7 @@ class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThrottleLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """Starts evenly spaced."""
+    """A limit of starts, evenly spaced."""
 
     limit: int
     period: str
@@ -33,14 +41,14 @@ class ThrottleLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartRate(msgspec.Struct, frozen=True, kw_only=True):
-    """How many starts within any period."""
+    """A rate of starts."""
 
     limit: int
     period: str
 
 
 class LimitOverride(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator has set in place of what jobs say."""
+    """An operator's override of a limit."""
 
     concurrency: int | None = None
     rate: StartRate | None = None
@@ -49,7 +57,12 @@ class LimitOverride(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit as it stands. Nothing starts before `rate_limit_until`."""
+    """A limit as it is now.
+
+    Attributes:
+        waiting_count: How many jobs wait for it.
+        rate_limit_until: When the next job may start. None if one may now.
+    """
 
     key: str
     on_limit: str

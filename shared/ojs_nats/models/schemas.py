@@ -9,13 +9,17 @@ import msgspec
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of jobs that don't fit. Left out, their queue's `schema_validation` says it."""
+    """Settings of validation.
+
+    Attributes:
+        mode: What happens to arguments that don't fit: `off`, `warn` or `strict`. None means what the queue says.
+    """
 
     mode: str | None = None
 
 
 class SchemaHead(msgspec.Struct, frozen=True, kw_only=True):
-    """A version of a job type's schema."""
+    """A version of a job type's schema, without the document."""
 
     uri: str
     type: str
@@ -27,13 +31,17 @@ class SchemaHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schema(SchemaHead, frozen=True, kw_only=True):
-    """A version of a job type's schema, with the document as it was sent."""
+    """A version of a job type's schema.
+
+    Attributes:
+        schema: The document, as it was sent.
+    """
 
     schema: dict[str, Any]
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a job type's schema."""
+    """A version of a job type's schema, in short."""
 
     version: int | str
     uri: str

@@ -1,4 +1,4 @@
-"""Numbers of queues and of the whole system."""
+"""Statistics of queues and of the whole system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs by state."""
+    """Counts of jobs by state."""
 
     scheduled: int
     available: int
@@ -21,7 +21,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Throughput(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs a minute over the last five minutes; the mean wait, from available to started, over the last hour."""
+    """Jobs a minute over the last five minutes.
+
+    Attributes:
+        avg_latency_ms: The mean wait over the last hour, from available to started.
+    """
 
     processed_per_minute: float
     failed_per_minute: float
@@ -30,7 +34,7 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds, at most 5 % off."""
+    """Percentiles of a time, in milliseconds, at most 5 % off."""
 
     p50: float
     p90: float
@@ -40,7 +44,13 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened within a time. `processed` jobs completed, `failed` ones were discarded; a wait ends when a job starts."""
+    """Counts of what happened within a time.
+
+    Attributes:
+        processed: How many jobs were completed.
+        failed: How many jobs were discarded.
+        wait_ms: How long jobs waited, by when they started.
+    """
 
     enqueued: int
     started: int
@@ -56,7 +66,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatisticsPoint(Window, frozen=True, kw_only=True):
-    """What happened from `timestamp` on."""
+    """Counts of the period that begins at `timestamp`."""
 
     timestamp: datetime
     latency_p50_ms: float
@@ -64,7 +74,11 @@ class StatisticsPoint(Window, frozen=True, kw_only=True):
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Points in order of time."""
+    """Periods, in order of time.
+
+    Attributes:
+        period: The length of each.
+    """
 
     period: str
     data: list[StatisticsPoint]

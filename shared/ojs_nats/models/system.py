@@ -1,4 +1,4 @@
-"""The server: what it is, how it is, what it is set to."""
+"""Answers about the server itself: health, manifest, settings, maintenance, findings, audit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 
 class BackendHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether NATS stores what is written. `damaged`: it does, and has lost some of what it had stored."""
+    """The health of NATS.
+
+    Attributes:
+        status: `healthy`, `unhealthy`, or `damaged` if NATS has lost some of what it had stored.
+    """
 
     type: str
     status: str
@@ -19,7 +23,12 @@ class BackendHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StorageLevel(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that may be full."""
+    """A store that may become full.
+
+    Attributes:
+        of: Its name.
+        reserve_bytes: What is kept free for jobs that are there already.
+    """
 
     of: str
     used_bytes: int
@@ -28,7 +37,11 @@ class StorageLevel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StorageHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether there is room. `full`: new jobs are refused, all else goes on."""
+    """The room that is left.
+
+    Attributes:
+        status: With `full`, new jobs are refused, and everything else goes on.
+    """
 
     status: str
     levels: list[StorageLevel]
@@ -36,14 +49,24 @@ class StorageHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServicesHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """How many processes each role has, and the roles without any."""
+    """The processes of the system.
+
+    Attributes:
+        processes: How many there are of each role.
+        missing: The roles without any.
+    """
 
     processes: dict[str, int]
     missing: list[str]
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the server can work. `version` is that of OJS."""
+    """The health of the server.
+
+    Attributes:
+        status: `ok` or `degraded`.
+        version: The version of OJS.
+    """
 
     status: str
     version: str
@@ -54,7 +77,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True):
-    """Which server this is."""
+    """The name and version of the server."""
 
     name: str
     version: str
@@ -62,7 +85,11 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeclaredExtension(msgspec.Struct, frozen=True, kw_only=True):
-    """An extension that the server supports, by the version of its document."""
+    """An extension that the server supports.
+
+    Attributes:
+        version: The version of its document.
+    """
 
     name: str
     uri: str
@@ -70,21 +97,21 @@ class DeclaredExtension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeclaredExtensions(msgspec.Struct, frozen=True, kw_only=True):
-    """The extensions by their tier (ojs-extension-lifecycle §7.1)."""
+    """The extensions that the server supports, by tier (ojs-extension-lifecycle §7.1)."""
 
     official: list[DeclaredExtension]
     experimental: list[DeclaredExtension]
 
 
 class UniquenessStrength(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a unique job is the only one, and by what."""
+    """A guarantee of uniqueness, and the mechanism that gives it."""
 
     strength: str
     mechanism: str
 
 
 class PayloadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large jobs may be, and how they may come (ojs-payload-limits)."""
+    """Limits of the size and form of jobs (ojs-payload-limits)."""
 
     max_envelope_bytes: int
     max_meta_bytes: int
@@ -96,14 +123,18 @@ class PayloadLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authentication(msgspec.Struct, frozen=True):
-    """Whether clients have to show a key, and how they do."""
+    """The server's way to identify clients.
+
+    Attributes:
+        required: Whether clients have to send a key.
+    """
 
     required: bool
     schemes: list[str] = []
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server supports."""
+    """A description of what the server supports."""
 
     specversion: str
     implementation: Implementation
@@ -125,7 +156,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SystemStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Of jobs that are still stored, of workers that are there, and of this gateway's time."""
+    """Totals of the system.
+
+    Attributes:
+        jobs: Jobs that are still stored.
+        uptime_seconds: The time since the gateway that answers was started.
+    """
 
     throughput: Throughput
     latency_ms: Percentiles
@@ -142,7 +178,11 @@ class SystemStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What nats-server keeps the records in."""
+    """The configuration of NATS.
+
+    Attributes:
+        namespace: The beginning of all names in NATS. None if the server doesn't say.
+    """
 
     type: str
     server_version: str
@@ -153,7 +193,7 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SystemConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What this gateway is set to; nothing in it is secret."""
+    """The settings of the gateway that answers. None of them is secret."""
 
     version: str
     backend: BackendConfig
@@ -164,7 +204,11 @@ class SystemConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestoredSystem(msgspec.Struct, frozen=True, kw_only=True):
-    """The backup's namespace and time, and the time of the restore, of a system that waits for its release."""
+    """The backup that a system was restored from.
+
+    Attributes:
+        taken_at: When the backup was taken.
+    """
 
     namespace: str
     taken_at: datetime
@@ -172,9 +216,13 @@ class RestoredSystem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect.
+    """The state of maintenance.
 
-    A system that was restored and waits for its release (`restored`) is under maintenance until it is released.
+    Attributes:
+        maintenance: Whether the system is under maintenance.
+        ends_at: When it ends by itself. None if it doesn't.
+        estimated_end: When operators expect it to end.
+        restored: The backup, of a restored system that waits for its release.
     """
 
     maintenance: bool
@@ -186,7 +234,7 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MiddlewareEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A function around every push."""
+    """A middleware of the server around pushes."""
 
     name: str
     phase: str
@@ -194,7 +242,13 @@ class MiddlewareEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that can't be read: what its key says it is, and why it can't be. `size` in bytes."""
+    """A stored record that can't be read.
+
+    Attributes:
+        kind: The kind of record, by its key.
+        size: In bytes.
+        problem: Why it can't be read.
+    """
 
     kind: str
     key: str
@@ -205,7 +259,13 @@ class UnreadableRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Projector(msgspec.Struct, frozen=True, kw_only=True):
-    """One projector. `index_progress` is below 1 while its index is built; `lag_ms` is how far it is behind."""
+    """A service that keeps the index of jobs.
+
+    Attributes:
+        lag_ms: How far it is behind.
+        relaying: Whether it passes events on.
+        repaired: How many entries of the index it has repaired, by kind.
+    """
 
     instance: str
     lag_ms: int
@@ -216,7 +276,11 @@ class Projector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DebugStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one gateway: whichever answers. `error` says why there is no `projector`."""
+    """The state of the gateway that answers.
+
+    Attributes:
+        error: Why there is no `projector`.
+    """
 
     instance: str
     uptime_seconds: int
@@ -227,7 +291,14 @@ class DebugStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong, or to be known: what was seen, what follows, what to do, and where the dashboard shows it."""
+    """A problem that the server has found.
+
+    Attributes:
+        message: What it has seen.
+        meaning: What follows from it.
+        remedy: What to do.
+        link: Where the dashboard shows it.
+    """
 
     check: str
     severity: str
@@ -238,7 +309,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong, the worst first. `checks` are the names of all that were made."""
+    """The problems that the server has found, the worst first.
+
+    Attributes:
+        checks: The names of all checks.
+    """
 
     findings: list[Finding]
     checks: list[str]
@@ -246,7 +321,13 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of the system; one of an older version doesn't say its `version`."""
+    """A process of the system.
+
+    Attributes:
+        since: When it was started.
+        at: When it sent a sign of life last.
+        version: None for processes of an old version.
+    """
 
     role: str
     instance: str
@@ -256,9 +337,13 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """Details of an entry. `count` is how many acts it stands for, the first of them at `first_at`.
+    """Details of an entry of the audit.
 
-    `operations` and `addresses` are theirs, where they are several.
+    Attributes:
+        count: How many acts the entry stands for.
+        first_at: When the first of them was.
+        operations: The operations of the acts, if they differ.
+        addresses: The addresses that they came from, if they differ.
     """
 
     operation: str = ""
@@ -278,7 +363,11 @@ class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Who did what. `outcome` is `success` or `failure`."""
+    """An entry of the audit: who did what.
+
+    Attributes:
+        outcome: `success` or `failure`.
+    """
 
     id: str
     timestamp: datetime
@@ -291,7 +380,11 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries; `after` goes on with what comes later."""
+    """A page of the audit.
+
+    Attributes:
+        after: Where the next page begins.
+    """
 
     entries: list[AuditEntry]
     after: str | None = None

@@ -9,14 +9,18 @@ import msgspec
 
 
 class WebhookFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What an event must match besides its type."""
+    """A filter for events, besides their types."""
 
     queues: list[str] = []
     job_types: list[str] = []
 
 
 class WebhookKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The key in whose name events are brought. Without `payloads` they have nothing that jobs carry."""
+    """The key that a subscription belongs to.
+
+    Attributes:
+        payloads: Whether events have what jobs carry.
+    """
 
     id: str
     name: str
@@ -24,7 +28,14 @@ class WebhookKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription. Failures are of attempts; `failure_count` and `success_count` may be some seconds behind."""
+    """A subscription to events.
+
+    Attributes:
+        secret: The secret that deliveries are signed with. Only the answer to `subscribe` has it.
+        success_count: How many attempts succeeded, up to some seconds ago.
+        failure_count: How many attempts failed, up to some seconds ago.
+        dead_count: How many deliveries were given up.
+    """
 
     id: str
     url: str
@@ -47,14 +58,14 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RotatedWebhook(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription with its new secret; deliveries are signed with the old one, too, for a day."""
+    """A subscription with its new secret. For a day, deliveries are signed with both."""
 
     subscription: Webhook
     secret: str
 
 
 class WebhookTest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target has answered to an event of type `webhook.test`."""
+    """The answer of a subscription's URL to an event of type `webhook.test`."""
 
     success: bool
     status_code: int
@@ -64,7 +75,11 @@ class WebhookTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that did not go through at the first attempt."""
+    """A delivery that didn't succeed at the first attempt.
+
+    Attributes:
+        status: `failing`, `delivered`, or `dead` if it was given up.
+    """
 
     id: str
     subscription_id: str

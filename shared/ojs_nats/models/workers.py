@@ -1,4 +1,4 @@
-"""Workers as the server knows them."""
+"""Workers as the server sees them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ import msgspec
 
 
 class WorkerHandler(msgspec.Struct, frozen=True, kw_only=True):
-    """A job type, and which versions of it: `*`, `2.0`, or bounds that all have to hold, such as `>=1.0 <3.0`."""
+    """A job type that a worker runs.
+
+    Attributes:
+        versions: The versions of the type: `*`, `2.0`, or bounds that all have to hold, such as `>=1.0 <3.0`.
+    """
 
     type: str
     versions: str
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker. `state` is its own word, or `stale`."""
+    """A worker.
+
+    Attributes:
+        state: The state that it reported, or `stale` if its heartbeats have stopped.
+        directive: What it was told to do last.
+    """
 
     id: str
     state: str
@@ -50,7 +59,12 @@ class WorkerDetail(Worker, frozen=True, kw_only=True):
 
 
 class WorkerHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a worker takes jobs. `state` is its own word (ojs-graceful-shutdown §10)."""
+    """The health of a worker.
+
+    Attributes:
+        state: The state that it reported (ojs-graceful-shutdown §10).
+        status: `healthy`, `draining` or `stale`.
+    """
 
     worker_id: str
     state: str
@@ -60,9 +74,11 @@ class WorkerHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """All workers by state; those that drain count as quiet.
+    """Counts of workers by state. Those that drain count as quiet.
 
-    `active` workers are all that are not stale. `active_jobs` are the jobs that all workers hold.
+    Attributes:
+        active: All that aren't stale.
+        active_jobs: The jobs that all workers hold.
     """
 
     total: int
@@ -75,7 +91,7 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DirectedWorkers(msgspec.Struct, frozen=True, kw_only=True):
-    """How many workers were told so."""
+    """The number of workers that were told to do something."""
 
     directive: str
     workers: int

@@ -11,7 +11,7 @@ from ojs_nats.jobs import JobError
 
 
 class WorkflowMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs there are, those of nested workflows included, and what has become of them. Callbacks don't count."""
+    """Counts of a workflow's jobs, those of nested workflows included, callbacks not."""
 
     job_count: int
     completed_count: int
@@ -20,7 +20,11 @@ class WorkflowMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job of the workflow counts as failed."""
+    """The error of a failed job of a workflow.
+
+    Attributes:
+        callback: The name of the callback, if the job is one.
+    """
 
     job_id: str
     step_id: str
@@ -32,7 +36,12 @@ class WorkflowError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A job, or a workflow with steps of its own."""
+    """A step of a workflow: a job, or a workflow with steps of its own.
+
+    Attributes:
+        index: The position of the step, from 0.
+        depends_on: The ids of the steps that have to complete before it.
+    """
 
     id: str
     index: int
@@ -72,7 +81,7 @@ class WorkflowHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepsPagination(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of the outermost steps are shown, when not all are."""
+    """The part of a workflow's own steps that an answer has."""
 
     total: int
     offset: int
@@ -94,7 +103,7 @@ class Workflow(WorkflowHead, frozen=True, kw_only=True):
 
 
 class StepProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a direct step is."""
+    """The progress of one of a workflow's own steps, from 0 to 1."""
 
     id: str
     state: str
@@ -102,7 +111,7 @@ class StepProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowProgress(WorkflowHead, frozen=True, kw_only=True):
-    """How far a workflow is, with the first of its direct steps."""
+    """The progress of a workflow, from 0 to 1, with the first of its own steps."""
 
     metadata: WorkflowMetadata
     progress: float
@@ -110,7 +119,7 @@ class WorkflowProgress(WorkflowHead, frozen=True, kw_only=True):
 
 
 class CancelledWorkflow(WorkflowHead, frozen=True, kw_only=True):
-    """A workflow after its cancellation."""
+    """A workflow after it was cancelled."""
 
     metadata: WorkflowMetadata
     steps_cancelled: int

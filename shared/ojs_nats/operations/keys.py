@@ -94,6 +94,10 @@ class Keys(Subject):
     async def limit(self, key_id: str, limits: KeyLimits) -> Key:
         """Replace all limits of a key. Requests that are under way go on.
 
+        Args:
+            key_id: The key's id.
+            limits: The new limits.
+
         Raises:
             NotFoundError: There is no such key.
             ConflictError: The key has ended.

@@ -109,6 +109,10 @@ class Schemas(Subject):
     async def version(self, job_type: str, version: Version) -> Schema:
         """Return one version of a job type's schema.
 
+        Args:
+            job_type: The job type.
+            version: The version.
+
         Raises:
             NotFoundError: There is no such version.
         """
@@ -132,6 +136,10 @@ class Schemas(Subject):
 
     async def delete_version(self, job_type: str, version: Version) -> None:
         """Delete one version of a job type's schema.
+
+        Args:
+            job_type: The job type.
+            version: The version.
 
         Raises:
             NotFoundError: There is no such version.

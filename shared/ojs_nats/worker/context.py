@@ -137,7 +137,7 @@ class JobContext:
 
     @property
     def deadline(self) -> datetime | None:
-        """When the job's `timeout` is over, in UTC. None if it has no time-out."""
+        """The time at which the job's `timeout` is over, in UTC. None if it has no time-out."""
         return None if self.job.timeout_ms is None else self.began + timedelta(milliseconds=self.job.timeout_ms)
 
     @property
