@@ -29,6 +29,9 @@ from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
 from ojs_nats.tls import Tls
 """
+VARIABLES: Final = """R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+"""
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -49,7 +52,7 @@ def source() -> str:
     imports = [line for module in dict.fromkeys([CLIENT, *modules.values()]) for line in imports_of(module)]
     classes = [group(class_of(modules[name], kind)) for name, kind in groups.items()]
     handles = [handle(class_of(module, kind)) for kind, module in HANDLES.items()]
-    return "\n".join([HEAD, *imports, 'R = TypeVar("R")\n', sync_client(client, groups), *classes, *handles])
+    return "\n".join([HEAD, *imports, VARIABLES, sync_client(client, groups), *classes, *handles])
 
 
 def sync_client(client: ast.ClassDef, groups: dict[str, str]) -> str:
@@ -72,7 +75,8 @@ def group(kind: ast.ClassDef) -> str:
 
 
 def handle(kind: ast.ClassDef) -> str:
-    return "\n".join([f"class Sync{kind.name}(Generic[R]):", "    id: str", *(sync_method(method) for method in methods(kind))])
+    lines = [f"class Sync{kind.name}(Generic[R_co]):", "    id: str"]
+    return "\n".join([*lines, *(sync_method(method) for method in methods(kind))])
 
 
 def sync_method(method: Method) -> str:
@@ -119,7 +123,7 @@ def imports_of(module: str) -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             yield ast.unparse(node)
-    defined = [name for node in body for name in names_of(node) if not name.startswith("_") and name != "R"]
+    defined = [name for node in body for name in names_of(node) if not name.startswith("_") and name not in {"R", "R_co"}]
     yield f"from ojs_nats.{module.replace('/', '.')} import {', '.join(defined)}"
 
 

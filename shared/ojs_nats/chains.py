@@ -10,10 +10,10 @@ from ojs_nats.jobs import JobRequest
 if TYPE_CHECKING:
     from ojs_nats.worker.context import JobContext
 
-EnqueueNext = Callable[[JobRequest[Any]], Awaitable[JobRequest[Any] | None]]
-EnqueueMiddleware = Callable[[JobRequest[Any], EnqueueNext], Awaitable[JobRequest[Any] | None]]
-ExecutionNext = Callable[[], Awaitable[Any]]
-ExecutionMiddleware = Callable[["JobContext", ExecutionNext], Awaitable[Any]]
+EnqueueNext = Callable[[JobRequest[object]], Awaitable[JobRequest[object] | None]]
+EnqueueMiddleware = Callable[[JobRequest[object], EnqueueNext], Awaitable[JobRequest[object] | None]]
+ExecutionNext = Callable[[], Awaitable[object]]
+ExecutionMiddleware = Callable[["JobContext", ExecutionNext], Awaitable[object]]
 
 M = TypeVar("M", bound=Callable[..., Awaitable[Any]])
 
@@ -138,7 +138,7 @@ class EnqueueChain(Chain[EnqueueMiddleware]):
             raise ValueError(f"middleware can't change a job's id ({new.id} became {left.id}): change its other members")
         return left
 
-    async def _step(self, index: int, new: JobRequest[Any]) -> JobRequest[Any] | None:
+    async def _step(self, index: int, new: JobRequest[object]) -> JobRequest[object] | None:
         if index == len(self._items):
             return new
         return await self._items[index][1](new, lambda changed: self._step(index + 1, changed))
@@ -152,7 +152,7 @@ class ExecutionChain(Chain[ExecutionMiddleware]):
     run. A middleware may replace `ctx.job`, from which the handler's arguments are taken.
     """
 
-    async def run(self, context: JobContext, handler: ExecutionNext) -> Any:
+    async def run(self, context: JobContext, handler: ExecutionNext) -> object:
         """Run the chain and the handler.
 
         Args:
@@ -164,13 +164,13 @@ class ExecutionChain(Chain[ExecutionMiddleware]):
         """
         return await self._step(0, context, handler)
 
-    def _step(self, index: int, context: JobContext, handler: ExecutionNext) -> Awaitable[Any]:
+    def _step(self, index: int, context: JobContext, handler: ExecutionNext) -> Awaitable[object]:
         if index == len(self._items):
             return handler()
         name, middleware = self._items[index]
         called = False
 
-        def following() -> Awaitable[Any]:
+        def following() -> Awaitable[object]:
             nonlocal called
             if called:
                 raise RuntimeError(f"the middleware {name!r} has called next() twice: a handler runs once in an attempt")

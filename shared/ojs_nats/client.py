@@ -36,6 +36,7 @@ from ojs_nats.operations.workflows import Workflows
 from ojs_nats.tls import Tls, check_scheme
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 _REFUSED: Final = 422
 """What the jobs of a bulk push are answered with if all of them are refused, and what each of them stands for."""
@@ -145,7 +146,7 @@ class Client(Closing):
         found = await self._pushed(PUSH, new.envelope(), [new])
         return JobHandle(self, found[0], new.returns, new.queue)
 
-    async def push_all(self, jobs: Sequence[JobRequest[Any]]) -> list[JobHandle[Any]]:
+    async def push_all(self, jobs: Sequence[JobRequest[R]]) -> list[JobHandle[R]]:
         """Push all of the jobs or, if one is refused, none of them.
 
         Args:
@@ -167,7 +168,7 @@ class Client(Closing):
         found = await self._pushed(PUSH_ALL, {"jobs": [new.envelope() for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
-    async def push_each(self, jobs: Sequence[JobRequest[Any]]) -> list[JobHandle[Any] | RefusedError]:
+    async def push_each(self, jobs: Sequence[JobRequest[R]]) -> list[JobHandle[R] | RefusedError]:
         """Push each job that isn't refused.
 
         Args:
@@ -199,7 +200,7 @@ class Client(Closing):
         found = part(answer, _One).job
         return found is not None and found.type == new.type.partition("@")[0]
 
-    def _outcome(self, new: JobRequest[Any], item: PushedItem) -> JobHandle[Any] | RefusedError:
+    def _outcome(self, new: JobRequest[R], item: PushedItem) -> JobHandle[R] | RefusedError:
         known = new.id if item.job is None else item.job.id
         # One without an error is there, or its policy of uniqueness is content with another.
         if item.error is None or item.status == "created" or (item.job is not None and known == new.id):
@@ -247,7 +248,7 @@ def _queue_of(jobs: Sequence[JobRequest[Any]]) -> str | None:
     return queues.pop() if len(queues) == 1 else None
 
 
-class JobHandle(Generic[R]):
+class JobHandle(Generic[R_co]):
     """A handle of a pushed job. `push` returns one.
 
     Attributes:
@@ -289,7 +290,7 @@ class JobHandle(Generic[R]):
         """
         return await self._client.jobs.cancel(self.id, queue=self._queue)
 
-    async def result(self, timeout: Duration | None = None) -> R:
+    async def result(self, timeout: Duration | None = None) -> R_co:
         """Wait for the job's end, and return what its handler returned, as the type of the handler's hint.
 
         Args:
@@ -309,7 +310,7 @@ class JobHandle(Generic[R]):
             said = f": {job.error.message}" if job.error else ""
             raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
         results = Results(self._client.hooks)
-        found: R = results.read(self.id, job.result, self._returns)
+        found: R_co = results.read(self.id, job.result, self._returns)
         await results.settled(self._client.jobs.result)
         return found
 

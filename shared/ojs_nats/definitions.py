@@ -21,6 +21,7 @@ from ojs_nats.worker.context import JobContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Clients(Protocol):
@@ -35,7 +36,7 @@ class Clients(Protocol):
         """The client of code without an event loop."""
 
 
-class JobDefinition(Generic[P, R]):
+class JobDefinition(Generic[P, R_co]):
     """A function that is the handler of a job type: `App.job` makes one.
 
     It is called as the function that it was, in tests and by other code; its name, docstring, signature and pickling are
@@ -73,7 +74,7 @@ class JobDefinition(Generic[P, R]):
         self._clients = clients
         self._options = checked_of_jobs(options, job_type)
         self._changed: Options = {}
-        self._origin: JobDefinition[P, R] | None = None
+        self._origin: JobDefinition[P, R_co] | None = None
         self.soft_timeout_s = _soft_timeout_s(options)
         self.in_loop = inspect.iscoroutinefunction(handler)
         self.in_process = options.get("runs_in") == "process"
@@ -101,7 +102,7 @@ class JobDefinition(Generic[P, R]):
 
     # Pushes
 
-    async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+    async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]:
         """Push a job with these arguments.
 
         The arguments are checked as a call of the function would be, and against its hints.
@@ -117,7 +118,7 @@ class JobDefinition(Generic[P, R]):
         """
         return await self._clients.client.push(self.job(*args, **kwargs))
 
-    def push_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
+    def push_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R_co]:
         """Push a job from code without an event loop: a thread, a script, a view of Django.
 
         Returns:
@@ -129,7 +130,7 @@ class JobDefinition(Generic[P, R]):
         """
         return self._clients.sync.push(self.job(*args, **kwargs))
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> JobRequest[R]:
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> JobRequest[R_co]:
         """Return the job that a push with these arguments would make, without pushing it.
 
         `push_all`, workflows and cron entries take such jobs.
@@ -141,7 +142,7 @@ class JobDefinition(Generic[P, R]):
 
     # How the next push differs
 
-    def options(self, **options: Unpack[Options]) -> JobDefinition[P, R]:
+    def options(self, **options: Unpack[Options]) -> Self:
         """Return a copy of the definition with other options: `await
         send_email.options(priority=5).push("ada@example.org")`.
 
@@ -155,7 +156,7 @@ class JobDefinition(Generic[P, R]):
         checked(options, f"{self.type}.options")
         return self._copy(Options(**{**self._changed, **options}))
 
-    def later(self, when: Duration | datetime) -> JobDefinition[P, R]:
+    def later(self, when: Duration | datetime) -> Self:
         """Return a copy of the definition whose jobs run later: `await remind.later("5m").push(order)`.
 
         Args:
@@ -166,7 +167,7 @@ class JobDefinition(Generic[P, R]):
         """
         return self.options(scheduled_at=when) if isinstance(when, datetime) else self.options(delay=when)
 
-    def with_handler(self, handler: Callable[..., Any]) -> JobDefinition[P, R]:
+    def with_handler(self, handler: Callable[..., Any]) -> Self:
         """Return a copy of the definition that runs another function in place of its own, in this process: for tests.
 
         Args:
@@ -177,7 +178,7 @@ class JobDefinition(Generic[P, R]):
         changed.in_process = False
         return changed
 
-    def _copy(self, changed: Options) -> JobDefinition[P, R]:
+    def _copy(self, changed: Options) -> Self:
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._changed = changed
@@ -189,25 +190,25 @@ class JobDefinition(Generic[P, R]):
 
 if TYPE_CHECKING:  # one class serves all of them
 
-    class AsyncDefinition(JobDefinition[P, R]):
+    class AsyncDefinition(JobDefinition[P, R_co]):
         """The definition of `async def f(to: str)`."""
 
-        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
 
-    class AsyncContextDefinition(JobDefinition[P, R]):
+    class AsyncContextDefinition(JobDefinition[P, R_co]):
         """The definition of `async def f(ctx: JobContext, to: str)`."""
 
-        def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+        def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
 
-    class PlainDefinition(JobDefinition[P, R]):
+    class PlainDefinition(JobDefinition[P, R_co]):
         """The definition of `def f(to: str)`."""
 
-        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
-    class PlainContextDefinition(JobDefinition[P, R]):
+    class PlainContextDefinition(JobDefinition[P, R_co]):
         """The definition of `def f(ctx: JobContext, to: str)`."""
 
-        def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
 class JobDecorator(Protocol):

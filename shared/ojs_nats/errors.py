@@ -9,6 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_nats.jobs import JobError
+from ojs_nats.models.workflows import WorkflowError
+
 
 class OjsError(Exception):
     """An error of this package; the base class of all others here.
@@ -133,8 +136,8 @@ class JobFailed(OjsError):
         error: The `JobError` of its last attempt. None if it had none: the job expired, for example.
     """
 
-    def __init__(self, message: str = "", error: Any = None) -> None:
-        super().__init__(message, code=getattr(error, "code", None) or "")
+    def __init__(self, message: str = "", error: JobError | None = None) -> None:
+        super().__init__(message, code=(error and error.code) or "")
         self.error = error
 
 
@@ -161,7 +164,7 @@ class WorkflowFailed(OjsError):
         errors: The errors of its jobs.
     """
 
-    def __init__(self, message: str = "", errors: Sequence[Any] = ()) -> None:
+    def __init__(self, message: str = "", errors: Sequence[WorkflowError] = ()) -> None:
         super().__init__(message)
         self.errors = errors
 

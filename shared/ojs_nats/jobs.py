@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
 
@@ -13,7 +13,12 @@ from ojs_nats._names import job_type
 from ojs_nats._plain import plain
 from ojs_nats.options import DEFAULT_QUEUE, Options, checked, merged, wire
 
-R = TypeVar("R")
+if TYPE_CHECKING:
+    import typing_extensions
+
+    R_co = typing_extensions.TypeVar("R_co", covariant=True, default=Any)  # of a job that no definition made
+else:
+    R_co = TypeVar("R_co", covariant=True)
 
 ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
 
@@ -155,7 +160,7 @@ class Job(msgspec.Struct, frozen=True):
         return self.state in ENDED
 
 
-class JobRequest(msgspec.Struct, Generic[R], frozen=True):
+class JobRequest(msgspec.Struct, Generic[R_co], frozen=True):
     """A job to push. A definition makes one: `send_email.job("ada@example.org")`.
 
     The id is made here, so that a push that nobody answered can be repeated. Pushing the same `JobRequest` twice, also
@@ -198,7 +203,7 @@ class JobRequest(msgspec.Struct, Generic[R], frozen=True):
         """The queue that the job goes to."""
         return self.options.get("queue", DEFAULT_QUEUE)
 
-    def with_options(self, **options: Unpack[Options]) -> JobRequest[R]:
+    def with_options(self, **options: Unpack[Options]) -> JobRequest[R_co]:
         """Return the same job, under the same id, with other options.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 import msgspec
 
@@ -15,12 +15,13 @@ from ojs_nats.jobs import JobRequest, a_job
 from ojs_nats.models.workflows import WorkflowStep
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 F = TypeVar("F", bound="Flow[Any]")
 
 When = Literal["complete", "success", "failure"]
 
 
-class Flow(ABC, Generic[R]):
+class Flow(ABC, Generic[R_co]):
     """A workflow to start, or a step of another workflow. `R` is the type of its result.
 
     Attributes:
@@ -34,11 +35,11 @@ class Flow(ABC, Generic[R]):
         """Return the workflow as it is sent."""
 
     @abstractmethod
-    async def prepared(self, hooks: ClientHooks) -> Flow[R]:
+    async def prepared(self, hooks: ClientHooks) -> Flow[R_co]:
         """Return the workflow after its jobs have gone through the app's enqueue middleware."""
 
     @abstractmethod
-    def read(self, steps: Sequence[WorkflowStep], results: Results) -> R:
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> R_co:
         """Return the workflow's result.
 
         Args:
@@ -46,7 +47,7 @@ class Flow(ABC, Generic[R]):
             results: The reader of the steps' results.
         """
 
-    def named(self, name: str) -> Flow[R]:
+    def named(self, name: str) -> Self:
         """Give the workflow a name, for lists and the dashboard, and return it."""
         self.name = name
         return self
@@ -63,7 +64,7 @@ Step = JobRequest[R] | Flow[R]
 """What a workflow is made of: a job, as `a.job(1)` makes it, or a workflow."""
 
 
-class Chain(Flow[R]):
+class Chain(Flow[R_co]):
     """A workflow whose steps run one after the other. Its result is that of the last step. `chain(…)` makes one."""
 
     def __init__(self, steps: Sequence[Step[Any]]) -> None:
@@ -73,47 +74,47 @@ class Chain(Flow[R]):
         """Return the workflow as it is sent."""
         return self._said({"type": "chain", "steps": [_wire(step) for step in self._steps]})
 
-    async def prepared(self, hooks: ClientHooks) -> Chain[R]:
+    async def prepared(self, hooks: ClientHooks) -> Chain[R_co]:
         """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         return self._renamed(Chain([await _prepared(step, hooks) for step in self._steps]))
 
-    def read(self, steps: Sequence[WorkflowStep], results: Results) -> R:
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> R_co:
         """Return the result of the last step."""
-        result: R = _read(self._steps[-1], steps[-1], results)
+        result: R_co = _read(self._steps[-1], steps[-1], results)
         return result
 
 
-class Group(Flow[list[Any]]):
+class Group(Flow[list[R]]):
     """A workflow whose steps run at once. Its result is the list of theirs, in order. `group(…)` makes one."""
 
-    def __init__(self, steps: Sequence[Step[Any]]) -> None:
+    def __init__(self, steps: Sequence[Step[R]]) -> None:
         self._steps = _some(steps, "group")
 
     def wire(self) -> dict[str, Any]:
         """Return the workflow as it is sent."""
         return self._said({"type": "group", "jobs": [_wire(step) for step in self._steps]})
 
-    async def prepared(self, hooks: ClientHooks) -> Group:
+    async def prepared(self, hooks: ClientHooks) -> Group[R]:
         """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         return self._renamed(Group([await _prepared(step, hooks) for step in self._steps]))
 
-    def read(self, steps: Sequence[WorkflowStep], results: Results) -> list[Any]:
+    def read(self, steps: Sequence[WorkflowStep], results: Results) -> list[R]:
         """Return the results of the steps, in order."""
         return [_read(step, told, results) for step, told in zip(self._steps, steps, strict=True)]
 
 
-class Batch(Group):
+class Batch(Group[R | None]):
     """A group with callbacks: jobs that run after its steps. The result of a step that failed is None. `batch(…)` makes
     one.
     """
 
-    def __init__(self, steps: Sequence[Step[Any]], callbacks: dict[str, JobRequest[Any]]) -> None:
+    def __init__(self, steps: Sequence[Step[R | None]], callbacks: dict[str, JobRequest[Any]]) -> None:
         super().__init__(steps)
         for name, job in callbacks.items():
             a_job(job, f"{name} is a job, as send_email.job(…) makes it")
         self._callbacks = callbacks
 
-    async def prepared(self, hooks: ClientHooks) -> Batch:
+    async def prepared(self, hooks: ClientHooks) -> Batch[R]:
         """Return the workflow after its jobs have gone through the app's enqueue middleware."""
         called = {name: await hooks.prepared(job) for name, job in self._callbacks.items()}
         return self._renamed(Batch([await _prepared(step, hooks) for step in self._steps], called))
@@ -227,7 +228,7 @@ def chain(_first: Step[Any], _second: Step[Any], last: Step[R], /) -> Chain[R]: 
 @overload
 def chain(_first: Step[Any], _second: Step[Any], _third: Step[Any], last: Step[R], /) -> Chain[R]: ...
 @overload
-def chain(_first: Step[Any], _second: Step[Any], _third: Step[Any], _fourth: Step[Any], /, *steps: Step[Any]) -> Chain[Any]: ...
+def chain(_first: Step[Any], _second: Step[Any], _third: Step[Any], _fourth: Step[Any], /, *steps: Step[R]) -> Chain[R]: ...
 def chain(*steps: Step[Any]) -> Chain[Any]:
     """Make a workflow whose steps run one after the other. It fails as soon as one step fails.
 
@@ -249,7 +250,7 @@ def chain(*steps: Step[Any]) -> Chain[Any]:
     return Chain(steps)
 
 
-def group(*steps: Step[Any]) -> Group:
+def group(*steps: Step[R]) -> Group[R]:
     """Make a workflow whose steps run at once. It ends when all have ended, and fails if one has failed.
 
     Args:
@@ -263,11 +264,11 @@ def group(*steps: Step[Any]) -> Group:
 
 
 def batch(
-    *steps: Step[Any],
+    *steps: Step[R],
     on_complete: JobRequest[Any] | None = None,
     on_success: JobRequest[Any] | None = None,
     on_failure: JobRequest[Any] | None = None,
-) -> Batch:
+) -> Batch[R]:
     """Make a workflow whose steps run at once, with jobs that run after them. It fails only if a callback fails.
 
     Args:
@@ -287,7 +288,7 @@ def batch(
     return Batch(steps, callbacks)
 
 
-def _some(steps: Sequence[Step[Any]], kind: str) -> Sequence[Step[Any]]:
+def _some(steps: Sequence[Step[R]], kind: str) -> Sequence[Step[R]]:
     if not steps:
         raise ValueError(f"a {kind} needs at least one step")
     for step in steps:
@@ -304,7 +305,7 @@ def _wire(step: Step[Any]) -> dict[str, Any]:
     return step.wire() if isinstance(step, Flow) else step.template()
 
 
-async def _prepared(step: Step[Any], hooks: ClientHooks) -> Step[Any]:
+async def _prepared(step: Step[R], hooks: ClientHooks) -> Step[R]:
     return await step.prepared(hooks) if isinstance(step, Flow) else await hooks.prepared(step)
 
 

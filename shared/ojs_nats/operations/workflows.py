@@ -27,6 +27,7 @@ from ojs_nats.options import Options, checked, wire
 from ojs_nats.workflows import Flow
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 _CREATE: Final = Operation("createWorkflow", "POST", "/workflows")
 _LIST: Final = Operation("listWorkflows", "GET", "/workflows")
@@ -190,14 +191,14 @@ class Workflows(Subject):
         return await self._asked(Workflow, Request(_GET, asked), "workflow")
 
 
-class WorkflowHandle(Generic[R]):
+class WorkflowHandle(Generic[R_co]):
     """A handle of a started workflow. `client.workflows.start` returns one.
 
     Attributes:
         id: The workflow's id.
     """
 
-    def __init__(self, workflows: Workflows, workflow_id: str, flow: Flow[R]) -> None:
+    def __init__(self, workflows: Workflows, workflow_id: str, flow: Flow[R_co]) -> None:
         self._workflows = workflows
         self.id = workflow_id
         self._flow = flow
@@ -233,7 +234,7 @@ class WorkflowHandle(Generic[R]):
         """List the jobs that the workflow has pushed so far, in the order of its steps."""
         return self._workflows.jobs(self.id)
 
-    async def result(self, timeout: Duration | None = None) -> R:
+    async def result(self, timeout: Duration | None = None) -> R_co:
         """Wait for the workflow's end, and return its result.
 
         Args:
