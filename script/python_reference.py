@@ -1,0 +1,357 @@
+"""Writes docs/reference/python.md, the reference of the Python package, from its docstrings.
+
+`.venv/bin/python script/python_reference.py`; with `--check` it writes nothing, and fails if the page isn't as it would be.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+PACKAGE: Final = ROOT / "shared" / "ojs_nats"
+WRITTEN: Final = ROOT / "docs" / "reference" / "python.md"
+WIDTH: Final = 100
+
+# Each section: its title, and the names that it has, by module.
+SECTIONS: Final[dict[str, dict[str, Sequence[str]]]] = {
+    "Apps and definitions": {"app": ["App"], "definitions": ["JobDefinition"]},
+    "Jobs and their options": {
+        "options": ["Options", "DefinitionOptions", "Retry", "Unique", "Rate", "RateLimit"],
+        "jobs": ["JobRequest", "Job", "JobError", "Checkpoint"],
+    },
+    "Clients": {"client": ["Client", "JobHandle"], "sync": ["SyncClient", "SyncJobHandle", "SyncWorkflowHandle"]},
+    "Workflows": {
+        "workflows": ["chain", "group", "batch", "Dag", "Node"],
+        "operations/workflows": ["Workflows", "WorkflowHandle"],
+    },
+    "Operations": {
+        "operations/jobs": ["Jobs", "JobFilter"],
+        "operations/queues": ["Queues", "QueueOptions", "Prevention"],
+        "operations/dead_letters": ["DeadLetters", "DeadLetterFilter"],
+        "operations/crons": ["Crons"],
+        "operations/events": ["Events"],
+        "operations/workers": ["Workers"],
+        "operations/webhooks": ["Webhooks"],
+        "operations/schemas": ["Schemas"],
+        "operations/rate_limits": ["RateLimits"],
+        "operations/pools": ["Pools"],
+        "operations/keys": ["Keys"],
+        "operations/system": ["ServerSystem"],
+    },
+    "Workers": {
+        "worker/worker": ["Worker"],
+        "worker/context": ["JobContext"],
+        "worker/outcome": ["Discard", "DeadLetter", "RetryLater", "Snooze", "SoftTimeout"],
+        "dependencies": ["Depends"],
+    },
+    "Middleware": {
+        "chains": ["EnqueueChain", "ExecutionChain", "Chain"],
+        **{
+            f"middleware/{name}": [kind]
+            for name, kind in (
+                ("logging", "Logging"),
+                ("metrics", "Metrics"),
+                ("timeout", "Timeout"),
+                ("error_reporting", "ErrorReporting"),
+                ("trace_context", "TraceContext"),
+                ("encryption", "Encryption"),
+            )
+        },
+    },
+    "Webhooks and TLS": {"webhooks": ["verify_webhook"], "tls": ["Tls"]},
+    "Errors": {"errors": []},
+    "Testing": {
+        "testing/_fake": ["fake", "inline", "Fake", "Drained"],
+        "testing/_clock": ["Clock"],
+        "testing/_server": ["Server", "working"],
+    },
+    "Models": {
+        f"models/{name}": []
+        for name in (
+            *("jobs", "queues", "statistics", "dead_letters", "crons", "events", "workflows", "workers", "webhooks"),
+            *("schemas", "rate_limits", "pools", "keys", "system"),
+        )
+    },
+}  # fmt: skip
+# What the package calls itself.
+HIDDEN: Final = {
+    *("wire", "prepared", "read", "moved", "with_handler", "envelope", "template", "notify", "transport"),
+    *("on_push", "on_run", "decoded", "of_environment", "or_else"),
+}
+CALLED: Final = {"Events": "client.events", "JobDefinition": "send_email"}
+"""How an example calls an instance."""
+UNDER: Final = {"chains": {"run"}, "errors": {"refused", "is_refusal", "refusal"}}
+ABOUT: Final = (
+    'Durations are seconds (`30`, `0.5`), a text (`"30s"`, `"1h30m"`) or a `timedelta`. '
+    "Times are `datetime`s with a time zone. "
+    "Methods that begin with `async` are awaited; a method that returns an `AsyncIterator` is used with `async for`. "
+    "`SyncClient` and its handles have the same methods without either."
+)
+SECTION: Final = re.compile(r"^(Args|Attributes|Returns|Raises|Example):$", re.MULTILINE)
+
+Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def main() -> None:
+    made = page()
+    if "--check" not in sys.argv:
+        WRITTEN.write_text(made, encoding="utf-8")
+    elif WRITTEN.read_text(encoding="utf-8") != made:
+        sys.exit(f"{WRITTEN.relative_to(ROOT)} isn't current: run script/python_reference.py")
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    contents = "\n".join(f"- [{title}](#{_anchor(title)})" for title in SECTIONS)
+    sections = "\n\n".join("\n\n".join([f"## {title}", *_section(modules)]) for title, modules in SECTIONS.items())
+    return f"""\
+# The Python package
+
+{wrapped("All public names of `ojs_nats`, by subject. [Python](../python.md) is the guide.")}
+
+{contents}
+
+{wrapped(ABOUT)}
+
+{sections}
+
+This page is made by `script/python_reference.py`.
+"""
+
+
+def _section(modules: dict[str, Sequence[str]]) -> Iterator[str]:
+    for module, names in modules.items():
+        found = {node.name: node for node in tree(module).body if isinstance(node, Documented) and not _overload(node)}
+        shown = names or [name for name in found if not name.startswith("_") and name not in UNDER.get(module, set())]
+        if module.startswith("models/"):
+            yield f"### `ojs_nats.{module.replace('/', '.')}`\n\n{wrapped(ast.get_docstring(tree(module)) or '')}"
+        for name in shown:
+            yield from _thing(module, found[name])
+
+
+def _thing(module: str, node: Documented) -> Iterator[str]:
+    if module.startswith("models/"):
+        assert isinstance(node, ast.ClassDef)
+        yield f"#### {node.name}\n\n{_model(node)}"
+        return
+    yield f"### {node.name}"
+    yield f"`from {_place(module, node.name)} import {node.name}`"
+    if isinstance(node, ast.ClassDef) and module == "errors":
+        yield f"A subclass of `{ast.unparse(node.bases[0])}`."
+    if not isinstance(node, ast.ClassDef):
+        yield _signature(node, node.name)
+        yield from _documented(node, {})
+        return
+    made = _function(node, "__init__")
+    yield from _documented(node, _fields(node) | (_types(made) | _defaults(made) if made else {}))
+    for method in _methods(node):
+        if method.name not in HIDDEN | UNDER.get(module, set()):
+            title = f"{node.name}()" if method.name == "__call__" else f"{node.name}.{method.name}"
+            yield f"#### {title}"
+            if not _is_property(method):
+                yield _signature(method, CALLED.get(node.name, node.name) if method.name == "__call__" else method.name)
+            elif method.returns is not None:
+                yield f"A property: `{ast.unparse(method.returns)}`."
+            yield from _documented(method, {})
+
+
+def _model(node: ast.ClassDef) -> str:
+    said, parts = _parts(node)
+    explained = dict(_items(parts.get("Attributes", "")))
+    bases = [ast.unparse(base) for base in node.bases if "Struct" not in ast.unparse(base)]
+    fields = _fields(node)
+    plain = [f"`{name}: {kind}`" for name, kind in fields.items() if name not in explained]
+    items = [_item(f"`{name}: {fields[name]}`", what) for name, what in explained.items()]
+    also = [f"It has the members of `{bases[0]}`, too."] if bases else []
+    listed = [wrapped(f"Members: {', '.join(plain)}.")] if plain else []
+    return "\n\n".join([wrapped(said), *also, *listed, *(["\n".join(items)] if items else [])])
+
+
+def _documented(node: Documented, types: dict[str, str]) -> Iterator[str]:
+    said, parts = _parts(node)
+    yield wrapped(said)
+    for title, text in parts.items():
+        match title:
+            case "Args" | "Attributes":
+                if title == "Attributes" and "Args" in parts:
+                    yield "Attributes:"
+                yield "\n".join(
+                    _item(f"`{name}`{_typed(types.get(name) if title == 'Args' or 'Args' not in parts else None)}", what)
+                    for name, what in _items(text)
+                )
+            case "Raises":
+                yield "Raises:"
+                yield "\n".join(_item(", ".join(f"`{each}`" for each in name.split(", ")), what) for name, what in _items(text))
+            case "Returns":
+                yield wrapped(f"Returns: {text[0].lower() if text.startswith(('A ', 'An ', 'The ')) else text[0]}{text[1:]}")
+            case _:
+                yield from _example(text)
+
+
+def _example(text: str) -> Iterator[str]:
+    if text.startswith("```"):
+        yield text
+        return
+    for part in text.split("\n\n"):
+        yield f"```pycon\n{part}\n```" if part.startswith(">>>") else wrapped(part)
+
+
+# Docstrings
+
+
+def _parts(node: Documented) -> tuple[str, dict[str, str]]:
+    """Return the beginning of a docstring, and its sections by their titles."""
+    head, *rest = SECTION.split(ast.get_docstring(node) or "")
+    return head.strip(), {
+        title: textwrap.dedent(text.strip("\n")).strip() for title, text in zip(rest[::2], rest[1::2], strict=True)
+    }
+
+
+def _items(text: str) -> Iterator[tuple[str, str]]:
+    for item in re.split(r"\n(?! )", text) if text else []:
+        name, _, what = item.partition(": ")
+        yield name, " ".join(what.split())
+
+
+def _item(name: str, what: str) -> str:
+    text = linked(f"{name}: {what}" if what else name)
+    return _filled(text, "- ", "  ")
+
+
+def _typed(kind: str | None) -> str:
+    return f" (`{kind}`)" if kind else ""
+
+
+def wrapped(text: str) -> str:
+    """Return the paragraphs of a text in lines of the page's width; what isn't a paragraph stays."""
+    parts = text.split("\n\n")
+    return "\n\n".join(part if part.startswith(("- ", "```")) else _filled(" ".join(linked(part).split())) for part in parts)
+
+
+def _filled(text: str, first: str = "", others: str = "") -> str:
+    wrapper = textwrap.TextWrapper(
+        WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.fill(text)
+
+
+def linked(text: str) -> str:
+    """Return the text with links to the pages that it names."""
+    return re.sub(r"docs/([\w-]+)\.md", r"[\1](../\1.md)", text)
+
+
+# What is read
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+
+
+@cache
+def _exported(package: str) -> frozenset[str]:
+    path = PACKAGE / package / "__init__.py"
+    named = (
+        re.search(r"^__all__ = \[(.*?)\]", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        if path.exists()
+        else None
+    )
+    return frozenset(re.findall(r'"(\w+)"', named[1])) if named else frozenset()
+
+
+def _place(module: str, name: str) -> str:
+    """Return the module to import a name from, the shortest that has it."""
+    package = module.partition("/")[0] if "/" in module else ""
+    if name in _exported("") and not module.startswith(("models", "operations")):
+        return "ojs_nats"
+    if package and name in _exported(package):
+        return f"ojs_nats.{package}"
+    return f"ojs_nats.{module.replace('/', '.')}"
+
+
+def _methods(kind: ast.ClassDef) -> Iterator[Function]:
+    for node in kind.body:
+        if not isinstance(node, Function) or _overload(node):
+            continue
+        if not node.name.startswith("_") or (node.name == "__call__" and "next" not in _types(node)):
+            yield node
+
+
+def _function(kind: ast.ClassDef, name: str) -> Function | None:
+    return next((node for node in kind.body if isinstance(node, Function) and node.name == name), None)
+
+
+def _fields(kind: ast.ClassDef) -> dict[str, str]:
+    return {
+        node.target.id: _valued(ast.unparse(node.annotation), node.value)
+        for node in kind.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not node.target.id.startswith("_")
+    }
+
+
+def _valued(kind: str, default: ast.expr | None) -> str:
+    return kind if default is None or isinstance(default, ast.Call) else f"{kind} = {ast.unparse(default)}"
+
+
+def _defaults(function: Function) -> dict[str, str]:
+    """Return the types of the arguments that have a default, with it."""
+    given = function.args
+    ordered = [*given.posonlyargs, *given.args]
+    pairs = [*zip(ordered[::-1], given.defaults[::-1], strict=False), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    return {each.arg: _valued(ast.unparse(each.annotation), default) for each, default in pairs if each.annotation is not None}
+
+
+def _types(function: Function) -> dict[str, str]:
+    given = function.args
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    return {each.arg: ast.unparse(each.annotation) for each in every if each is not None and each.annotation is not None}
+
+
+def _signature(function: Function, name: str) -> str:
+    arguments = ast.unparse(function.args)
+    arguments = re.sub(r"^self(, /)?(, )?", "", arguments)
+    arguments = re.sub(r"(?<=[\w\]])=(?=\S)", " = ", arguments)
+    returns = f" -> {ast.unparse(function.returns)}" if function.returns is not None else ""
+    awaited = isinstance(function, ast.AsyncFunctionDef) and not returns.startswith(" -> Async")
+    begins = "async " if awaited else ""
+    line = f"{begins}{name}({arguments}){returns}"
+    if len(line) > WIDTH:
+        parts = ",\n".join(f"    {part}" for part in _split(arguments))
+        line = f"{begins}{name}(\n{parts},\n){returns}"
+    return f"```text\n{line}\n```"
+
+
+def _split(arguments: str) -> list[str]:
+    """Return the arguments of a signature one by one."""
+    found, depth = [""], 0
+    for each in arguments:
+        depth += (each in "[({") - (each in "])}")
+        if each == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += each
+    return [part.strip() for part in found]
+
+
+def _is_property(function: Function) -> bool:
+    return any(ast.unparse(each) in {"property", "cached_property"} for each in function.decorator_list)
+
+
+def _overload(node: Documented) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list)
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+if __name__ == "__main__":
+    main()
