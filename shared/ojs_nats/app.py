@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ojs_nats import _deprecated
 from ojs_nats._clients import Clients
@@ -16,16 +16,21 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks, Codec
 from ojs_nats.chains import EnqueueChain, ExecutionChain
 from ojs_nats.client import Client
-from ojs_nats.definitions import JobDecorator, JobDefinition
+from ojs_nats.definitions import (
+    AsyncContextDefinition,
+    AsyncDefinition,
+    JobDecorator,
+    JobDefinition,
+    PlainContextDefinition,
+    PlainDefinition,
+    define,
+)
 from ojs_nats.errors import JobDropped
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import DefinitionOptions
 from ojs_nats.sync import SyncClient
 from ojs_nats.tls import HTTPS, Tls, check_scheme
 from ojs_nats.worker.context import JobContext
-
-if TYPE_CHECKING:
-    from ojs_nats.definitions import AsyncContextDefinition, AsyncDefinition, PlainContextDefinition, PlainDefinition
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -188,7 +193,7 @@ class App(Closing):
         known = getattr(handler, "__name__", repr(handler)) if job_type is None else job_type
         if known in self.definitions:
             raise ValueError(f"{known} has a handler already: {self.definitions[known].handler.__qualname__}")
-        definition: JobDefinition[Any, Any] = JobDefinition(self, known, handler, options)
+        definition = define(self, known, handler, options)
         self.definitions[known] = definition
         return definition
 

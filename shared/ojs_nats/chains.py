@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ojs_nats.jobs import JobRequest
-
-if TYPE_CHECKING:
-    from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.context import JobContext
 
 EnqueueNext = Callable[[JobRequest[object]], Awaitable[JobRequest[object] | None]]
 EnqueueMiddleware = Callable[[JobRequest[object], EnqueueNext], Awaitable[JobRequest[object] | None]]
 ExecutionNext = Callable[[], Awaitable[object]]
-ExecutionMiddleware = Callable[["JobContext", ExecutionNext], Awaitable[object]]
+ExecutionMiddleware = Callable[[JobContext, ExecutionNext], Awaitable[object]]
 
 M = TypeVar("M", bound=Callable[..., Awaitable[Any]])
 

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from ojs_nats import _deprecated
 from ojs_nats._arguments import Parameters
@@ -63,10 +63,15 @@ class JobDefinition(Generic[P, R_co]):
     __qualname__: str
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, clients: Clients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> None:
-        valid_type(job_type)
-        handler = _function(handler, job_type)
-        self.parameters = Parameters(handler)
+    def __init__(
+        self,
+        clients: Clients,
+        job_type: str,
+        handler: Callable[..., Any],
+        parameters: Parameters,
+        options: DefinitionOptions,
+    ) -> None:
+        self.parameters = parameters
         functools.update_wrapper(self, handler)
         self.type = job_type
         self.handler = handler
@@ -188,27 +193,54 @@ class JobDefinition(Generic[P, R_co]):
         return made
 
 
-if TYPE_CHECKING:  # one class serves all of them
+class AsyncDefinition(JobDefinition[P, R_co]):
+    """The definition of `async def f(to: str)`."""
 
-    class AsyncDefinition(JobDefinition[P, R_co]):
-        """The definition of `async def f(to: str)`."""
+    if TYPE_CHECKING:  # the function is called as it stands, whatever it is
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
 
-    class AsyncContextDefinition(JobDefinition[P, R_co]):
-        """The definition of `async def f(ctx: JobContext, to: str)`."""
+
+class AsyncContextDefinition(JobDefinition[P, R_co]):
+    """The definition of `async def f(ctx: JobContext, to: str)`."""
+
+    if TYPE_CHECKING:
 
         def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
 
-    class PlainDefinition(JobDefinition[P, R_co]):
-        """The definition of `def f(to: str)`."""
+
+class PlainDefinition(JobDefinition[P, R_co]):
+    """The definition of `def f(to: str)`."""
+
+    if TYPE_CHECKING:
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
-    class PlainContextDefinition(JobDefinition[P, R_co]):
-        """The definition of `def f(ctx: JobContext, to: str)`."""
+
+class PlainContextDefinition(JobDefinition[P, R_co]):
+    """The definition of `def f(ctx: JobContext, to: str)`."""
+
+    if TYPE_CHECKING:
 
         def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+_KINDS: Final[dict[tuple[bool, bool], type[JobDefinition[Any, Any]]]] = {
+    (True, True): AsyncContextDefinition,
+    (True, False): AsyncDefinition,
+    (False, True): PlainContextDefinition,
+    (False, False): PlainDefinition,
+}
+"""The class of a definition, by whether its function is async and takes the context."""
+
+
+def define(clients: Clients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> JobDefinition[Any, Any]:
+    """Return a function's definition. Raises as `App.job`."""
+    valid_type(job_type)
+    function = _function(handler, job_type)
+    parameters = Parameters(function)
+    kind = _KINDS[inspect.iscoroutinefunction(function), parameters.takes_context]
+    return kind(clients, job_type, function, parameters, options)
 
 
 class JobDecorator(Protocol):

@@ -6,19 +6,17 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from ojs_nats._extras import extra
 from ojs_nats._plain import encoded
+from ojs_nats.app import App
 from ojs_nats.chains import EnqueueNext, ExecutionNext
 from ojs_nats.errors import OjsError
 from ojs_nats.jobs import JobRequest
 from ojs_nats.worker.context import JobContext
-
-if TYPE_CHECKING:
-    from ojs_nats.app import App
 
 _ENCODING: Final = "binary/encrypted"
 _ENCODINGS: Final = "ojs.codec.encodings"

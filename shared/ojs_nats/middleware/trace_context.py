@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ojs_nats._extras import extra
 from ojs_nats._logging import bind_to_task
+from ojs_nats.app import App
 from ojs_nats.chains import EnqueueNext, ExecutionNext
 from ojs_nats.errors import MissingDependencyError
 from ojs_nats.jobs import JobRequest
@@ -16,8 +17,6 @@ from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
-
-    from ojs_nats.app import App
 
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
 _current: ContextVar[str | None] = ContextVar("ojs_nats_traceparent", default=None)

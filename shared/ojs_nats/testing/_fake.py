@@ -10,13 +10,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from ojs_nats import _portal
 from ojs_nats._connect import stand_ins
 from ojs_nats._durations import Duration, milliseconds
+from ojs_nats.app import App
 from ojs_nats.errors import DuplicateError, JobFailed, OjsError, QueueFullError, UnavailableError
 from ojs_nats.jobs import Job
 from ojs_nats.testing._clock import Clock
@@ -24,9 +25,6 @@ from ojs_nats.testing._matching import Wanted, What, listing, wanted
 from ojs_nats.testing._running import running
 from ojs_nats.testing._store import Held, Store
 from ojs_nats.testing._transport import MemoryTransport
-
-if TYPE_CHECKING:
-    from ojs_nats.app import App
 
 _numbers: Final = itertools.count(1)
 _EVER: Final = -1

@@ -7,11 +7,13 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from ojs_nats._connect import transport
+from ojs_nats.app import App
+from ojs_nats.definitions import JobDefinition
 from ojs_nats.jobs import Job
 from ojs_nats.testing._store import Store
 from ojs_nats.worker.attempts import Attempt
@@ -19,10 +21,6 @@ from ojs_nats.worker.context import JobContext, LoopLine
 from ojs_nats.worker.execution import Execution
 from ojs_nats.worker.reports import Reports
 from ojs_nats.worker.timings import Timings
-
-if TYPE_CHECKING:
-    from ojs_nats.app import App
-    from ojs_nats.definitions import JobDefinition
 
 _WORKER: Final = "worker_of_the_test"
 _ALONE: Final = Timings(rollout=0.0)

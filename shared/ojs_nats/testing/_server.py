@@ -11,14 +11,12 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ojs_nats import _portal
+from ojs_nats.app import App
 from ojs_nats.worker.lifecycle import Trigger
 from ojs_nats.worker.worker import Worker
-
-if TYPE_CHECKING:
-    from ojs_nats.app import App
 
 _READY_S: Final = 60.0
 _LOOK_S: Final = 0.02

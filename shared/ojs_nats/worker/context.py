@@ -6,17 +6,14 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from ojs_nats._logging import Logger, get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 from ojs_nats._plain import plain
+from ojs_nats._transport import Transport
 from ojs_nats.errors import JobCancelled, OjsError
-
-if TYPE_CHECKING:
-    from ojs_nats._transport import Transport
-    from ojs_nats.jobs import Job
-
+from ojs_nats.jobs import Job
 
 _PROGRESS_S: Final = 2.0
 """For how long a report of progress is tried: the next one says more."""

@@ -11,10 +11,12 @@ import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ojs_nats._handed_on import with_results
 from ojs_nats._logging import bind_to_task
+from ojs_nats.app import App
+from ojs_nats.definitions import JobDefinition
 from ojs_nats.dependencies import Provided
 from ojs_nats.jobs import Job
 from ojs_nats.worker import outcome
@@ -23,10 +25,6 @@ from ojs_nats.worker.jobs_log import USUAL, JobsLog
 from ojs_nats.worker.outcome import Report, SoftTimeout, TimedOut
 from ojs_nats.worker.pool import Pool
 from ojs_nats.worker.timings import TIMINGS, Timings
-
-if TYPE_CHECKING:
-    from ojs_nats.app import App
-    from ojs_nats.definitions import JobDefinition
 
 
 class Execution:

@@ -10,12 +10,13 @@ import os
 import signal
 import socket
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
+from ojs_nats.definitions import JobDefinition
 from ojs_nats.errors import OjsError, RefusedError
 from ojs_nats.worker.attempts import Attempt
 from ojs_nats.worker.frames import (
@@ -33,9 +34,6 @@ from ojs_nats.worker.frames import (
     length,
 )
 from ojs_nats.worker.outcome import FailedInProcess, NotHere, SoftTimeout
-
-if TYPE_CHECKING:
-    from ojs_nats.definitions import JobDefinition
 
 log = get_logger(__name__)
 

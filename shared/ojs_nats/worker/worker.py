@@ -20,6 +20,7 @@ from ojs_nats._logging import get_logger
 from ojs_nats._names import MOST_QUEUES, check_worked_types, within, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._transport import Transport
+from ojs_nats.app import App
 from ojs_nats.errors import JobCancelled, OjsError
 from ojs_nats.jobs import Job
 from ojs_nats.options import DEFAULT_QUEUE
@@ -38,7 +39,6 @@ from ojs_nats.worker.reports import Reports, Success
 from ojs_nats.worker.timings import TIMINGS, Timings
 
 if TYPE_CHECKING:
-    from ojs_nats.app import App
     from ojs_nats.worker.health import Health
 
 log = get_logger(__name__)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ojs_nats import App, JobContext, Retry, Unique
+from ojs_nats.definitions import AsyncContextDefinition, AsyncDefinition, PlainContextDefinition, PlainDefinition
 from ojs_nats.jobs import JobRequest
 
 app = App("http://127.0.0.1:1")
@@ -151,3 +152,22 @@ def test_frameworks_see_a_coroutine_function() -> None:
     running = greet(None, "bob")  # type: ignore[arg-type]
     assert inspect.iscoroutine(running)
     running.close()
+
+
+async def in_loop(name: str) -> str:
+    return name
+
+
+def with_context(ctx: JobContext, name: str) -> str:
+    return f"{ctx} {name}"
+
+
+def test_a_definition_is_of_the_class_that_type_checkers_know() -> None:
+    kinds: dict[type[Any], Any] = {
+        AsyncContextDefinition: greet,
+        AsyncDefinition: app.job("definitions.in_loop")(in_loop),
+        PlainContextDefinition: app.job("definitions.with_context")(with_context),
+        PlainDefinition: add,
+    }
+    assert {type(definition): definition for definition in kinds.values()} == kinds
+    assert [kind for kind, definition in kinds.items() if type(definition.options(priority=5)) is not kind] == []
