@@ -235,7 +235,17 @@ _KINDS: Final[dict[tuple[bool, bool], type[JobDefinition[Any, Any]]]] = {
 
 
 def define(clients: Clients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> JobDefinition[Any, Any]:
-    """Return a function's definition. Raises as `App.job`."""
+    """Return the definition of a function.
+
+    Args:
+        clients: The app, which pushes its jobs.
+        job_type: The type of its jobs.
+        handler: The function.
+        options: The options of each push, and of the worker.
+
+    Raises:
+        ValueError, TypeError: As `App.job`.
+    """
     valid_type(job_type)
     function = _function(handler, job_type)
     parameters = Parameters(function)
