@@ -11,6 +11,22 @@ from nats.errors import Error as NatsError
 from ojs_link.address import Address
 from ojs_link.login import LoginProblem, read_login
 
+USED: Final = (
+    "_attempt_reconnect",
+    "_connect_command",
+    "_current_server",
+    "_process_connect_init",
+    "_process_err",
+    "_process_op_err",
+    "_public_nkey",
+    "_reconnection_task",
+    "_select_next_server",
+    "_server_info",
+    "_signature_cb",
+    "_transport",
+    "_user_jwt_cb",
+)
+"""Private names of nats-py's client that are used here and by the Python client. Releases since 2.10 have them."""
 _REFUSALS: Final = ("authorization violation", "authentication expired", "authentication revoked")
 
 
@@ -19,6 +35,9 @@ class LinkClient(Client):
 
     def __init__(self) -> None:
         super().__init__()
+        if missing := [name for name in USED if not (name in vars(self) or hasattr(Client, name))]:
+            named = ", ".join(missing)
+            raise ImportError(f"this nats-py has no {named}, which ojs-nats uses: pip install 'nats-py<2.17'")
         self._address = Address(servers=())
 
     async def open(self, address: Address, **options: Any) -> None:
@@ -53,12 +72,16 @@ class LinkClient(Client):
         server = self._current_server
         return bool(self._server_info.get("tls_required")) or (server is not None and server.uri.scheme == "wss")
 
+    async def leave(self, reason: str) -> None:
+        """Connect to another server, or anew to the only one there is, because of this reason."""
+        await self._process_op_err(NatsError(f"nats: {reason}"))
+
     async def _process_err(self, err_msg: str) -> None:
         """Connect anew: nats-py closes for ever on most errors (a payload too large, a login that changed)."""
         if "permissions violation" in err_msg.lower():
             await super()._process_err(err_msg)
         else:
-            await self._process_op_err(NatsError(f"nats: {err_msg}"))
+            await self.leave(err_msg)
 
 
 def is_refused(error: BaseException) -> bool:

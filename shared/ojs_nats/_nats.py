@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 
 import msgspec
 import nats.errors
-from nats.aio.client import Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
@@ -210,9 +209,9 @@ class _Client(LinkClient):
         self._abort()
         await super()._attempt_reconnect()
 
-    async def _connect_to_server(self, s: Srv) -> None:
+    async def _select_next_server(self) -> None:
         self._abort()
-        await super()._connect_to_server(s)
+        await super()._select_next_server()
 
     async def _process_connect_init(self) -> None:
         try:
@@ -225,7 +224,8 @@ class _Client(LinkClient):
     async def end(self) -> None:
         """Close it, with what tries to connect it."""
         try:
-            with suppress(TimeoutError, nats.errors.Error, OSError):
+            # AttributeError: nats-py before 2.15 closes a socket that it may never have had.
+            with suppress(TimeoutError, nats.errors.Error, OSError, AttributeError):
                 async with asyncio.timeout(_CLOSE_S):
                     await self.close()
             trying = self._reconnection_task
@@ -342,7 +342,7 @@ class _Link:
         elif now - self._nobody_since >= _NOBODY_S and len(self._nats.servers) > 1:
             self._nobody_since = now
             log.debug("nobody listens at this server: another one is tried", server=self._nats.connected_url)
-            await self._nats.force_reconnect()
+            await self._nats.leave("no gateway listens there")
 
     @asynccontextmanager
     async def listening(self, subjects: Sequence[str], heard: asyncio.Event) -> AsyncIterator[None]:

@@ -35,7 +35,7 @@ MODULES = {
     },
 }
 """What each puts into an environment."""
-SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "rich", "tzdata", "uvloop"}
+SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "rich", "structlog", "tzdata", "uvloop"}
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--python")
 SEVERAL = """\
 import os, sys
