@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+import warnings
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import aiohttp
 from yarl import URL
@@ -27,6 +28,30 @@ _BUFFER: Final = 2**20
 """Bytes of an event, at most."""
 
 
+class _Connector(aiohttp.TCPConnector):
+    """A connector that counts as closed in a process that was forked.
+
+    Its connections are the parent's there, which closes them: what aiohttp says of connections that nobody has closed would be
+    wrong.
+    """
+
+    def __init__(self, resolver: aiohttp.abc.AbstractResolver) -> None:
+        super().__init__(limit=0, keepalive_timeout=60, resolver=resolver)
+        self._process = os.getpid()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed. A session is if its connector is."""
+        return super().closed or self._inherited()
+
+    def _inherited(self, process: Callable[[], int] = os.getpid) -> bool:
+        return self._process != process()
+
+    def __del__(self, _warnings: Any = warnings) -> None:
+        if not self._inherited():
+            super().__del__(_warnings)
+
+
 class Connections:
     """Connections of the running event loop to one server, made as they are needed."""
 
@@ -41,8 +66,7 @@ class Connections:
         """
         # The resolver calls the two methods that lookups have, and no others of a loop.
         resolver = aiohttp.ThreadedResolver(cast("asyncio.AbstractEventLoop", lookups))
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, resolver=resolver)
-        self._session = aiohttp.ClientSession(connector=connector, headers=headers)
+        self._session = aiohttp.ClientSession(connector=_Connector(resolver), headers=headers)
         self._trust = trust
 
     async def close(self) -> None:

@@ -24,6 +24,7 @@ _LOOK_UP_S: Final = 1.0
 class _Portal(NamedTuple):
     loop: asyncio.AbstractEventLoop
     selector: selectors.BaseSelector
+    thread: threading.Thread
 
 
 _lock = threading.RLock()
@@ -38,14 +39,14 @@ def call(work: Coroutine[Any, Any, T]) -> T:
 
     Raises RuntimeError within that loop, which would wait for itself.
     """
-    its = loop()
-    if _running() is its:
+    its = _opened()
+    if its.thread.ident == threading.get_ident():  # gevent's threads have the running loop in common
         work.close()
         raise RuntimeError(
             "a call without await can't be made by what runs in the loop of such calls (middleware, a handler of logging): "
             "write await send_email.push(…), or call from a thread"
         )
-    future = asyncio.run_coroutine_threadsafe(work, its)
+    future = asyncio.run_coroutine_threadsafe(work, its.loop)
     try:
         while True:
             wait({future}, _LOOK_UP_S)
@@ -74,21 +75,19 @@ async def _next(items: AsyncIterator[T]) -> tuple[T] | None:
 
 def loop() -> asyncio.AbstractEventLoop:
     """Return the process's own loop."""
+    return _opened().loop
+
+
+def _opened() -> _Portal:
     global _portal  # noqa: PLW0603
     with _lock:
         if _portal is None:
             selector = selectors.DefaultSelector()
-            made = _Portal(asyncio.SelectorEventLoop(selector), selector)
-            threading.Thread(target=made.loop.run_forever, name="ojs-nats-calls", daemon=True).start()
-            _portal = _portal or made  # what broke in may have made one
-        return _portal.loop
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+            made = asyncio.SelectorEventLoop(selector)
+            thread = threading.Thread(target=made.run_forever, name="ojs-nats-calls", daemon=True)
+            thread.start()
+            _portal = _portal or _Portal(made, selector, thread)  # what broke in may have made one
+        return _portal
 
 
 def _begin_anew() -> None:

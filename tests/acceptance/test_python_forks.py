@@ -77,7 +77,7 @@ for _ in range(3):
 @pytest.mark.parametrize("fork", ["forked", "spawned", "among_threads"])
 def test_a_forked_child_takes_nothing_from_its_parent(system: System, way: str, fork: str, run: str) -> None:
     url = system.url if way == "HTTP" else system.nats_url
-    command = [sys.executable, "-c", PROGRAM, url, fork, run]
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, url, fork, run]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     pushed = [job["args"][0] for job in system.fetch("f", count=20)]
