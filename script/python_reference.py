@@ -1,6 +1,6 @@
 """Writes docs/reference/python.md, the reference of the Python package, from its docstrings.
 
-`.venv/bin/python script/python_reference.py`; with `--check` it writes nothing, and fails if the page isn't as it would be.
+`.venv/bin/python script/python_reference.py`; with `--check` it only fails if the page isn't current.
 """
 
 from __future__ import annotations
@@ -183,15 +183,15 @@ def _documented(node: Documented, types: dict[str, str]) -> Iterator[str]:
             case "Args" | "Attributes":
                 if title == "Attributes" and "Args" in parts:
                     yield "Attributes:"
-                yield "\n".join(
-                    _item(f"`{name}`{_typed(types.get(name) if title == 'Args' or 'Args' not in parts else None)}", what)
-                    for name, what in _items(text)
-                )
+                known = types if title == "Args" or "Args" not in parts else {}
+                yield "\n".join(_item(f"`{name}`{_typed(known.get(name))}", what) for name, what in _items(text))
             case "Raises":
                 yield "Raises:"
-                yield "\n".join(_item(", ".join(f"`{each}`" for each in name.split(", ")), what) for name, what in _items(text))
+                listed = ((f"`{'`, `'.join(names.split(', '))}`", what) for names, what in _items(text))
+                yield "\n".join(_item(names, what) for names, what in listed)
             case "Returns":
-                yield wrapped(f"Returns: {text[0].lower() if text.startswith(('A ', 'An ', 'The ')) else text[0]}{text[1:]}")
+                begins = text[0].lower() if re.match(r"(A|An|The) ", text) else text[0]
+                yield wrapped(f"Returns: {begins}{text[1:]}")
             case _:
                 yield from _example(text)
 
@@ -233,7 +233,8 @@ def _typed(kind: str | None) -> str:
 def wrapped(text: str) -> str:
     """Return the paragraphs of a text in lines of the page's width; what isn't a paragraph stays."""
     parts = text.split("\n\n")
-    return "\n\n".join(part if part.startswith(("- ", "```")) else _filled(" ".join(linked(part).split())) for part in parts)
+    kept = ("- ", "```")
+    return "\n\n".join(part if part.startswith(kept) else _filled(" ".join(linked(part).split())) for part in parts)
 
 
 def _filled(text: str, first: str = "", others: str = "") -> str:
@@ -305,14 +306,16 @@ def _defaults(function: Function) -> dict[str, str]:
     """Return the types of the arguments that have a default, with it."""
     given = function.args
     ordered = [*given.posonlyargs, *given.args]
-    pairs = [*zip(ordered[::-1], given.defaults[::-1], strict=False), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
-    return {each.arg: _valued(ast.unparse(each.annotation), default) for each, default in pairs if each.annotation is not None}
+    pairs: list[tuple[ast.arg, ast.expr | None]] = [*zip(ordered[::-1], given.defaults[::-1], strict=False)]
+    pairs += zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    return {each.arg: _valued(ast.unparse(each.annotation), value) for each, value in pairs if each.annotation is not None}
 
 
 def _types(function: Function) -> dict[str, str]:
     given = function.args
-    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    return {each.arg: ast.unparse(each.annotation) for each in every if each is not None and each.annotation is not None}
+    stars = [each for each in (given.vararg, given.kwarg) if each is not None]
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *stars]
+    return {each.arg: ast.unparse(each.annotation) for each in every if each.annotation is not None}
 
 
 def _signature(function: Function, name: str) -> str:

@@ -10,11 +10,11 @@ handle = await send_email.push("ada@example.org")
 print(await handle.result(timeout="1m"))
 ```
 
-`ojs-nats worker app.jobs` runs what the modules that it is given define. Guide: docs/python.md.
+`ojs-nats worker app.jobs` runs the jobs of a module. Guide: docs/python.md. Reference: docs/reference/python.md.
 
-Beside the names here there are, by subject: `errors`, `options`, `jobs`, `client`, `sync`, `workflows`, `worker`, `models` and
-`operations` (what the server answers, and what it is asked), `middleware`, `webhooks`, `tls`, `testing`. A name or module that
-begins with an underscore is internal.
+Other public names are in modules by subject: `errors`, `options`, `jobs`, `client`, `sync`, `workflows`, `worker`,
+`operations` (requests to the server), `models` (its answers), `middleware`, `webhooks`, `tls`, `testing`. A name or module
+that begins with an underscore is internal.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class EventFilter(msgspec.Struct, frozen=True):
 
 
 class Transport(ABC):
-    """For one event loop. `retry_for_s` is for how long a request is tried, while nobody answers or who answers can't
+    """For one event loop. `retry_for_s` is for how long a request is tried, while no server answers or who answers can't
     work.
     """
 

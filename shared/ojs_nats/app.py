@@ -48,7 +48,7 @@ class App(Closing):
             http://127.0.0.1:8080.
         token: The key that the server asks for, also of workers. None means OJS_AUTH_TOKEN, or OJS_API_KEY.
         headers: Headers of every request, such as a proxy before the server asks for.
-        retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
+        retry_for: For how long a call is repeated while no server answers, in seconds or as `"30s"`.
         tls: For `https://` addresses, a CA of your own or a client's certificate, as `ojs_nats.tls.Tls` or as a context
             of `ssl`. None means the files that OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name.
 

@@ -1,4 +1,4 @@
-"""Chains of middleware: functions around every push of an app, and around every run of its handlers (ojs-middleware)."""
+"""Chains of middleware: functions around each push of an app and each run of its handlers (ojs-middleware)."""
 
 from __future__ import annotations
 

@@ -54,13 +54,13 @@ class _Many(msgspec.Struct):
 class Client(Closing):
     """A client of a server, for the event loop that it is first used in; `async with` closes its connections.
 
-    A call is repeated while nobody answers, or while those who answer can't work, unless that might do it twice. A push
-    never makes two jobs, since it names its job.
+    A call is repeated while no server answers, or while servers answer that they can't work, unless that might do it
+    twice. A push never makes two jobs, since it names its job.
 
     Args:
         url: The server's address, `http://`, `https://`, `nats://` or `tls://`. None means OJS_URL, or
             http://127.0.0.1:8080.
-        retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
+        retry_for: For how long a call is repeated while no server answers, in seconds or as `"30s"`.
         token: The key that the server asks for. None means OJS_AUTH_TOKEN, or OJS_API_KEY.
         headers: Headers of every request, such as a proxy before the server asks for.
         tls: For `https://` addresses, a CA of your own or a client's certificate. None means the files that

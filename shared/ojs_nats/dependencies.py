@@ -1,4 +1,4 @@
-"""Dependencies: objects that a handler is given besides its job's arguments, made for each job and cleaned up after it."""
+"""Dependencies: objects that a handler is given besides its job's arguments, made for each job and cleaned up."""
 
 from __future__ import annotations
 

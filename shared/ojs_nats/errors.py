@@ -1,6 +1,4 @@
-"""Errors of this package: refusals by the server, calls that nobody answered, and jobs and workflows that didn't
-complete.
-"""
+"""Errors of this package: refusals by the server, unanswered calls, and jobs and workflows that didn't complete."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ class OjsError(Exception):
 
 
 class RefusedError(OjsError):
-    """A refusal by the server. Its subclasses are the reasons that a program may want to tell apart."""
+    """A refusal by the server. Its subclasses are the reasons that a program may want to distinguish."""
 
 
 class InvalidRequestError(RefusedError):

@@ -163,7 +163,7 @@ class Job(msgspec.Struct, frozen=True):
 class JobRequest(msgspec.Struct, Generic[R_co], frozen=True):
     """A job to push. A definition makes one: `send_email.job("ada@example.org")`.
 
-    The id is made here, so that a push that nobody answered can be repeated. Pushing the same `JobRequest` twice, also
+    The id is made here, so that an unanswered push can be repeated. Pushing the same `JobRequest` twice, also
     with other options, makes one job.
 
     Args:

@@ -1,4 +1,4 @@
-"""The client for code without an event loop: each method calls the method of `Client` of its name, on the process's own loop.
+"""The client for code without an event loop: each method calls that of `Client`, in a loop of the package's.
 
 What type checkers know of it stands in sync.pyi, which script/sync_stub.py makes from `Client`.
 """
@@ -39,7 +39,7 @@ class SyncClient(SyncClosing, _Proxy):
 
     Args:
         url: The server's address. None means OJS_URL, or http://127.0.0.1:8080.
-        retry_for: For how long a call is repeated while nobody answers, in seconds or as `"30s"`.
+        retry_for: For how long a call is repeated while no server answers, in seconds or as `"30s"`.
         token: The key that the server asks for. None means OJS_AUTH_TOKEN, or OJS_API_KEY.
         headers: Headers of every request.
         tls: As `Client` takes it.

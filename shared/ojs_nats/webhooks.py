@@ -21,7 +21,7 @@ def verify_webhook(
     tolerance_s: float = TOLERANCE_S,
     now: float | None = None,
 ) -> bool:
-    """Check the signature of a webhook's delivery. It never raises, whatever a stranger sends.
+    """Check the signature of a webhook's delivery. It never raises an exception, also for made-up requests.
 
     Args:
         secret: The subscription's secret. During a rotation either secret fits.

@@ -33,7 +33,7 @@ memory between two runs of the garbage collector by some 100 KiB now and then, w
 """
 GRACE_S: Final = 2
 WORKER_ENDS_S: Final = GRACE_S + 8.0
-"""What docs/python.md promises."""
+"""What docs/python/workers.md promises."""
 SERVICE_ENDS_S: Final = 5.0
 LATE_S: Final = 5.0
 """How much later a process may be seen to have ended, on a machine that is busy."""

@@ -24,7 +24,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: The state that it reported, or `stale` if its heartbeats have stopped.
-        directive: What it was told to do last.
+        directive: The last directive that was sent to it.
     """
 
     id: str
@@ -91,7 +91,7 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DirectedWorkers(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of workers that were told to do something."""
+    """The number of workers that a directive was sent to."""
 
     directive: str
     workers: int

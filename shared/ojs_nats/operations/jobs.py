@@ -187,7 +187,7 @@ class Jobs(Subject):
         return self._each(Job, "jobs", _LIST, limit, asked, queue)
 
     async def cancel(self, job_id: str, *, reason: str | None = None, queue: str | None = None) -> Job:
-        """Cancel a job. A worker that runs it is told to stop its handler.
+        """Cancel a job. A worker that runs it stops its handler.
 
         Args:
             job_id: The job's id.

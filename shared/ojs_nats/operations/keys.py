@@ -106,7 +106,7 @@ class Keys(Subject):
         return await self._asked(Key, Request(_LIMIT, {"key_id": key_id}, asked), "key")
 
     async def revoke(self, key_id: str) -> Key:
-        """Revoke a key. It lets nobody in from now on.
+        """Revoke a key. Requests with it are refused from now on.
 
         Raises:
             NotFoundError: There is no such key.

@@ -55,7 +55,7 @@ class Workers(Subject):
         return await self._asked(WorkerHealth, Request(_HEALTH, {"worker_id": worker_id}, answered_as_well=frozenset({503})))
 
     async def send_directive(self, worker_id: str, directive: Directive) -> Worker:
-        """Tell a worker what to do. It hears of it with its next heartbeat.
+        """Send a directive to a worker, which gets it with its next heartbeat.
 
         Args:
             worker_id: The worker's id.
@@ -67,13 +67,13 @@ class Workers(Subject):
         return await self._asked(Worker, Request(_DIRECT, {"worker_id": worker_id}, {"directive": directive}))
 
     async def send_directive_to_all(self, directive: Directive) -> DirectedWorkers:
-        """Tell all workers of now what to do.
+        """Send a directive to all workers of now.
 
         Args:
             directive: `"running"` to fetch jobs, `"quiet"` to fetch no more, `"terminate"` to end.
 
         Returns:
-            The number of workers that were told.
+            The number of workers that will hear of it.
         """
         return await self._asked(DirectedWorkers, Request(_DIRECT_ALL, body={"directive": directive}))
 

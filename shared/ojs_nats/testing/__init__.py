@@ -1,4 +1,4 @@
-"""For the tests of applications: jobs in memory, run at once or when a test says so, and a real server for each test run.
+"""Tests of applications: jobs in memory, run at once or when a test says so, or a real server.
 
 ```python
 def test_sign_up_sends_a_welcome(ojs_fake: Fake) -> None:

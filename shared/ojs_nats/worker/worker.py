@@ -212,7 +212,7 @@ class Worker:
             await asyncio.wait({self._running})
 
     async def run(self) -> None:
-        """Run until the worker is told to stop, and its jobs have ended or been handed back.
+        """Run until the worker is stopped, and its jobs have ended or been handed back.
 
         When this call is cancelled, jobs are handed back without a grace period.
 
