@@ -93,7 +93,7 @@ class Encryption:
         meta = {**new.options.get("meta", {}), _ENCODINGS: [_ENCODING], _KEY_ID: self._current}
         return await next(msgspec.structs.replace(new.with_options(meta=meta), args=(said,)))
 
-    async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
+    async def on_run(self, context: JobContext, next: ExecutionNext) -> object:
         """Decrypt the arguments of a job that runs, and encrypt its result.
 
         Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from ojs_nats.chains import ExecutionNext
 from ojs_nats.worker.context import JobContext
@@ -29,7 +28,7 @@ class ErrorReporting:
     def __init__(self, report: Reporter) -> None:
         self._report = report
 
-    async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+    async def __call__(self, context: JobContext, next: ExecutionNext) -> object:  # the specification's word
         """Run the rest of the chain, and report its exception."""
         try:
             return await next()

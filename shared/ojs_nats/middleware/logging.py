@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ojs_nats.chains import ExecutionNext
 from ojs_nats.middleware.endings import ending
@@ -22,7 +21,7 @@ class Logging:
         ```
     """
 
-    async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+    async def __call__(self, context: JobContext, next: ExecutionNext) -> object:  # the specification's word
         """Run the rest of the chain between the two lines."""
         began = time.perf_counter()
         context.log.info("the job begins", queue=context.queue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ojs_nats._extras import extra
 from ojs_nats.chains import ExecutionNext
@@ -46,7 +46,7 @@ class Metrics:
             "ojs_worker_job_duration_seconds", "How long attempts took.", by, registry=into, buckets=_BUCKETS
         )
 
-    async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+    async def __call__(self, context: JobContext, next: ExecutionNext) -> object:  # the specification's word
         """Run the rest of the chain, and count the job."""
         of = (context.queue, context.job.type)
         self._started.labels(*of).inc()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats.chains import ExecutionNext
@@ -29,7 +28,7 @@ class Timeout:
         self._after = after
         self._seconds = milliseconds(after) / 1_000
 
-    async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+    async def __call__(self, context: JobContext, next: ExecutionNext) -> object:  # the specification's word
         """Run the rest of the chain, for as long as it may run."""
         limit = asyncio.timeout(self._seconds)
         try:

@@ -70,7 +70,7 @@ class TraceContext:
                 carrier = {"traceparent": _following(_current.get())}
             return await next(new.with_options(meta={**meta, **carrier}))
 
-    async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
+    async def on_run(self, context: JobContext, next: ExecutionNext) -> object:
         """Run the handler within the trace of its job."""
         job = context.job
         sent_by = _trace_id(job.meta.get("traceparent"))

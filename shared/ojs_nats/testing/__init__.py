@@ -32,6 +32,7 @@ if not TYPE_CHECKING:  # type checkers know each name by its import
         for place, names in _PLACES.items():
             if name in names:
                 found = globals()[name] = getattr(import_module(f"ojs_nats.testing.{place}"), name)
+                found.__module__ = __name__  # where people find it, in tracebacks and pickles, too
                 return found
         raise AttributeError(f"module 'ojs_nats.testing' has no attribute {name!r}")
 

@@ -26,6 +26,19 @@ _REFUSED_PAUSE_MS: Final = 15_000
 """For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
 
 
+class _Pickled(Exception):
+    """An exception whose arguments aren't those that it is made of: it is pickled with what it has become."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[Exception], args: tuple[Any, ...], members: dict[str, Any]) -> Exception:
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(members)
+    return made
+
+
 class Discard(Exception):
     """An exception for handlers to raise: the job has failed for good, and isn't tried again.
 
@@ -51,7 +64,7 @@ class DeadLetter(Exception):
     action = "DEAD_LETTER"
 
 
-class RetryLater(Exception):
+class RetryLater(_Pickled):
     """An exception for handlers to raise: the attempt has failed, and the next one begins after `delay` in place of the
     policy's pause.
 
@@ -70,7 +83,7 @@ class RetryLater(Exception):
         self.delay_ms = _delay_ms(delay)
 
 
-class Snooze(Exception):
+class Snooze(_Pickled):
     """An exception for handlers to raise: the job runs again after `delay`. The attempt isn't counted, and isn't a
     failure.
 
@@ -107,7 +120,7 @@ class NoPlace(Exception):
     """An exception for a job that is handed back, since the worker has no place for it."""
 
 
-class NotHere(Exception):
+class NotHere(_Pickled):
     """An exception for a job that is handed back, since this worker can't run it and another one may.
 
     Args:
@@ -142,7 +155,7 @@ class Interrupted(Exception):
     """An exception in place of a handler's KeyboardInterrupt, which would end the event loop."""
 
 
-class FailedInProcess(Exception):
+class FailedInProcess(_Pickled):
     """An exception of a handler that ran in a process of the pool.
 
     Args:
