@@ -1,4 +1,4 @@
-"""Which server, and the way to it."""
+"""The server's address, and the transport that leads to it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _NATS: Final = ("nats://", "tls://")
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
 stand_ins: Final[dict[str, Callable[[], Transport]]] = {}
-"""What answers in place of a server, by the address that it stands for (`ojs_nats.testing`)."""
+"""The stand-ins for servers, by their addresses (`ojs_nats.testing`)."""
 
 
 def url_of(url: str | None) -> str:
-    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme, an http:// address that
-    names no server, or options of a NATS address that there aren't.
+    """Return the address as given, else OJS_URL, else a server on this machine.
+
+    Raises ValueError for another scheme, an http:// address that names no server, or options of a NATS address that
+    there aren't.
     """
     found = url or os.environ.get("OJS_URL") or DEFAULT_URL
     if not found.startswith((*_NATS, "http://", "https://")):

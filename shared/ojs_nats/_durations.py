@@ -42,7 +42,7 @@ def _is_number(value: Any) -> bool:
 
 
 def written(duration: Duration) -> str:
-    """As ISO 8601 has it."""
+    """Return a duration as ISO 8601 has it."""
     seconds, rest = divmod(milliseconds(duration), 1_000)
     return f"PT{seconds}.{rest:03}S" if rest else f"PT{seconds}S"
 

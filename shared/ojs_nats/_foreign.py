@@ -18,11 +18,11 @@ from typing import Any, Final, get_args, get_origin, get_type_hints, is_typeddic
 import msgspec
 
 _LONGEST: Final = 500
-"""Of what is told of an error, in characters."""
+"""The longest part of an error's text, in characters."""
 _STARS: Final = "**********"
 """How pydantic writes a secret."""
 _MARKS: Final = ("__get_pydantic_core_schema__", "__pydantic_validator__")
-"""What a class has that pydantic reads: a model, one of its dataclasses, one of its types."""
+"""The attribute of a class that pydantic reads: a model, one of its dataclasses, one of its types."""
 _ANNOTATIONS: Final = frozenset({"annotated_types", "pydantic"})
 _UNWRITABLE: Final = "mMcV"
 """Kinds of numpy's types: times, which have no zone and may have nanoseconds; complex numbers; records."""
@@ -33,7 +33,7 @@ _BASES: Final[Mapping[type, Callable[[Any], Any]]] = {
     bytes: bytes,
     bytearray: bytes,
 }
-"""What makes a plain one of a value of a subclass."""
+"""The functions that make a plain value of one of a subclass."""
 
 
 # To JSON

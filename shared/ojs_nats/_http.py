@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ANSWER_S: Final = 30.0
 _RECONNECT_S: Final = (0.1, 0.5)
 _BESIDE: Final = frozenset({"job.state_changed", "missed", "reset"})
-"""What says the same as the event that it comes with."""
+"""The names of lines that repeat the event that they come with."""
 _BROKEN_OFF: Final = frozenset({"server.shutdown", "error"})
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
@@ -130,5 +130,5 @@ class HttpTransport(Transport):
 
 
 def _notice(kind: str, data: bytes, cursor: str) -> Event:
-    """What the server says of the stream itself, such as that events are gone (`system.gap`)."""
+    """Return an event for a message about the stream itself, such as that events are gone (`system.gap`)."""
     return Event(id="", type=kind, time=datetime.now(UTC), data=decoded(data, dict[str, Any]), cursor=cursor)

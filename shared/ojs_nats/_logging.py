@@ -12,10 +12,10 @@ from typing import Any, Final, Self
 from ojs_nats.worker.outcome import SoftTimeout
 
 _PASSED_ON: Final = (KeyboardInterrupt, SystemExit, SoftTimeout)
-"""What isn't about the line: it may arrive while one is written."""
+"""The exceptions that aren't about the line: they may arrive while one is written."""
 _DEEPEST: Final = 8
 _LONGEST_BITS: Final = 1_000
-"""Of a number that is written as one: Python refuses to write very long ones."""
+"""The most bits of a number that is written as one: Python refuses to write very long ones."""
 _CALLER: Final = 3
 """How far whoever logs is above what calls the standard library's logger."""
 

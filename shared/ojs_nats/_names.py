@@ -16,7 +16,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST: Final = 255
 _MOST_TEXTS: Final = 100
 MOST_QUEUES: Final = 100
-"""What the server lets a request name: a fetch, and a worker of itself."""
+"""The most queues that the server lets a fetch name, and a worker of itself."""
 _MOST_TYPES: Final = 1_000
 
 

@@ -31,7 +31,7 @@ from ojs_nats.models.events import Event, EventPage
 log = get_logger(__name__)
 
 _NAMESPACE: Final = "ojs"
-"""Of a system that names none."""
+"""The namespace of a system that names none."""
 _OF_A_WORKER: Final = frozenset({"registerWorker", "workerHeartbeat", "deregisterWorker"})
 """Operations that earlier users of NATS may ask for in the name of no queue alone."""
 _ANY_QUEUE: Final = "_"
@@ -47,11 +47,11 @@ _ANSWER_S: Final = 5.0
 _INTERIM: Final = "102"
 """The status of a message that only finds out whether this client is there."""
 _LATE_S: Final = 0.5
-"""What an answer that was sent in time may take to get here."""
+"""The time that an answer which was sent in time may take to get here."""
 _HEAD_BYTES: Final = 4_096
-"""What a request's headers may take of NATS's max_payload."""
+"""The part of NATS's max_payload that a request's headers may take."""
 _NO_STATUS: Final = 502
-"""Of an answer without a status of its own, which isn't an OJS server's."""
+"""The status of an answer without one of its own, which isn't an OJS server's."""
 _LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
 _PAGE: Final = "1000"
 _LOOK_AGAIN_S: Final = 1.0

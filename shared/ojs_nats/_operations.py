@@ -1,4 +1,4 @@
-"""What the server is asked: its operations by their names in the API's description, and a request for one of them."""
+"""The operations of the server, by their names in the API's description, and a request for one of them."""
 
 from __future__ import annotations
 

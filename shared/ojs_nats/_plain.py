@@ -13,7 +13,7 @@ from ojs_nats import _foreign
 DEEPEST: Final = 64
 """How many arrays and objects the server takes inside one another."""
 _LONGEST_BITS: Final = 14_000
-"""Of an integer that Python writes, and reads again, by its limit of 4,300 digits."""
+"""The most bits of an integer that Python writes, and reads again, by its limit of 4,300 digits."""
 _RECURSION: Final = 300
 """How deep this module goes where nothing else bounds it."""
 

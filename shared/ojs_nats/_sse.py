@@ -15,7 +15,7 @@ class Frame(NamedTuple):
 
 
 async def frames(stream: AsyncIterable[bytes]) -> AsyncIterator[Frame]:
-    """What is told, without comments. Ends with the stream."""
+    """Yield the events of a stream, without comments, to its end."""
     kind, data, cursor = "message", b"", ""
     async for line in stream:
         name, _, value = line.rstrip(b"\r\n").partition(b": ")

@@ -31,13 +31,13 @@ _AGAIN: Final = frozenset({502, 503, 504})
 _AGAIN_OF_OTHERS: Final = frozenset({408, 425, 429, 500})
 """Answers that say it where no OJS error comes with them."""
 _NOT_DONE: Final = frozenset({425, 429, 503})
-"""Those of them that say that nothing was done."""
+"""The statuses among them that say that nothing was done."""
 _QUIET_S: Final = 2.0
 """How long nobody may answer before the log says so, since a program that waits seems to hang."""
 _SAID_AGAIN_S: Final = 10.0
 _REMEDY: Final = "start one with 'ojs-nats dev', or name another by OJS_URL, App(url) or Client(url)"
 _UNREAD_S: Final = 0.5
-"""What an answer that has come in time may take to be read, by a process that was stopped meanwhile."""
+"""The time that an answer which came in time may take to be read, by a process that was stopped meanwhile."""
 
 
 def masked(url: str) -> str:
@@ -46,7 +46,7 @@ def masked(url: str) -> str:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back. `retry_after` as it was sent: seconds."""
+    """An answer. `retry_after` is in seconds, as it was sent."""
 
     status: int
     body: bytes
@@ -54,7 +54,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class EventFilter(msgspec.Struct, frozen=True):
-    """Which events: those that fit all of it. `types` may end in `.*`. They begin behind the cursor `after`, else
+    """A filter for events, which have to match all of it. `types` may end in `.*`. They begin behind the cursor `after`, else
     with what happens from now on. Those of `job_id` end with the job.
     """
 
@@ -86,7 +86,7 @@ class Transport(ABC):
         """Close the connections; the next request opens new ones."""
 
     def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
-        """Those that are wanted, as they happen, across broken connections.
+        """Yield the wanted events as they happen, across broken connections.
 
         Raises RefusedError, UnavailableError, and NotImplementedError where there is nothing that could tell of them.
         """

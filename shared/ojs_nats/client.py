@@ -39,7 +39,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _REFUSED: Final = 422
-"""What the jobs of a bulk push are answered with if all of them are refused, and what each of them stands for."""
+"""The status of a push of several jobs that were all refused, and of each refused one."""
 
 
 class _One(msgspec.Struct):

@@ -211,7 +211,7 @@ _BY_CODE: Final[dict[str, type[RefusedError]]] = {
 
 _WAITED: Final = "request_timeout"
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What reading an answer may raise."""
+"""The exceptions that reading an answer may raise."""
 
 
 class _Error(msgspec.Struct):

@@ -137,7 +137,7 @@ def _no_passphrase() -> str:
 
 
 def _seen(files: Tls) -> list[tuple[int, int, int]]:
-    """What tells whether a file has changed."""
+    """Return marks that change with the files."""
     found = []
     for field in _VARIABLES:
         if file := getattr(files, field):

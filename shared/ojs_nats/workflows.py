@@ -61,7 +61,7 @@ class Flow(ABC, Generic[R_co]):
 
 
 Step = JobRequest[R] | Flow[R]
-"""What a workflow is made of: a job, as `a.job(1)` makes it, or a workflow."""
+"""The steps of workflows: a job, as `a.job(1)` makes it, or a workflow."""
 
 
 class Chain(Flow[R_co]):

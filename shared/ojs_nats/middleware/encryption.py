@@ -125,7 +125,7 @@ class Encryption:
         return value if said is None else self._opened(said, said.key_id)
 
     def _each_decoded(self, results: Any) -> Any:
-        """Those of earlier steps; groups and DAGs among these have their members' in a list or an object."""
+        """Return the results of earlier steps, decrypted, those of groups and DAGs member by member."""
         if isinstance(results, list):
             return [self._each_decoded(result) for result in results]
         if isinstance(results, dict) and _encoded(results) is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-"""Those of ojs-observability §5.3, in seconds."""
+"""The buckets of ojs-observability §5.3, in seconds."""
 
 
 class Metrics:

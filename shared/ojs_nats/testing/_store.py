@@ -73,7 +73,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What a worker says of an attempt that failed."""
+    """The report of a worker about a failed attempt."""
 
     message: str = ""
     code: str | None = None

@@ -17,9 +17,9 @@ from ojs_nats.testing._store import Envelope, Failure, Store
 T = TypeVar("T")
 
 Trouble = Callable[[], OjsError | None]
-"""What the next push is to be met with, if anything."""
+"""The function that returns the error for the next push, if it is to fail."""
 Pushed = Callable[[list[Job]], Coroutine[Any, Any, None]]
-"""What is done with jobs before their push is answered."""
+"""The function that jobs go through before their push is answered."""
 
 _UNSUPPORTED: Final = 501
 
@@ -63,7 +63,7 @@ class MemoryTransport(Transport):
         self._pushed = pushed
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     async def once(self, request: Request, body: bytes | None) -> Answer:
         try:

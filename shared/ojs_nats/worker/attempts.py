@@ -28,7 +28,7 @@ class Attempt:
     def __init__(self, context: JobContext, line: Line, timings: Timings = TIMINGS) -> None:
         self.context = context
         self.job = context.job
-        """As it was fetched: middleware may give the context another one."""
+        """The job as it was fetched: middleware may give the context another one."""
         self.line = line
         self._timings = timings
         self.soft: Callable[[], None] | None = None
@@ -44,7 +44,7 @@ class Attempt:
 
     @property
     def unfinished(self) -> asyncio.Future[Any] | None:
-        """What goes on though the attempt is over: a thread, or a handler that doesn't let itself be cancelled."""
+        """The work that goes on though the attempt is over: a thread, or a handler that doesn't let itself be cancelled."""
         for each in (self._handler, self.thread):
             if each is not None and not each.done():
                 return each

@@ -125,7 +125,7 @@ class _Child:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """What the handler's thread says isn't broken off half-way."""
+        """Keep a message of the handler's thread from being broken off half-way."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -99,7 +99,7 @@ class JobContext:
     ) -> None:
         self.job = job
         self.state = state
-        """What the app's lifespan gave the worker; None if it has none, and in processes of the pool."""
+        """The object that the app's lifespan yielded; None if it has none, and in processes of the pool."""
         self.stopping = False
         """Whether the handler is to stop: its job is cancelled, isn't this worker's any more, or has run too long,
         or the worker stops. Async handlers are cancelled; plain functions have to look here.

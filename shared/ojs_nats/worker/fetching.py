@@ -21,7 +21,7 @@ from ojs_nats.worker.timings import TIMINGS, Timings
 log = get_logger(__name__)
 
 _BEYOND_WAIT_S: Final = 10.0
-"""What an answer may take beyond the time that the server waits for jobs."""
+"""The time that an answer may take beyond the time that the server waits for jobs."""
 
 
 _REMEDY: Final = (

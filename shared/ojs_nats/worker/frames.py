@@ -1,4 +1,4 @@
-"""What a worker and a process of its pool say to each other: JSON with a mark and its length before it."""
+"""Messages between a worker and a process of its pool: JSON with a mark and its length before it."""
 
 from __future__ import annotations
 

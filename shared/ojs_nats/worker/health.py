@@ -1,4 +1,4 @@
-"""What orchestrators and Prometheus ask a worker: whether it lives, whether it takes jobs, and its metrics.
+"""Health and metrics of a worker, for orchestrators and Prometheus.
 
 Served by the thread that sends heartbeats, so that it answers while a handler blocks the loop, and says so.
 """
@@ -65,7 +65,7 @@ class Health:
 
     @property
     def port(self) -> int:
-        """Which it is, if any was asked for by 0."""
+        """The port that it listens on, also if 0 was asked for."""
         port: int = self._socket.getsockname()[1]
         return port
 

@@ -27,7 +27,7 @@ _STUCK_S: Final = 5.0
 _AGAIN_S: Final = 5.0
 """The pause behind a heartbeat that couldn't be made."""
 _ANSWER_S: Final = 0.5
-"""What a heartbeat under way has to be answered in, once there are to be no more."""
+"""The time that a heartbeat under way has to be answered in, once there are to be no more."""
 _PORTION: Final = 1_000
 """The most jobs that the server lets a heartbeat name."""
 
@@ -46,7 +46,7 @@ class Beat(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Signs(msgspec.Struct, Generic[T], frozen=True):
-    """What a heartbeat says: the worker's state, members of the request, attempts by their job's id, and `complete`,
+    """The contents of a heartbeat: the worker's state, members of the request, attempts by their job's id, and `complete`,
     the marks between which the attempts are all that the worker was given. The next one follows in `again_s`
     seconds.
     """

@@ -14,9 +14,9 @@ T = TypeVar("T")
 _SOON_S: Final = 0.05
 """Within which jobs begin that are asked for ahead of a free place, by what those before them have taken."""
 _UNKNOWN_S: Final = 1.0
-"""What jobs are believed to take until some have ended."""
+"""The time that jobs are believed to take until some have ended."""
 _WEIGHT: Final = 0.1
-"""Of the last job in what jobs are believed to take."""
+"""The weight of the last job in that time."""
 _SHORTEST_S: Final = 1e-6
 _MOST_FETCHES: Final = 3
 _PORTION: Final = 25
@@ -26,7 +26,7 @@ _MOST: Final = 1_000
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What is between a worker and the server: `held` jobs that the server takes for active, of which `done` are
+    """The state between a worker and the server: `held` jobs that the server takes for active, of which `done` are
     successes that the next fetch can carry; and `fetches` that are under way, which ask for `asked` jobs beyond
     the acks that they bring. `plenty` says that the last fetch brought as many as it was to.
     """
@@ -122,7 +122,7 @@ class Places(Generic[T]):
             self.running -= 1
 
     def clear(self) -> None:
-        """Nobody waits any longer."""
+        """Forget the jobs that wait."""
         while self._waiting:
             self._give_up(self._waiting.popleft()[1])
 

@@ -43,7 +43,7 @@ _BEGIN: Final = (
 _NOT_STARTED_MS: Final = 15_000
 """For how long a job stays away for which no process could be started."""
 _LAST_S: Final = 1.0
-"""What a process that has closed its connection has to end in."""
+"""The time that a process which has closed its connection has to end in."""
 _OPERATIONS: Final = {operation.name: operation for operation in (REPORT_PROGRESS, SAVE_CHECKPOINT)}
 
 
@@ -63,8 +63,10 @@ class Pool:
         self._all: set[_Process] = set()
 
     async def run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
-        """What the handler returns. Raises FailedInProcess, ProcessDied. When this is cancelled, the process is
+        """Run the handler, and return what it returns. When this is cancelled, the process is
         killed.
+
+        Raises FailedInProcess, ProcessDied.
         """
         module, name = definition.handler.__module__, definition.handler.__qualname__
         if module == "__main__":
@@ -168,7 +170,7 @@ class _Process:
         return said
 
     async def end(self) -> None:
-        """With the processes that it has started."""
+        """Kill the process, and those that it has started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()

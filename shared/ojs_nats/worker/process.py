@@ -25,7 +25,7 @@ from ojs_nats.worker.worker import Worker
 log = get_logger(__name__)
 
 _LEAVE_S: Final = 3.0
-"""What threads have to end in, once the worker has."""
+"""The time that threads have to end in, once the worker has."""
 _SIGNALS: Final = (
     (signal.SIGTERM, Trigger.SIGTERM),
     (signal.SIGINT, Trigger.SIGINT),
@@ -62,7 +62,7 @@ class WorkersLoop(Loop):
 
 
 class WorkerOptions(TypedDict, total=False):
-    """As those of `Worker`."""
+    """The options of a `Worker`."""
 
     queues: Sequence[str]
     concurrency: int
@@ -75,7 +75,7 @@ class WorkerOptions(TypedDict, total=False):
 
 
 class CannotStart(OjsError):
-    """What keeps a worker from starting, in one sentence with the remedy."""
+    """A reason that keeps a worker from starting, in one sentence with the remedy."""
 
 
 def load(names: Sequence[str]) -> App:

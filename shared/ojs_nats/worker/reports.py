@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 _MOST: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
-"""Of results in one request; one that is larger goes alone."""
+"""The most bytes of results in one request; a larger one goes alone."""
 _TOO_LARGE: Final = 413
 _STOPPED: Final = "the worker has stopped"
 _UNREPORTED: Final = "how a job ended could not be reported: it will run again"

@@ -8,16 +8,16 @@ import msgspec
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker waits for, and for how long. Tests give their own."""
+    """The times that a worker waits for things, in seconds. Tests give their own."""
 
     clean_up: float = 2.0
-    """What a coroutine has to end once it has been cancelled; then its attempt is over whether it has ended or not."""
+    """The time that a coroutine has to end once it has been cancelled; then its attempt is over whether it has ended or not."""
     hand_back: float = 3.0
-    """What the jobs that are handed back at the end of the grace period have to be reported in."""
+    """The time in which jobs are reported that are handed back at the end of the grace period."""
     farewell: float = 1.0
-    """What threads have to notice that they are to stop, once their jobs have been handed back."""
+    """The time that threads have to notice that they are to stop, once their jobs have been handed back."""
     closing: float = 8.0
-    """What everything behind the grace period takes at most: handing back, signing off, closing connections."""
+    """The longest time of everything behind the grace period: handing back, signing off, closing connections."""
     sign_off: float = 2.0
     """How long the answer to the deregistration is waited for."""
     carried_at_most: float = 0.1
@@ -44,4 +44,4 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TIMINGS: Final = Timings()
-"""Those of every worker that isn't a test's."""
+"""The times of every worker that isn't a test's."""

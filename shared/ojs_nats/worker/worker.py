@@ -46,7 +46,7 @@ log = get_logger(__name__)
 _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
 _CANCELLED_S: Final = 0.1
-"""What a registration has to end in before it is cancelled again."""
+"""The time that a registration has to end in before it is cancelled again."""
 _DIRECTIVES: Final = {
     "running": Trigger.TOLD_RUNNING,
     "quiet": Trigger.TOLD_QUIET,
