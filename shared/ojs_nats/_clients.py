@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
+from ojs_nats._loops import running_loop
 from ojs_nats.client import Client
 
 
@@ -33,6 +34,6 @@ class Clients:
 
     async def close(self) -> None:
         """Close that of the loop that runs."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        client = self._clients.pop(running_loop(), None)
         if client is not None:
             await client.close()

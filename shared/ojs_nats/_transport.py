@@ -13,6 +13,7 @@ import msgspec
 
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
+from ojs_nats._loops import running_loop
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
 from ojs_nats.errors import OjsError, RateLimitedError, UnavailableError, is_refusal, refusal
@@ -101,7 +102,7 @@ class Transport(ABC):
         """The answer's body. Raises RefusedError by the server's code, UnavailableError, and as `encoded` for what JSON
         can't hold.
         """
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         began = loop.time()
         deadline = began + (self._retry_for_s if retry_for_s is None else retry_for_s)
         body = None if request.body is None else encoded(request.body, "the request", deepest=None)

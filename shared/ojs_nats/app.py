@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from ojs_nats._closing import Closing
 from ojs_nats._connect import authorized, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks, Codec
+from ojs_nats._loops import running_loop
 from ojs_nats.chains import EnqueueChain, ExecutionChain
 from ojs_nats.client import Client
 from ojs_nats.definitions import (
@@ -103,9 +103,9 @@ class App(Closing):
         """The client of the running event loop.
 
         Raises:
-            RuntimeError: No event loop runs in this thread. Use `sync` there.
+            RuntimeError: No event loop of asyncio runs in this thread. Use `sync` there.
         """
-        return self._clients.of(asyncio.get_running_loop())
+        return self._clients.of(running_loop())
 
     async def close(self) -> None:
         """Close the connections of the running event loop. The next push opens new ones."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -12,6 +11,7 @@ import msgspec
 
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, milliseconds, moment
+from ojs_nats._loops import limit
 from ojs_nats._operations import CANCEL_JOB, GET_JOB, GET_RESULT, Operation, Request
 from ojs_nats.errors import ResultGone, WaitTimeoutError
 from ojs_nats.jobs import Checkpoint, Job
@@ -374,9 +374,8 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             WaitTimeoutError: The job hadn't ended after `timeout`.
         """
-        limit = None if timeout is None else milliseconds(timeout) / 1_000
         try:
-            async with asyncio.timeout(limit):
+            async with limit(timeout):
                 while not (job := await self.get(job_id, queue=queue)).ended:
                     await self._until_heard_of(job_id, queue)
         except TimeoutError:

@@ -11,9 +11,10 @@ import msgspec
 
 from ojs_nats import _deprecated
 from ojs_nats._checks import misplaced
-from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._durations import Duration
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._ids import new_id
+from ojs_nats._loops import limit
 from ojs_nats._operations import Operation, Request
 from ojs_nats._results import Results
 from ojs_nats._transport import Transport
@@ -150,9 +151,8 @@ class Workflows(Subject):
             NotFoundError: There is no such workflow.
             WaitTimeoutError: The workflow hadn't ended after `timeout`.
         """
-        limit = None if timeout is None else milliseconds(timeout) / 1_000
         try:
-            async with asyncio.timeout(limit):
+            async with limit(timeout):
                 after = await self._events.cursor()
                 while (await self.progress(workflow_id)).state == "running":
                     after = await self._after_an_end(workflow_id, after)

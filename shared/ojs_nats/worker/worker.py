@@ -17,6 +17,7 @@ from ojs_nats._connect import transport
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._ids import new_id
 from ojs_nats._logging import get_logger
+from ojs_nats._loops import running_loop
 from ojs_nats._names import MOST_QUEUES, check_worked_types, within, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._transport import Transport
@@ -223,7 +224,7 @@ class Worker:
         """
         if self._running is not None:
             raise RuntimeError("a worker runs once: make another one")
-        self._running = running = asyncio.create_task(self._run())
+        self._running = running = running_loop().create_task(self._run())
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
