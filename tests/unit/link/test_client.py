@@ -29,5 +29,6 @@ def test_every_private_name_that_is_used_is_looked_for() -> None:
 
 def test_a_release_without_one_of_them_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ojs_link.client.USED", (*USED, "_gone"))
-    with pytest.raises(ImportError, match=r"this nats-py has no _gone, which ojs-nats uses: pip install 'nats-py<2.17'"):
+    said = r"this nats-py has no _gone, which ojs-nats uses: pip install 'nats-py<2.17'"
+    with pytest.raises(ImportError, match=said):
         LinkClient()
