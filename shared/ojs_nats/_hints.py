@@ -34,7 +34,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         name, hint = _unresolved(function)
         raise TypeError(
             f"{_called(function)}: the hint {hint!r} of {name!r} can't be resolved ({type(error).__name__}: {error}): "
-            "import what it names outside of `if TYPE_CHECKING:`, and define it at the top of a module, not in a function"
+            "import what it names outside of `if TYPE_CHECKING:`, and define it above the function, at the top of a module"
         ) from error
 
 

@@ -249,6 +249,7 @@ def define(clients: Clients, job_type: str, handler: Callable[..., Any], options
     valid_type(job_type)
     function = _function(handler, job_type)
     parameters = Parameters(function)
+    _check_is_no_method(function)  # its signature may be asked for once its hints are known to be there
     kind = _KINDS[inspect.iscoroutinefunction(function), parameters.takes_context]
     return kind(clients, job_type, function, parameters, options)
 
@@ -283,14 +284,17 @@ def _function(handler: Callable[..., Any], job_type: str) -> Callable[..., Any]:
         handler = handler.__func__
     if isinstance(handler, classmethod):
         raise TypeError(f"{job_type}: a job brings no class, so write a function, or a staticmethod")
-    if inspect.isfunction(handler):
-        first = next(iter(inspect.signature(handler).parameters), None)
-        if first in {"self", "cls"}:
-            raise TypeError(
-                f"{handler.__qualname__}: a job brings no {first!r}, so a method can't be its handler: write a function that "
-                "makes the object and calls this, or a staticmethod"
-            )
     return handler
+
+
+def _check_is_no_method(handler: Callable[..., Any]) -> None:
+    """Raise TypeError for a function whose first parameter no job brings."""
+    first = next(iter(inspect.signature(handler).parameters), None)
+    if first in {"self", "cls"}:
+        raise TypeError(
+            f"{handler.__qualname__}: a job brings no {first!r}, so a method can't be its handler: write a function that "
+            "makes the object and calls this, or a staticmethod"
+        )
 
 
 def _soft_timeout_s(options: DefinitionOptions) -> float | None:
