@@ -17,6 +17,8 @@ class Clients:
     def __init__(self, make: Callable[[], Client]) -> None:
         self._make = make
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+        self._left: list[Client] = []
+        """Those that aren't used any more, until their loops close what they have open."""
 
     def of(self, loop: asyncio.AbstractEventLoop) -> Client:
         """The one of that loop, which may be another thread's."""
@@ -30,6 +32,7 @@ class Clients:
         try:
             yield
         finally:
+            self._left = [client for client in (*self._left, *self._clients.values()) if client.transport.is_open]
             self._clients = kept
 
     async def close(self) -> None:

@@ -53,6 +53,10 @@ class HttpTransport(Transport):
         self._keeper: AsyncGenerator[Connections] | None = None
         self._connections: Connections | None = None
 
+    @property
+    def is_open(self) -> bool:
+        return self._keeper is not None
+
     async def close(self) -> None:
         if self._keeper is not None:
             await self._keeper.aclose()

@@ -79,6 +79,10 @@ class NatsTransport(Transport):
         self._link: _Link | None = None
         self._of_no_queue: set[str] = set()
 
+    @property
+    def is_open(self) -> bool:
+        return self._keeper is not None
+
     async def close(self) -> None:
         if self._keeper is not None:
             await self._keeper.aclose()

@@ -82,6 +82,11 @@ class Transport(ABC):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         """Send it once. Raises NotNow if there is no answer."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has connections, which are closed with their loop."""
+        return False
+
     @abstractmethod
     async def close(self) -> None:
         """Close the connections; the next request opens new ones."""
