@@ -105,6 +105,27 @@ async def test_a_chain_hands_its_results_on(started: App) -> None:
     assert await given.result("30s") == by_index
 
 
+async def test_a_handler_reads_earlier_results_in_the_shapes_that_the_guide_names(started: App) -> None:
+    inner = Dag("inner")
+    before = [inner.add(fail.job("a"), id="first"), inner.add(fail.job("b"), id="second")]
+    inner.add(fail.job("c"), after=before, id="third")
+    flows = {
+        "a chain": chain(fail.job("a"), fail.job("b"), gather.job("of")),
+        "a group in a chain": chain(group(fail.job("a"), fail.job("b")), gather.job("of")),
+        "a Dag in a chain": chain(inner, gather.job("of")),
+    }
+    given = {name: await (await started.client.workflows.start(flow)).result("30s") for name, flow in flows.items()}
+    assert given == {
+        "a chain": ["of", "a", "b"],
+        "a group in a chain": ["of", ["a", "b"]],
+        "a Dag in a chain": ["of", {"first": "a", "second": "b", "third": "c"}],
+    }
+    flow = Dag("outer")
+    first, second = flow.add(fail.job("a")), flow.add(fail.job("b"))
+    flow.add(gather.job("of"), after=[second, first], id="last")
+    assert (await (await started.client.workflows.start(flow)).result("30s"))["last"] == ["of", "b", "a"]
+
+
 async def test_a_step_is_given_results_for_which_its_job_had_no_room(started: App) -> None:
     handle = await started.client.workflows.start(chain(*(large.job(letter) for letter in "abcdef"), lengths.job()))
     assert await handle.result("60s") == [(letter, 2**20 - 2) for letter in "abcdef"]
