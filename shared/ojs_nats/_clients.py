@@ -18,7 +18,7 @@ class Clients:
         self._make = make
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
         self._left: list[Client] = []
-        """Those that aren't used any more, until their loops close what they have open."""
+        """Clients that aren't used any more, until their loops close what is open."""
 
     def of(self, loop: asyncio.AbstractEventLoop) -> Client:
         """The one of that loop, which may be another thread's."""

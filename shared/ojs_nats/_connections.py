@@ -31,8 +31,8 @@ _BUFFER: Final = 2**20
 class _Connector(aiohttp.TCPConnector):
     """A connector that counts as closed in a process that was forked.
 
-    Its connections are the parent's there, which closes them: what aiohttp says of connections that nobody has closed would be
-    wrong.
+    Its connections are the parent's there, which closes them: what aiohttp says of connections that nobody has closed
+    would be wrong.
     """
 
     def __init__(self, resolver: aiohttp.abc.AbstractResolver) -> None:

@@ -13,8 +13,8 @@ def running_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(
-            "no event loop of asyncio runs here: without one write send_email.push_sync(…) or app.sync; trio has none, so run "
-            "what awaits on asyncio (of anyio's backends the one named 'asyncio')"
+            "no event loop of asyncio runs here: without one write send_email.push_sync(…) or app.sync; trio has none, "
+            "so run what awaits on asyncio (of anyio's backends the one named 'asyncio')"
         ) from None
 
 

@@ -119,7 +119,7 @@ def test_views_of_fastapi_in_threads_push(system: System, folder: Path, unused_t
 
 
 @pytest.mark.parametrize("name", [name for name in SITES if name.startswith("Django")][:2])
-def test_django_pushes_nothing_for_what_is_rolled_back(system: System, folder: Path, unused_tcp_port: int, name: str) -> None:
+def test_django_pushes_nothing_that_is_rolled_back(system: System, folder: Path, unused_tcp_port: int, name: str) -> None:
     with served(SITES[name], folder, system.url, unused_tcp_port) as base:
         refused = send("POST", f"{base}/members?email=nobody")
         assert (refused.status, refused.body["pushed"]) == (400, [])

@@ -1,4 +1,4 @@
-"""Django: `uvicorn django_site:asgi` or `gunicorn django_site:wsgi`. A job is pushed when its transaction is committed."""
+"""Django: `uvicorn django_site:asgi` or `gunicorn django_site:wsgi`. A job is pushed when its transaction commits."""
 
 from __future__ import annotations
 

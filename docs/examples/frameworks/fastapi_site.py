@@ -1,4 +1,4 @@
-"""FastAPI: `uvicorn fastapi_site:site`. The lifespan closes the connections; a view asks for the client as a dependency."""
+"""FastAPI: `uvicorn fastapi_site:site`. The lifespan closes connections; a view asks for the client as a dependency."""
 
 from __future__ import annotations
 

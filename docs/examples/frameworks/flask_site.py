@@ -1,4 +1,4 @@
-"""Flask: `gunicorn -c flask_gunicorn.py flask_site:site`. Each process has its own connections, whatever pushed before."""
+"""Flask: `gunicorn -c flask_gunicorn.py flask_site:site`. Each process has its own connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test a site with Starlette's TestClient, which has a loop of its own: one for each `with`, else one for each request."""
+"""Test a site with TestClient, which has a loop of its own: one for each `with`, else one for each request."""
 
 from __future__ import annotations
 

@@ -151,8 +151,8 @@ class JobContext:
     def parent_results(self) -> Any:
         """The results of the workflow's earlier steps, a list. None outside of workflows.
 
-        A group is one step, whose result is a list: in `chain(group(a, b), total)` `total` has `[[of_a, of_b]]`. A step of a
-        `Dag` has the results of those that it comes after, in their order.
+        A group is one step, whose result is a list: in `chain(group(a, b), total)` `total` has `[[of_a, of_b]]`. A step
+        of a `Dag` has the results of those that it comes after, in their order.
         """
         return self.job.parent_results
 

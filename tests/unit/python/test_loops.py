@@ -24,7 +24,7 @@ CALLS: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
     "a client's push over NATS": lambda: Client("nats://127.0.0.1:9").push(JobRequest("mail.send")),
     "a client's question": lambda: Client("http://127.0.0.1:9").jobs.get("01a22341-3b3b-7e3f-a7df-6cf5b4ed13e3"),
     "a wait for a job": lambda: Client("http://127.0.0.1:9").jobs.wait("01a22341-3b3b-7e3f-a7df-6cf5b4ed13e3"),
-    "a wait for a workflow": lambda: Client("http://127.0.0.1:9").workflows.wait("01a22341-3b3b-7e3f-a7df-6cf5b4ed13e3"),
+    "a wait for a workflow": lambda: Client("http://127.0.0.1:9").workflows.wait("none"),
     "a worker": lambda: Worker(app).run(),
 }
 

@@ -46,7 +46,8 @@ async def answer():
 async def within():
     return _portal.call(answer())
 
-print([_portal.call(answer()) for _ in range(3)], [task.get() for task in [spawn(_portal.call, answer()) for _ in range(9)]])
+tasks = [spawn(_portal.call, answer()) for _ in range(9)]
+print([_portal.call(answer()) for _ in range(3)], [task.get() for task in tasks])
 try:
     _portal.call(within())
 except RuntimeError as refusal:
