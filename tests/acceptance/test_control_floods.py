@@ -34,7 +34,8 @@ def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 async def status(session: aiohttp.ClientSession, method: str, url: str, body: object = None) -> int:
     async with session.request(method, url, json=body) as answer:
-        await answer.read()
+        said = await answer.read()
+        assert answer.status < 500, said.decode()
         return answer.status
 
 
