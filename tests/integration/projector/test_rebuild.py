@@ -23,7 +23,7 @@ from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.truth import all_jobs, counts_of
-from support.waiting import in_the_end
+from support.waiting import answered, in_the_end
 
 RECORDS = int(os.environ.get("TEST_RECORDS", "6000"))
 """`python -m bench index` takes 100,000."""
@@ -87,10 +87,10 @@ async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes
     assert len({queue.counts.total for queue in partial}) > 1, "what is there is answered"
     assert all(within(queue.counts, expected[QUEUES[0]]) for queue in partial)
 
-    page = await queries.queues(QueuesAsk())
+    page = await answered(queries.queues, QueuesAsk())
     assert (page.partial, page.progress) == (False, 1.0)
     assert {queue.name: {state: getattr(queue.counts, state) for state in State} for queue in page.queues} == expected
-    stats = await queries.dead_letter_stats()
+    stats = await answered(queries.dead_letter_stats)
     assert (stats.total, stats.partial) == (RECORDS // 10, False)
 
 
