@@ -32,7 +32,7 @@ def row(new: JobRequest[Any]) -> Row:
 async def push(app: App, rows: Sequence[Row]) -> tuple[list[str], list[RefusedError]]:
     """The ids of those that the server has now, which can be deleted, and why others were refused.
 
-    Raises Unavailable if the server can't be reached: they stay, to be pushed later.
+    Raises UnavailableError if the server can't be reached: they stay, to be pushed later.
     """
     jobs = [
         JobRequest[Any](kind, tuple(json.loads(args)), app.definitions[kind].defaults, job_id) for job_id, kind, args in rows
