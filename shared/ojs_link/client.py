@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from typing import Any, Final
 
 from nats.aio.client import Client
@@ -33,9 +34,10 @@ _REFUSALS: Final = ("authorization violation", "authentication expired", "authen
 class LinkClient(Client):
     """A connection that stays alive where nats-py would give up: after a login that changed, and any other complaint."""
 
-    def __init__(self) -> None:
+    def __init__(self, used: Sequence[str] = USED) -> None:
+        """`used` are the names that nats-py's client has to have. Raises ImportError for a release without one of them."""
         super().__init__()
-        if missing := [name for name in USED if not (name in vars(self) or hasattr(Client, name))]:
+        if missing := [name for name in used if not (name in vars(self) or hasattr(Client, name))]:
             named = ", ".join(missing)
             raise ImportError(f"this nats-py has no {named}, which ojs-nats uses: pip install 'nats-py<2.17'")
         self._address = Address(servers=())
