@@ -72,11 +72,33 @@ _MODULES = {
 }
 """Where each name is defined. A module is imported when one of its names is used: what starts `ojs-nats` needs none."""
 
+_BY_SUBJECT = (
+    "app",
+    "chains",
+    "client",
+    "definitions",
+    "dependencies",
+    "errors",
+    "jobs",
+    "middleware",
+    "models",
+    "operations",
+    "options",
+    "sync",
+    "testing",
+    "tls",
+    "webhooks",
+    "worker",
+    "workflows",
+)
+
 if not TYPE_CHECKING:  # type checkers know each name by its import
 
     def __getattr__(name: str) -> object:
         from importlib import import_module  # noqa: PLC0415  # here, since it takes longer than all the rest
 
+        if name in _BY_SUBJECT:  # after `import ojs_nats` alone: `ojs_nats.errors.NotFoundError`
+            return import_module(f"ojs_nats.{name}")
         module = _MODULES.get(name)
         if module is None:
             return import_module("ojs_nats._deprecated").moved(name)

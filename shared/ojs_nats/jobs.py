@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
 
+from ojs_nats import _deprecated
 from ojs_nats._checks import check_args, misplaced
 from ojs_nats._ids import new_id
 from ojs_nats._names import job_type
@@ -242,3 +243,6 @@ def a_job(value: Any, what: str = "what is pushed is a job, as send_email.job(â€
     """
     if not isinstance(value, JobRequest):
         raise misplaced(value, what)
+
+
+_deprecated.methods(JobRequest, using="with_options")

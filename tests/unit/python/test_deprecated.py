@@ -86,6 +86,12 @@ async def test_clients_have_their_old_methods() -> None:
             getattr(group, old)("a", "1s").close()
 
 
+def test_requests_have_their_old_method() -> None:
+    request: Any = JobRequest("old.add", (1,))
+    with pytest.warns(DeprecationWarning, match=r"JobRequest.using is JobRequest.with_options now"):
+        assert request.using(priority=5).options == {"priority": 5}
+
+
 def test_what_never_was_a_name_is_none() -> None:
     with pytest.raises(AttributeError, match="module 'ojs_nats' has no attribute 'Aap'"):
         _ = root.Aap

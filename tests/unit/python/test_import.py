@@ -9,6 +9,7 @@ import inspect
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -135,3 +136,11 @@ def test_type_checkers_see_the_names_that_are_there(package: ModuleType) -> None
 def test_a_name_that_is_none_is_an_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Aap'"):
         _ = package.Aap
+
+
+def test_modules_by_subject_are_attributes_of_the_package() -> None:
+    public = [path.stem for path in Path(ojs_nats.__path__[0]).iterdir() if path.suffix in {".py", ""}]
+    named = sorted(name for name in public if not name.startswith("_"))
+    code = f"import ojs_nats; print(*[getattr(ojs_nats, name).__name__ for name in {named}])"
+    said = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == [f"ojs_nats.{name}" for name in named]
