@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import select
 import sys
+from typing import Final
 
 from ojs_command.client.context_file import Target
 from ojs_command.client.output import Output
 from ojs_command.client.problems import CommandFailed
 from ojs_nats import Client
+
+_LOOK_UP_S: Final = 0.2
+"""A Ctrl-C that comes just before a read begins doesn't end the read: so often Python sees to its handlers."""
 
 
 class Session:
@@ -26,5 +31,7 @@ class Session:
             raise CommandFailed(f"{question} Nobody can be asked here: add --yes if you mean it.")
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
+        while not select.select([sys.stdin], [], [], _LOOK_UP_S)[0]:
+            pass
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise CommandFailed("Nothing was changed.")
