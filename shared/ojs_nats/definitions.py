@@ -15,7 +15,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._names import job_type as valid_type
 from ojs_nats.client import Client, JobHandle
 from ojs_nats.jobs import JobRequest
-from ojs_nats.options import DefinitionOptions, Options, checked, checked_of_jobs, duration_ms
+from ojs_nats.options import DefinitionOptions, Options, checked, checked_of_jobs, duration_ms, merged
 from ojs_nats.sync import SyncClient, SyncJobHandle
 from ojs_nats.worker.context import JobContext
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Clients(Protocol):
+class HasClients(Protocol):
     """An object with the clients that push a definition's jobs: an `App`."""
 
     @property
@@ -65,7 +65,7 @@ class JobDefinition(Generic[P, R_co]):
 
     def __init__(
         self,
-        clients: Clients,
+        clients: HasClients,
         job_type: str,
         handler: Callable[..., Any],
         parameters: Parameters,
@@ -158,8 +158,7 @@ class JobDefinition(Generic[P, R_co]):
             TypeError: There is no such option, or the value is of another kind.
             ValueError: The server would refuse the value.
         """
-        checked(options, f"{self.type}.options")
-        return self._copy(Options(**{**self._changed, **options}))
+        return self._copy(checked(options, f"{self.type}.options"))
 
     def later(self, when: Duration | datetime) -> Self:
         """Return a copy of the definition whose jobs run later: `await remind.later("5m").push(order)`.
@@ -178,7 +177,7 @@ class JobDefinition(Generic[P, R_co]):
         Args:
             handler: A function with the same parameters.
         """
-        changed = self._copy(self._changed)
+        changed = self._copy(Options())
         changed.handler = handler
         changed.in_process = False
         return changed
@@ -186,10 +185,11 @@ class JobDefinition(Generic[P, R_co]):
     def _copy(self, changed: Options) -> Self:
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made._changed = changed
+        made._changed = Options(**{**self._changed, **changed})
         made._origin = self._origin or self
         made.defaults = DefinitionOptions(**{**self.defaults, **changed})
-        made._options = checked_of_jobs(made.defaults, self.type)
+        made._options = merged(self._options, changed, self.type)
+        _soft_timeout_s(made.defaults)  # a changed time-out may be too short for it
         return made
 
 
@@ -234,7 +234,9 @@ _KINDS: Final[dict[tuple[bool, bool], type[JobDefinition[Any, Any]]]] = {
 """The class of a definition, by whether its function is async and takes the context."""
 
 
-def define(clients: Clients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> JobDefinition[Any, Any]:
+def define(
+    clients: HasClients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions
+) -> JobDefinition[Any, Any]:
     """Return the definition of a function.
 
     Args:

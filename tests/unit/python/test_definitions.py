@@ -171,3 +171,13 @@ def test_a_definition_is_of_the_class_that_type_checkers_know() -> None:
     }
     assert {type(definition): definition for definition in kinds.values()} == kinds
     assert [kind for kind, definition in kinds.items() if type(definition.options(priority=5)) is not kind] == []
+
+
+def test_a_time_out_that_ends_the_handler_before_its_warning_is_refused_for_a_push_as_well() -> None:
+    warned = app.job("definitions.warned", timeout="30s", soft_timeout="25s")(_nothing)
+    assert warned.options(timeout="26s").job().options["timeout"] == "26s"
+    with pytest.raises(ValueError, match="soft_timeout '25s' has to be shorter than timeout '20s'"):
+        warned.options(timeout="20s")
+
+
+def _nothing() -> None: ...
