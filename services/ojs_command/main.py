@@ -15,10 +15,10 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.registration import add_client_commands, run_client
 from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
-from ojs_core.base.masking import mask
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
+from ojs_link.address import masked
 from ojs_nats._command import version, worker
 from ojs_nats._command.parser import PlainParser
 
@@ -136,7 +136,7 @@ def _checked(settings: Settings, *, as_json: bool) -> int:
     from ojs_command.client.output import Output  # noqa: PLC0415
     from ojs_command.configuration_check import check  # noqa: PLC0415
 
-    return 0 if report(Output(as_json=as_json), mask(settings.nats), check(settings)) else CANNOT_START
+    return 0 if report(Output(as_json=as_json), masked(settings.nats), check(settings)) else CANNOT_START
 
 
 def _print(text: str) -> None:
@@ -172,7 +172,7 @@ def _shown(loaded: Loaded, *, as_json: bool) -> str:
 
 
 def _told(option: Option, value: object) -> str:
-    return "***" if option.secret and value is not None else mask(written(value))
+    return "***" if option.secret and value is not None else masked(written(value))
 
 
 def _parser() -> PlainParser:

@@ -24,13 +24,13 @@ from ojs_command.server_conf import (
     leaf_configuration,
     server_configuration,
 )
-from ojs_core.base.masking import mask
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.settings import NAMESPACE_ENV
+from ojs_link.address import masked
 from ojs_link.login import LoginProblem, new_seed, read_login
 
 _FOLDER: Final = Path("nats-users")
@@ -189,7 +189,7 @@ def _leaf(found: Mapping[str, Any]) -> str:
     hubs = [url for url in found["leaf"].split(",") if url]
     for url in hubs:
         if not _HUB.fullmatch(url):
-            raise StartupProblem(f"--leaf {mask(url)} is not an address like nats-leaf://hub.internal:7422, or tls://…")
+            raise StartupProblem(f"--leaf {masked(url)} is not an address like nats-leaf://hub.internal:7422, or tls://…")
     return leaf_configuration(hubs, _place(found, "host", "port"), found.get("leaf_creds"), found.get("leaf_seed"))
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from ojs_link.address import masked
 from ojs_nats._http import HttpTransport
 from ojs_nats._importing import importing
 from ojs_nats._nats_address import nats_address
-from ojs_nats._transport import Transport, masked
+from ojs_nats._transport import Transport
 from ojs_nats.tls import Tls
 
 _NATS: Final = ("nats://", "tls://")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ojs_link.address import masked
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._loops import running_loop
@@ -26,7 +26,6 @@ log = get_logger(__name__)
 _JSON: Final = (b"{", b"[")
 _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 5.0
-_USER_INFO: Final = re.compile(r"(?<=://)[^/,]*(?=@)")
 _AGAIN: Final = frozenset({502, 503, 504})
 """Answers that say that the server, or what is before it, can't work now."""
 _AGAIN_OF_OTHERS: Final = frozenset({408, 425, 429, 500})
@@ -39,11 +38,6 @@ _SAID_AGAIN_S: Final = 10.0
 _REMEDY: Final = "start one with 'ojs-nats dev', or name another by OJS_URL, App(url) or Client(url)"
 _UNREAD_S: Final = 0.5
 """The time that an answer which came in time may take to be read, by a process that was stopped meanwhile."""
-
-
-def masked(url: str) -> str:
-    """An address, or a list of them, without users and passwords."""
-    return _USER_INFO.sub("***", url)
 
 
 class Answer(msgspec.Struct, frozen=True):

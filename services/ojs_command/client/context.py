@@ -14,8 +14,8 @@ from ojs_command.client.context_file import Context, Contexts, contexts_path, re
 from ojs_command.client.parser import CommandParser, add_action, files_of
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
+from ojs_link.address import masked
 from ojs_nats._connect import authorized, url_of
-from ojs_nats._transport import masked
 from ojs_nats.tls import HTTPS, Tls
 
 _SET_EXAMPLES: Final = """\

@@ -12,8 +12,8 @@ import msgspec
 import tomli_w
 
 from ojs_command.client.problems import UsageProblem
+from ojs_link.address import masked
 from ojs_nats._connect import DEFAULT_URL, authorized, url_of
-from ojs_nats._transport import masked
 from ojs_nats.tls import HTTPS, Tls, Trust
 
 _OWNER_ONLY: Final = 0o700

@@ -10,11 +10,11 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.jetstream.api import Denied, ask, call, put_if
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.subjects import ADVISED_SERVER, MIN_SERVER, StoreConfig
+from ojs_link.address import masked
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ RESTORING: Final = "ojs-restore"
 
 def no_way_to_nats(url: str, error: CannotConnect, purpose: str = "") -> StartupProblem:
     """Why a process can't start. Its kind Unreachable is worth another try, and wrong credentials are not."""
-    where = mask(url)
+    where = masked(url)
     if error.refused:
         return StartupProblem(
             f"NATS at {where} doesn't let this process in{purpose} ({error}); "

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ojs_core.base.masking import mask
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
-from ojs_link.address import read_address
+from ojs_link.address import masked, read_address
 
 Reader = Callable[[object], Any]
 
@@ -237,7 +236,7 @@ def nats_urls(value: object) -> str:
     """Return one NATS URL or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`)."""
     address = read_address(",".join(_words(value)))
     if address.namespace:
-        raise ValueError(f"{_quoted(mask(address.url))} can't name one: the namespace is a setting of its own")
+        raise ValueError(f"{_quoted(masked(address.url))} can't name one: the namespace is a setting of its own")
     return address.url
 
 
@@ -278,7 +277,7 @@ def _words(value: object) -> tuple[str, ...]:
 
 def _quoted(value: object) -> str:
     shown = repr(value)
-    return mask(shown if len(shown) <= 80 else f"{shown[:77]}…")
+    return masked(shown if len(shown) <= 80 else f"{shown[:77]}…")
 
 
 def _ascii(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from ojs_core.base.masking import mask
+from ojs_link.address import masked
 
 _SEVERITIES: Final = {
     "debug": ("DEBUG", 5),
@@ -130,7 +130,7 @@ def _taken_apart(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 def _mask_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for key, value in event.items():
         if isinstance(value, str) and "@" in value:
-            event[key] = mask(value)
+            event[key] = masked(value)
     return event
 
 

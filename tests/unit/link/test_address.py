@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_link.address import Address, read_address
+from ojs_link.address import Address, masked, read_address
 from support.tables import each
 
 
@@ -56,3 +56,18 @@ def test_a_login_of_its_own_is_not_replaced_by_the_settings(url: str) -> None:
 )
 def test_tls_is_asked_for_by_the_scheme_or_a_file(url: str, wanted: bool) -> None:
     assert read_address(url).wants_tls is wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("nats://user:secret@host:4222", "nats://***@host:4222"),
+        ("nats://token@h1,tls://a:p@ss@h2", "nats://***@h1,tls://***@h2"),
+        ("no answer of http://user:se,cret@host:8080", "no answer of http://***@host:8080"),
+        ("connecting to nats://u:p@h failed", "connecting to nats://***@h failed"),
+        ("mail ada@example.org", "mail ada@example.org"),
+        ("http://h/path@x", "http://h/path@x"),
+    ],
+)
+def test_user_info_of_urls_is_masked(text: str, shown: str) -> None:
+    assert masked(text) == shown

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.masking import mask
 from ojs_core.runtime import setting_readers
 from support.tables import each
 
@@ -102,20 +101,6 @@ def test_what_is_written_is_read_again(value: Any) -> None:
         type(None): setting_readers.health_port,
     }
     assert read_back[type(value)](setting_readers.written(value)) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "masked"),
-    [
-        ("nats://user:secret@host:4222", "nats://***@host:4222"),
-        ("nats://token@h1,tls://a:p@ss@h2", "nats://***@h1,tls://***@h2"),
-        ("connecting to nats://u:p@h failed", "connecting to nats://***@h failed"),
-        ("mail ada@example.org", "mail ada@example.org"),
-        ("http://h/path@x", "http://h/path@x"),
-    ],
-)
-def test_user_info_of_urls_is_masked(text: str, masked: str) -> None:
-    assert mask(text) == masked
 
 
 def test_a_refused_url_keeps_its_password() -> None:

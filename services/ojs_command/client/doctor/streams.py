@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
 from ojs_command.client.nats_address import operators_address
 from ojs_core.base.errors import OjsError
-from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
 from ojs_core.base.wording import counted, duration
 from ojs_core.domain.queues.config import MAINTENANCE
@@ -22,6 +21,7 @@ from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, co
 from ojs_core.operations.findings.server import backup
 from ojs_core.store.backup.last import last_backup
 from ojs_core.store.queues.queues import queue_reader
+from ojs_link.address import masked
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,7 +51,7 @@ async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
         return [
             problem(
                 "nats-server",
-                f"no nats-server answers at {mask(servers)}: {error}",
+                f"no nats-server answers at {masked(servers)}: {error}",
                 "nothing works without it",
                 "start it, or correct --nats; it may want credentials: OJS_NATS_CREDS names a file with them",
             )
