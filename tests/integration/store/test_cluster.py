@@ -36,6 +36,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 async def store(nats_cluster: NatsCluster, open_store: OpenStore) -> Store:
+    await asyncio.to_thread(nats_cluster.until_whole)  # the test before may have frozen a server
     return await open_store(nats_cluster.url, replicas=3)
 
 
