@@ -144,6 +144,15 @@ Of those on the suite's side, twelve pass with a runner that reads flat member n
 |---|---|---|---|
 {_lines(_failing(known))}
 
+## The smallest arrangement
+
+`script/conformance --arrangement bare` runs the cases of levels 0 and 1 against a gateway, a
+scheduler, a reaper and a projector, one of each. Without the scheduler no retry comes due, without
+the reaper no lease ends, and without the projector there are no lists of dead letters and events.
+Bare leaves out the coordinator (workflows), the webhooks, the dashboard, the API over NATS, the
+index's copies of jobs, keys and TLS. No case of these levels sets up a limit, a schema, a pool or a
+cron entry.
+
 This page is made by `python -m ojs_command.conformance_reference`. `script/conformance --verdicts` runs all cases and says
 where it is wrong.
 """

@@ -1,8 +1,8 @@
 """Runs the conformance cases named in claimed.txt against a server: its own, started here, or the one at --url.
 
 --arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a cluster of
-three (cluster), where the requests of a case take turns between the two gateways. With --keys it asks for keys, and the runner
-shows one; with --tls it speaks TLS.
+three (cluster), where the requests of a case take turns between the two gateways; or what levels 0 and 1 need and no more
+(bare), for the cases of those two levels. With --keys it asks for keys, and the runner shows one; with --tls it speaks TLS.
 
 --verdicts runs all cases instead, and says where docs/conformance.md is wrong about them.
 
@@ -28,6 +28,14 @@ from typing import Final
 _HERE: Final = Path(__file__).resolve().parent
 _ROOT: Final = _HERE.parents[1]
 _SLOW: Final = [f"!level-2-scheduled/cron/{name}.json" for name in ("cron-fires-on-schedule", "cron-overlap-prevention")]
+_BARE: Final[dict[str, tuple[str, ...]]] = {
+    "gateway": ("--no-dashboard", "--nats-api", "off"),
+    "scheduler": (),  # of retries and delays
+    "reaper": (),  # of leases and time-outs
+    "projector": ("--copied-jobs", "0"),  # of the lists of dead letters and events
+}
+"""Services that levels 0 and 1 need, each with what is optional off: without any of them cases fail."""
+_OF_BARE: Final = ("level-0-", "level-1-")
 sys.path.insert(0, str(_HERE.parent))
 
 from conformance.verdicts import differences  # noqa: E402
@@ -41,11 +49,13 @@ from support.waiting import until  # noqa: E402
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        prog="script/conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--suites", type=Path, default=_ROOT.parent / "shared" / "conformance" / "suites")
     parser.add_argument("--runner", type=Path, help="the runner; by default run.py beside the suites")
     parser.add_argument("--url", action="append", help="a gateway in test mode that runs already; several take turns")
-    parser.add_argument("--arrangement", choices=["dev", "processes", "cluster"], default="dev")
+    parser.add_argument("--arrangement", choices=["dev", "processes", "cluster", "bare"], default="dev")
     parser.add_argument("--keys", action="store_true", help="have the server ask for keys, and the runner show one")
     parser.add_argument("--tls", action="store_true", help="have the server speak TLS")
     parser.add_argument("--quick", action="store_true", help="without the cases that wait for minutes to pass")
@@ -56,11 +66,15 @@ def main() -> int:
 
     if options.url and (options.keys or options.tls):
         parser.error("--keys and --tls are about a server that is started here: leave out --url")
+    if options.arrangement == "bare" and (options.keys or options.tls or options.verdicts):
+        parser.error("bare is without keys and TLS, and --verdicts is about more than its two levels")
     runner = options.runner or options.suites.parent / "run.py"
     if not runner.is_file():
         print(f"there is no conformance runner at {runner}", file=sys.stderr)
         return 2
     patterns = options.patterns or (["*"] if options.verdicts else read_patterns(_HERE / "claimed.txt"))
+    if options.arrangement == "bare" and not options.patterns:
+        patterns = [pattern for pattern in patterns if pattern.lstrip("!").startswith(_OF_BARE)]
     names, idle = choose(options.suites, [*patterns, *_SLOW] if options.quick else patterns)
     for pattern in idle:
         print(f"the pattern {pattern} matches no case", file=sys.stderr)
@@ -134,9 +148,25 @@ def server(urls: list[str] | None, arrangement: str, folder: Path, arguments: Se
                 Processes.two_of_each(folder, cluster.url, "--replicas", "3", gateway=arguments) as gateways,
             ):
                 yield gateways, cluster.url
+        case "bare":
+            with NatsServer(folder / "nats") as nats, _bare(folder, nats.url) as gateway:
+                yield [gateway], nats.url
         case _:
             with System.started(folder, *arguments, program=(str(_ROOT / "script" / "server"),)) as system:
                 yield [system.url], system.nats_url
+
+
+@contextmanager
+def _bare(folder: Path, nats_url: str) -> Iterator[str]:
+    """One of each service that levels 0 and 1 need; yields the gateway's address."""
+    services = Processes(folder, nats_url)
+    own = {"projector": ("--projector-data", str(folder / "index"))}
+    try:
+        started = {name: services.start(name, *options, *own.get(name, ())) for name, options in _BARE.items()}
+        ready = {name: command.ready() for name, command in started.items()}
+        yield str(ready["gateway"]["url"])
+    finally:
+        services.stop()
 
 
 def _with_tls(folder: Path) -> tuple[str, ...]:
