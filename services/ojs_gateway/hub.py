@@ -3,9 +3,6 @@
 A subscriber that reads too slowly loses its buffer, not its events: it reads on from the stream where it was. Only what the
 stream itself has let go of is lost, and it is told how many that were. Of live events, which no stream keeps, it loses the
 oldest, and is told how many, too.
-
-A live event is published after the stored ones that come before it, and heard ahead of them, since those are read from the
-stream: it waits until the tail has brought them (docs/adr/062).
 """
 
 from __future__ import annotations
@@ -25,10 +22,6 @@ log = structlog.get_logger(__name__)
 
 BUFFER: Final = 1_000
 LIVE_BUFFER: Final = 500
-_HEARD: Final = 10_000
-"""Live events that one gateway may have yet to hand on; beyond that it passes over what comes."""
-_HELD_S: Final = 2.0
-"""How long a live event waits, at most, for the stored ones before it: a stream that was made anew counts from 1 again."""
 _LISTENS_S: Final = 2.0
 """How long a subscriber waits, at most, until live events arrive: without NATS it goes on, as with stored ones."""
 _PAGE: Final = 500
@@ -66,14 +59,6 @@ class Dropped(NamedTuple):
 Found = StoredEvent | Missed | HubReset | Dropped
 
 
-class _Heard(NamedTuple):
-    """A live event; `after` is the sequence of the last event stored before it, `at` when it was heard (loop time)."""
-
-    event: StoredEvent
-    after: int
-    at: float
-
-
 class Subscription:
     """One subscriber's events; `next` waits for them. Made by `EventHub.subscribe`, ended by `close`."""
 
@@ -84,7 +69,7 @@ class Subscription:
         """Whether it wants live events, too."""
         self._cursor = cursor
         self._buffer: deque[StoredEvent] = deque()
-        self._heard: deque[_Heard] = deque()
+        self._heard: deque[StoredEvent] = deque()
         self._dropped: Dropped | None = None
         self._arrived = asyncio.Event()
         self._live = False
@@ -104,8 +89,6 @@ class Subscription:
         until = loop.time() + timeout_s
         while True:
             if self._buffer:
-                if self._heard and self._heard[0].after < self._buffer[0].sequence:
-                    return self._next_heard()
                 event = self._buffer.popleft()
                 if event.sequence <= self._cursor:
                     continue
@@ -130,7 +113,7 @@ class Subscription:
         if self._dropped is not None:
             dropped, self._dropped = self._dropped, None
             return dropped
-        return self._heard.popleft().event
+        return self._heard.popleft()
 
     def offer(self, event: StoredEvent) -> None:
         """Called by the hub for every stored event that may be wanted."""
@@ -144,14 +127,14 @@ class Subscription:
             self._buffer.append(event)
         self._arrived.set()
 
-    def hear(self, heard: _Heard) -> None:
+    def hear(self, event: StoredEvent) -> None:
         """Called by the hub for every live event that may be wanted."""
-        if not self.hears or not self.wanted.admits(heard.event):
+        if not self.hears or not self.wanted.admits(event):
             return
         if len(self._heard) >= LIVE_BUFFER:
-            gone, before = self._heard.popleft().event, self._dropped
+            gone, before = self._heard.popleft(), self._dropped
             self._dropped = Dropped(1, gone, gone) if before is None else Dropped(before.number + 1, before.oldest, gone)
-        self._heard.append(heard)
+        self._heard.append(event)
         self._arrived.set()
 
     def resume(self) -> None:
@@ -247,13 +230,6 @@ class EventHub:
         """How many subscriptions want live events."""
         self._cursor: int | None = None
         """How far the tail has come."""
-        self._stored = 0
-        """The last sequence that was said to be stored while live events are heard."""
-        self._held: deque[_Heard] = deque()
-        """Live events that the tail has not caught up with."""
-        self._come = asyncio.Event()
-        """Set when the tail has moved while live events wait for it, and when one is heard."""
-        self._offering = asyncio.Lock()
 
     async def subscribe(self, wanted: EventFilter, after: int | None = None, *, hears: bool = False) -> Subscription:
         """Events above the cursor `after` (0: all that are kept), or from about now on; if it `hears`, live ones, too.
@@ -291,7 +267,6 @@ class EventHub:
             self._ears.cancel()
             self._ears = None
             self._listens.clear()
-            self._held.clear()
         if not self._subscriptions and self._tail is not None:
             self._tail.cancel()
             self._tail = None
@@ -299,58 +274,26 @@ class EventHub:
     async def _follow(self) -> None:
         last = await self.reader.last_sequence()
         if self._cursor is None or last < self._cursor:  # at first, or in another stream than before
-            self._cursor = self._stored = last
-            self._come.set()
+            self._cursor = last
             # Who subscribed before this point has read, or will read, up to it; from here on the tail brings it.
             for subscription in self._subscriptions:
                 subscription.resume()
         async for event in self.reader.follow(self._cursor, _ALL):
-            async with self._offering:
-                await self._release(event.sequence - 1)
-                self._cursor = event.sequence
-                await self._offer(event)
-            if self._held:
-                self._come.set()
+            self._cursor = event.sequence
+            await self._offer(event)
 
     async def _hear(self) -> None:
-        now = asyncio.get_running_loop().time
-        held = self._held
-
-        def take(event: StoredEvent) -> None:
-            if len(held) < _HEARD:
-                held.append(_Heard(event, self._stored, now()))
-                self._come.set()
-
-        def stored(sequence: int) -> None:
-            self._stored = max(self._stored, sequence)
-
-        stop = await self.reader.listen(take, stored)
+        stop = await self.reader.listen(self._tell)
         try:
-            kept = await self.reader.kept()  # answered on the same connection, after the server has heard of the subscription
-            stored(kept.last)
-            for place, heard in enumerate(held):
-                held[place] = heard._replace(after=self._stored)
+            await self.reader.kept()  # answered on the same connection, after the server has heard of the subscription
             self._listens.set()
-            while True:
-                self._come.clear()
-                async with self._offering:
-                    await self._release(self._cursor or 0)
-                    while held and held[0].at + _HELD_S < now():
-                        await self._tell(held.popleft())
-                await within(_HELD_S, self._come)
+            await asyncio.Event().wait()
         finally:
             await stop()
 
-    async def _release(self, reached: int) -> None:
-        """Hand on the live events that come before what is stored behind a sequence."""
-        while self._listens.is_set() and self._held and self._held[0].after <= reached:
-            await self._tell(self._held.popleft())
-
-    async def _tell(self, heard: _Heard) -> None:
-        for number, subscription in enumerate(self._index.candidates(heard.event)):
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                await asyncio.sleep(0)
-            subscription.hear(heard)
+    def _tell(self, event: StoredEvent) -> None:
+        for subscription in self._index.candidates(event):
+            subscription.hear(event)
 
     async def _offer(self, event: StoredEvent) -> None:
         for number, subscription in enumerate(self._index.candidates(event)):

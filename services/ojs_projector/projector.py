@@ -20,7 +20,7 @@ from ojs_core.base.waiting import within
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import stream_info
-from ojs_core.jetstream.event_log import EventLog, listen
+from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.reading import Unreadable
@@ -157,7 +157,6 @@ class Projector:
         self._relay = relay = Relay(
             Lease(store.nats, store.config, "events"),
             EventLog(relaying, store.config),
-            partial(listen, reading, store.config),
             store.clock,
             store.config,
             self._workflow,

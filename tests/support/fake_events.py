@@ -22,7 +22,6 @@ class FakeReader:
         self.fail = False
         """Whether the tail breaks off once, when more is stored."""
         self.heard: Callable[[StoredEvent], None] | None = None
-        self.announced: Callable[[int], None] | None = None
 
     def store(self, number: int = 1) -> None:
         for _ in range(number):
@@ -49,20 +48,13 @@ class FakeReader:
         await asyncio.sleep(0)
         return EventPage(page, page[-1].sequence if page else after, has_more=len(newer) > len(page))
 
-    async def listen(
-        self, heard: Callable[[StoredEvent], None], stored: Callable[[int], None]
-    ) -> Callable[[], Awaitable[None]]:
-        self.heard, self.announced = heard, stored
+    async def listen(self, heard: Callable[[StoredEvent], None]) -> Callable[[], Awaitable[None]]:
+        self.heard = heard
 
         async def stop() -> None:
             self.heard = None
 
         return stop
-
-    def announce(self, sequence: int) -> None:
-        """Say that events are stored up to a sequence, whether the tail can read them yet or not."""
-        assert self.announced is not None
-        self.announced(sequence)
 
     def tell(self, event: StoredEvent) -> None:
         assert self.heard is not None

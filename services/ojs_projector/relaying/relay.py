@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from typing import Final
 
 import structlog
@@ -13,7 +12,7 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.event_log import EventLog, Listen, LiveEvent, StopListening
+from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
@@ -43,7 +42,6 @@ class Relay:
         self,
         lease: Lease,
         event_log: EventLog,
-        listen: Listen,
         clock: ServerClock,
         config: StoreConfig,
         read: ReadWorkflow,
@@ -54,8 +52,6 @@ class Relay:
         self._lease = lease
         self._log = event_log
         self._read_workflow = read
-        self._listen = listen
-        self._stop_listening: StopListening | None = None
         self._clock = clock
         self._config = config
         self._instance = instance
@@ -152,14 +148,10 @@ class Relay:
         now = self._clock.now()
         if held.holder not in {"", self._instance} and now - held.at < self._timings.takeover_ms:
             return
-        stop_listening = await self._listen(self._hear)  # ahead: whoever relays hears what is to be relayed
-        async with AsyncExitStack() as unless_taken:
-            unless_taken.push_async_callback(stop_listening)
-            revision = await self._lease.write(held.sequence, self._instance, held.done)
-            if revision is None:
-                return
-            last = await self._log.last_sequence()
-            unless_taken.pop_all()
+        revision = await self._lease.write(held.sequence, self._instance, held.done)
+        if revision is None:
+            return
+        last = await self._log.last_sequence()
         self._revision, self._begun = revision, False
         self._term = RelayTerm(
             self._log,
@@ -170,7 +162,6 @@ class Relay:
             done=held.done,
             limits=self._timings.term,
         )
-        self._stop_listening = stop_listening
         self._changed.set()
         log.info("relaying events", after=held.done, predecessor=held.holder or None)
 
@@ -190,15 +181,8 @@ class Relay:
     def _over(self, tenure: RelayTerm) -> bool:
         return tenure.over is not None or (tenure.held and asyncio.get_running_loop().time() > self._held_until)
 
-    def _hear(self, live: LiveEvent) -> None:
-        if self._term is not None:
-            self._term.hear(live)
-
     async def _close(self, tenure: RelayTerm) -> None:
         await tenure.stop()
         if self._term is tenure:
             self._events_before += tenure.appended
             self._term, self._begun = None, False
-            if self._stop_listening is not None:
-                await self._stop_listening()
-                self._stop_listening = None

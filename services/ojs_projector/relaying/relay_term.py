@@ -1,8 +1,4 @@
-"""One holder's time as the relay: which entries are new, and their way into the event stream, in order and fenced.
-
-Live events, which no stream keeps, take the same way as far as the stream: so each is heard behind the events of what its job
-had been through, and ahead of those of what came later (docs/adr/062).
-"""
+"""One holder's time as the relay: which entries are new, and their way into the event stream, in order and fenced."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.domain.workflows.record import Workflow
-from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, LiveEvent, Outgoing
+from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
 from ojs_core.jetstream.subjects import StoreConfig
@@ -48,24 +44,16 @@ class TermLimits(Struct, frozen=True, kw_only=True):
     """What nats-server takes at most, unless it is told otherwise."""
     waiting: int = 5_000
     """Events that may wait before reading waits for writing."""
-    live: int = 5_000
-    """Live events that may wait for what comes before them; those that come then are dropped."""
     known: int = 100_000
     """Jobs of which it remembers what was relayed."""
 
 
 class TermGroup(NamedTuple):
-    """The events of one log entry, which go into one append, so that its number stands for all of them; or a live event.
-
-    `id` is of whom they tell, `line` of what is kept in order with it: a workflow, if it is a member of one.
-    """
+    """The events of one log entry, which go into one append, so that its number stands for all of them."""
 
     sequence: int
-    id: str
-    line: str
     events: list[Outgoing]
     size: int
-    live: LiveEvent | None = None
 
 
 def _told(seen: Seen) -> EventSource | None:
@@ -108,13 +96,6 @@ class RelayTerm:
         self._groups: deque[TermGroup] = deque()
         self._sending: list[TermGroup] = []
         self._waiting = 0
-        self._early: dict[str, list[LiveEvent]] = {}
-        """Live events by their jobs, whose last transition was not taken yet."""
-        self._live = 0
-        """How many live events wait, here or in `_groups`."""
-        self._asking: dict[str, list[LiveEvent]] = {}
-        """Those by their jobs of which it is being asked what was relayed."""
-        self._asks: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
         self._less = asyncio.Event()
         self._appending = asyncio.Lock()
@@ -135,7 +116,7 @@ class RelayTerm:
     async def stop(self) -> None:
         """End at once; what waits is relayed by the next tenure."""
         self._end("it was stopped")
-        await stop_tasks([*self._asks, *([self._task] if self._task is not None else [])])
+        await stop_tasks([] if self._task is None else [self._task])
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until everything taken is appended, or the time is up."""
@@ -186,50 +167,6 @@ class RelayTerm:
     def held(self) -> bool:
         return self._held
 
-    def hear(self, live: LiveEvent) -> None:
-        """Take a live event. One that its job has gone on from is dropped; where too many wait, one that has waited longest."""
-        if self.over is not None:
-            return
-        if self._live >= self._limits.live:
-            if not self._early:
-                return
-            self._live -= len(self._early.pop(next(iter(self._early))))
-        self._live += 1
-        known = None if self._held else self._known.get(live.job_id)  # jobs after a reset aren't those before it
-        if live.job_id in self._asking:
-            self._asking[live.job_id].append(live)
-        elif known is not None or self._held or live.created_at >= self._surely_new:
-            self._place(live, known)
-        else:
-            self._asking[live.job_id] = [live]
-            task = asyncio.create_task(self._ask(live.job_id), name="relay-live")
-            self._asks.add(task)
-            task.add_done_callback(self._asks.discard)
-
-    async def _ask(self, job_id: str) -> None:
-        """Find the place of live events whose job wasn't met yet: it may have been relayed long ago."""
-        try:
-            appended = await self._log.last_of(job_id)
-        except OjsError as error:
-            self._live -= len(self._asking.pop(job_id))
-            log.debug("live events were dropped", job_id=job_id, reason=error.message)
-            return
-        if appended is not None and job_id not in self._known:  # what was met meanwhile is newer
-            self._remember(job_id, appended)
-        for live in self._asking.pop(job_id):
-            self._place(live, self._known.get(job_id))
-
-    def _place(self, live: LiveEvent, known: Appended | None) -> None:
-        relayed = Appended(0, 0) if known is None else known
-        wanted = Appended(live.created_at, live.entry)
-        if relayed < wanted:
-            self._early.setdefault(live.job_id, []).append(live)
-        elif relayed == wanted:
-            self._groups.append(TermGroup(self._taken + 1, live.job_id, live.job_id, [], 0, live))
-            self._more.set()
-        else:
-            self._live -= 1
-
     # What is new
 
     async def _look_up(self, sources: Sequence[EventSource]) -> None:
@@ -266,20 +203,11 @@ class RelayTerm:
         if known is not None and (known.created_at == told.created_at or known.entry < told.first):
             number = known.entry
         fresh = [entry for entry in told.entries if entry.n > number]
-        if told.id in self._asking:  # the answer will be about a later entry
-            asking, self._asking[told.id] = self._asking[told.id], []
-            for live in asking:
-                self._place(live, known)
-        early = self._early.get(told.id, [])
         if not fresh:
-            self._early.pop(told.id, None)
-            for live in early:
-                self._place(live, known)
             return
         if fresh[0].n > number + 1:
             log.warning("transitions left the log unseen", id=told.id, entries=fresh[0].n - number - 1)
         made = []
-        line = told.member_of or told.id
         for entry in fresh:
             events = [
                 Outgoing(
@@ -288,17 +216,11 @@ class RelayTerm:
                 for event in told.events(entry)
             ]
             if events:
-                made.append(TermGroup(sequence, told.id, line, events, sum(len(event.body) for event in events)))
-            here = [live for live in early if (live.created_at, live.entry) == (told.created_at, entry.n)]
-            made += [TermGroup(sequence, told.id, line, [], 0, live) for live in here]
-            early = [live for live in early if live not in here]
-        self._early.pop(told.id, None)
+                made.append(TermGroup(sequence, events, sum(len(event.body) for event in events)))
         self._groups += made
         self._waiting += sum(len(group.events) for group in made)
-        self._remember(told.id, appended := Appended(told.created_at, fresh[-1].n))
+        self._remember(told.id, Appended(told.created_at, fresh[-1].n))
         self._more.set()
-        for live in early:
-            self._place(live, appended)
 
     def _remember(self, job_id: str, appended: Appended) -> None:
         self._known[job_id] = appended
@@ -315,11 +237,6 @@ class RelayTerm:
 
     def _drop(self) -> None:
         self._groups.clear()
-        self._early.clear()
-        self._asking.clear()
-        for task in self._asks:
-            task.cancel()
-        self._live = 0
         self._waiting = sum(len(group.events) for group in self._sending)
         self._less.set()
 
@@ -343,11 +260,12 @@ class RelayTerm:
 
     async def _append(self) -> None:
         async with self._appending:
+            if not self._groups:  # a reset has dropped them meanwhile
+                return
             self._sending = self._next_batch()
             events = [event for group in self._sending for event in group.events]
             try:
-                if events:
-                    self._last = await self._log.append(events, self._last)
+                self._last = await self._log.append(events, self._last)
             except Fenced:
                 self._end("another projector relays")
                 return
@@ -356,39 +274,21 @@ class RelayTerm:
                 return
             self.appended += len(events)
             metrics.RELAYED_EVENTS.inc(len(events))
-            for group in self._sending:
-                if group.live is not None:
-                    self._log.publish(group.live)
             self._sending = []
             self._waiting -= len(events)
         self._less.set()
         self._settle()
 
     def _next_batch(self) -> list[TermGroup]:
-        """Take the next groups out of the queue. Those of a job that come behind a live event of it stay for the next batch,
-        since that is published when the batch is stored.
-        """
-        taken: list[TermGroup] = []
-        stay: list[TermGroup] = []
-        told: set[str] = set()
-        later: set[str] = set()
-        number = size = 0
+        """Take the next groups out of the queue: one, and as many more as fit into one append."""
+        taken = [self._groups.popleft()]
+        number, size = len(taken[0].events), taken[0].size
         while self._groups:
-            group = self._groups.popleft()
-            if group.id in later or group.line in later or (group.id in told and group.live is None):
-                later |= {group.id, group.line}
-                stay.append(group)
-                continue
-            if number and (number + len(group.events) > self._limits.batch or size + group.size > BATCH_BYTES):
-                stay.append(group)
+            number += len(self._groups[0].events)
+            size += self._groups[0].size
+            if number > self._limits.batch or size > BATCH_BYTES:
                 break
-            taken.append(group)
-            number += len(group.events)
-            size += group.size
-            if group.live is not None:
-                told.add(group.id)
-                self._live -= 1
-        self._groups.extendleft(reversed(stay))
+            taken.append(self._groups.popleft())
         return taken
 
     def _settle(self) -> None:

@@ -1,4 +1,4 @@
-"""Writing the event stream as its one relay: fenced appends, what was appended last, and the live events between.
+"""Writing the event stream as its one relay: fenced appends, and what was appended last.
 
 What the relay appends carries `Ojs-Entry`; what others publish on the same subjects does not.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.api import parse_ack, refused
-from ojs_core.jetstream.connection import Connection, Failed, Reply, header
+from ojs_core.jetstream.connection import Connection, Failed, header
 from ojs_core.jetstream.contents import Message, message, stream_info, subjects_of
 from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
 
@@ -37,47 +37,6 @@ class Appended(NamedTuple):
 
     created_at: int
     entry: int
-
-
-class LiveEvent(NamedTuple):
-    """An event that no stream keeps, of a job that was created at `created_at` and whose log ended with `entry` then.
-
-    `subject` is the one that it is published on.
-    """
-
-    subject: str
-    job_id: str
-    created_at: int
-    entry: int
-    body: bytes
-
-
-def live_headers(created_at: int, entry: int) -> str:
-    """The headers of a live event on its way to the relay."""
-    return f"Ojs-Entry: {entry}\r\nOjs-Created: {created_at}\r\n"
-
-
-def stored_body(sequence: int) -> bytes:
-    """The body of `StoreConfig.events_stored`."""
-    return str(sequence).encode()
-
-
-StopListening = Callable[[], Awaitable[None]]
-Listen = Callable[[Callable[[LiveEvent], None]], Awaitable[StopListening]]
-
-
-async def listen(nats: Connection, config: StoreConfig, heard: Callable[[LiveEvent], None]) -> StopListening:
-    """Have the live events of jobs handed over, to be published. Returns the way to end it.
-
-    By the connection that brings the records, each comes ahead of what its job does next: nats-server puts both into one queue.
-    """
-
-    def take(message: Reply) -> None:
-        subject = config.live_of_relayed(message.subject.decode())
-        created_at, entry = (int(header(message.headers, name) or 0) for name in (b"Ojs-Created", b"Ojs-Entry"))
-        heard(LiveEvent(subject, subject[subject.rindex(".") + 1 :], created_at, entry, message.data))
-
-    return await nats.listen(config.relayed_live_events, take)
 
 
 class Fenced(Exception):
@@ -117,15 +76,11 @@ class EventLog:
         while True:
             ack = parse_ack(await self._send(events, after))
             if ack.error is None:
-                self._nats.publish(self._config.events_stored, stored_body(ack.seq))
+                self._nats.publish(self._config.events_stored, b"")
                 return ack.seq
             if not ack.conflict:
                 raise refused("events", ack.error)
             after = await self._behind_others(after)
-
-    def publish(self, event: LiveEvent) -> None:
-        """Publish a live event, to be heard behind all that was appended."""
-        self._nats.publish(event.subject, event.body)
 
     async def _send(self, events: Sequence[Outgoing], after: int) -> bytes:
         """One atomic batch, the condition on its first message: it leaves in one write, so nothing comes between."""

@@ -204,23 +204,11 @@ class EventReader:
         first, last = info.state.first_seq, info.state.last_seq
         return Kept(first, last, unix_ms(info.created), unix_ms(info.state.first_ts) if 0 < first <= last else None)
 
-    async def listen(
-        self, heard: Callable[[StoredEvent], None], stored: Callable[[int], None]
-    ) -> Callable[[], Awaitable[None]]:
-        """Have live events told as they come, from now on, and ahead of each the last sequence `stored` before it.
-
-        Returns the way to end it.
-        """
-        stop_stored = await self._nats.listen(self._config.events_stored, lambda found: stored(_number(found.data)))
-        stop_live = await self._nats.listen(
+    async def listen(self, heard: Callable[[StoredEvent], None]) -> Callable[[], Awaitable[None]]:
+        """Have live events handed over as they come, from now on. Returns the way to end it."""
+        return await self._nats.listen(
             self._config.live_events, lambda found: heard(event_of(found.subject.decode(), 0, found.data))
         )
-
-        async def stop() -> None:
-            await stop_live()
-            await stop_stored()
-
-        return stop
 
     async def follow(self, after: int, wanted: EventFilter) -> AsyncIterator[StoredEvent]:
         """Events above `after` as they come, without end; raises OjsError backend_unavailable when NATS is away.
@@ -241,11 +229,6 @@ class EventReader:
                     await within(_FALLBACK_S, stored)
         finally:
             await stop()
-
-
-def _number(body: bytes) -> int:
-    """A sequence; 0 for what is none, as versions before this one send it."""
-    return int(body) if body.isdigit() else 0
 
 
 def _read(message: Reply) -> StoredEvent:

@@ -241,7 +241,6 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             config.events,
             config.events_stored,
             config.live_events,
-            config.relayed_live_events,
             config.audit,
             f"$JS.API.DIRECT.GET.{config.audit_stream}",
         ]
@@ -251,7 +250,6 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             f"$JS.API.STREAM.MSG.GET.{events}",
             config.events,
             config.events_stored,
-            config.live_events,
             f"{inbox_of(config, 'gateway')}.>",
         ]
     if role == "webhooks":
@@ -303,7 +301,7 @@ def _hears(config: StoreConfig, role: Service) -> list[str]:
     if role == "gateway":
         followed = [config.job(ANY), config.progress(ANY)]
         return [*followed, config.wake_of_queue(ANY), config.events_stored, config.live_events]
-    return [config.query(REST), config.relayed_live_events] if role == "projector" else []
+    return [config.query(REST)] if role == "projector" else []
 
 
 def _operator(config: StoreConfig) -> list[str]:

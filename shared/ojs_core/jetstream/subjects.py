@@ -527,27 +527,14 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(event_type, scope, subject_id)
         return f"{self.namespace}.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
-    def relayed_live_event(self, event_type: str, scope: str, subject_id: str) -> str:
-        """Where the relay gets a live event, to publish it as `live_event` in its place among the stored ones."""
-        return f"{self.namespace}.control.{self.live_event(event_type, scope, subject_id).partition('.')[2]}"
-
-    def live_of_relayed(self, subject: str) -> str:
-        """The subject of a live event that the relay got as `relayed_live_event`."""
-        return f"{self.namespace}.{subject.split('.', 2)[2]}"
-
     @property
     def live_events(self) -> str:
         """All events that no stream keeps."""
         return f"{self.namespace}.live.>"
 
     @property
-    def relayed_live_events(self) -> str:
-        """All that `relayed_live_event` names."""
-        return f"{self.namespace}.control.live.>"
-
-    @property
     def events_stored(self) -> str:
-        """Told without an answer after events were stored, with the last one's sequence, for those who wait for more."""
+        """Published after events were stored, for those who wait for more."""
         return f"{self.namespace}.control.events"
 
     # The audit (docs/adr/076)

@@ -16,7 +16,6 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Failed
-from ojs_core.jetstream.event_log import live_headers, stored_body
 from ojs_core.jetstream.subjects import encode_token
 from ojs_core.store.workers.notes import LEAVING
 
@@ -51,7 +50,7 @@ async def announce(
     if ack is None or ack.error is not None:
         log.warning("an event was not stored", type=event_type, subject=subject)
         return
-    store.nats.publish(store.config.events_stored, stored_body(ack.seq))
+    store.nats.publish(store.config.events_stored, b"")
 
 
 def tell(store: Store, event_type: str, *, scope: str, subject: str, data: dict[str, Any]) -> None:
@@ -64,9 +63,9 @@ def tell(store: Store, event_type: str, *, scope: str, subject: str, data: dict[
 
 
 def tell_of_job(store: Store, event_type: str, job: Job, data: dict[str, Any]) -> None:
-    """As `tell`, of a job: the relay publishes it behind the events of the job's last transition (docs/adr/062)."""
-    name = store.config.relayed_live_event(event_type, job.queue, job.id)
-    headers = live_headers(job.created_at, job.transitions[-1].n if job.transitions else 0)
+    """As `tell`, of a job. The header `Ojs-Entry` is the number of its last transition, as stored events have it."""
+    name = store.config.live_event(event_type, job.queue, job.id)
+    headers = f"Ojs-Entry: {job.transitions[-1].n if job.transitions else 0}\r\n"
     store.nats.publish(name, _event(store, event_type, job.id, data), headers)
 
 

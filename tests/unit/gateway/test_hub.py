@@ -76,51 +76,13 @@ async def test_live_events_come_to_those_who_hear_them_and_want_them() -> None:
     deaf.close()
 
 
-def progressed(text: str) -> StoredEvent:
-    return StoredEvent(0, "job.progress", "q", "id", text.encode())
-
-
-async def told_of(subscription: Any) -> list[int | str]:
-    """Sequences of stored events and bodies of live ones, as they come."""
-    found: list[int | str] = []
-    while (event := await subscription.next(0.05)) is not None:
-        found.append(event.sequence or event.body.decode())
-    return found
-
-
-async def test_a_live_event_waits_for_the_stored_ones_before_it() -> None:
+async def test_what_is_stored_comes_ahead_of_live_events_where_both_wait() -> None:
     reader = FakeReader()
     reader.store(2)
-    subscription = await hub_of(reader).subscribe(ALL, hears=True)
-    assert await subscription.next(0.05) is None
-    reader.announce(3)  # which the tail has still to read
-    reader.tell(progressed("half"))
-    assert await subscription.next(0.2) is None
-    reader.store()
-    assert await told_of(subscription) == [3, "half"]
-    subscription.close()
-
-
-async def test_a_live_event_comes_ahead_of_what_is_stored_after_it_however_late_its_reader_is() -> None:
-    reader = FakeReader()
-    subscription = await hub_of(reader).subscribe(ALL, hears=True)
-    assert await subscription.next(0.05) is None
-    reader.announce(1)
-    reader.tell(progressed("half"))
-    reader.announce(2)
-    reader.tell(progressed("most"))
-    reader.store(BUFFER + 3)  # more than is buffered: they are read from the stream
-    await eventually(lambda: not reader.more.is_set())
-    assert (await told_of(subscription))[:5] == [1, "half", 2, "most", 3]
-    subscription.close()
-
-
-async def test_a_live_event_does_not_wait_for_ever_for_what_does_not_come() -> None:
-    reader = FakeReader()
-    subscription = await hub_of(reader).subscribe(ALL, hears=True)
-    reader.announce(999)  # of a stream that is no more
-    reader.tell(progressed("half"))
-    assert await subscription.next(30) == progressed("half")
+    subscription = await hub_of(reader).subscribe(ALL, after=0, hears=True)
+    reader.tell(BEAT)
+    found = [await subscription.next(5) for _ in range(3)]
+    assert [event.sequence for event in found if isinstance(event, StoredEvent)] == [1, 2, 0]
     subscription.close()
 
 

@@ -53,9 +53,6 @@ def subjects(config: StoreConfig) -> set[str]:
         config.event("job.completed", "a.b", "id"),
         config.live_events,
         config.live_event("job.heartbeat", "a.b", "id"),
-        config.relayed_live_events,
-        config.relayed_live_event("job.heartbeat", "a.b", "id"),
-        config.live_of_relayed(config.relayed_live_event("job.heartbeat", "a.b", "id")),
         config.events_stored,
         config.query("jobs"),
         config.query("jobs", building=True),
@@ -117,8 +114,7 @@ def test_without_one_all_names_are_what_they_have_always_been() -> None:
     assert ready == "ojs.ready.a_b.100.front"
     assert config.ready_consumer(ready) == "ready-a_b-100-front"
     assert config.ready_of_wake("ojs.wake.a_b.100.front") == ready
-    assert config.relayed_live_event("job.heartbeat", "a.b", "id") == "ojs.control.live.job.heartbeat.a_b.id"
-    assert config.live_of_relayed("ojs.control.live.job.heartbeat.a_b.id") == "ojs.live.job.heartbeat.a_b.id"
+    assert config.live_event("job.heartbeat", "a.b", "id") == "ojs.live.job.heartbeat.a_b.id"
     assert config.query("jobs", building=True) == "ojs.query.building.jobs"
     assert (config.reset, config.reset_answers) == ("ojs.control.reset", "ojs.control.answer.")
     assert config.api("push", "a.b") == "ojs.api.push.a.b"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.domain.job import Entry, Job, Membership
 from ojs_core.domain.workflows.record import Workflow, WorkflowEntry
-from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, LiveEvent, Outgoing
+from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
@@ -25,8 +25,6 @@ class Stream:
 
     def __init__(self) -> None:
         self.stored: list[Outgoing] = []
-        self.heard: list[tuple[str, int]] = []
-        """Live events, with how many had been stored when they were published."""
         self.workflows: dict[str, Workflow] = {}
         self.batches: list[int] = []
         self.asked: list[str] = []
@@ -54,9 +52,6 @@ class Stream:
         self.stored += events
         self.batches.append(len(events))
         return len(self.stored)
-
-    def publish(self, event: LiveEvent) -> None:
-        self.heard.append((event.body.decode(), len(self.stored)))
 
     def entries(self, job_id: str) -> list[int]:
         return [event.entry for event in self.stored if event.subject.endswith(job_id)]
@@ -255,96 +250,6 @@ async def test_reading_waits_while_writing_is_behind(begin: Begin, stream: Strea
     await asyncio.wait_for(taking, 1.0)
 
 
-# Live events
-
-
-def live(text: str, entry: int, job_id: str = "job-1", created_at: int = NOW) -> LiveEvent:
-    return LiveEvent(f"ojs.live.job.progress.default.{job_id}", job_id, created_at, entry, text.encode())
-
-
-async def test_a_live_event_is_heard_behind_the_transition_that_it_follows_and_ahead_of_the_next(
-    begin: Begin, stream: Stream
-) -> None:
-    tenure = await begin()
-    tenure.hear(live("half", 2))
-    tenure.hear(live("done", 2))
-    tenure.hear(live("again", 4))
-    through = logged("pushed", "claimed", "requeued", "claimed", "acked")
-    await tenure.take([seen(9, through), seen(10, logged("pushed", id="b"))])
-    await eventually(lambda: tenure.done == 10)
-    assert [text for text, _ in stream.heard] == ["half", "done", "again"]
-    assert stream.entries("job-1") == [1, 2, 3, 4, 5]
-    for (_, number), entry in zip(stream.heard, (2, 2, 4), strict=True):
-        assert {event.entry for event in stream.stored[:number] if event.subject.endswith("job-1")} == set(range(1, entry + 1))
-
-
-async def test_others_do_not_wait_for_what_stays_behind_a_live_event(begin: Begin, stream: Stream) -> None:
-    tenure = await begin()
-    stream.limiter.clear()
-    tenure.hear(live("half", 2))
-    await tenure.take([seen(1, logged("pushed", "claimed", "acked")), seen(2, logged("pushed", id="other"))])
-    stream.limiter.set()
-    await eventually(lambda: tenure.done == 2)
-    assert stream.batches == [3, 1]
-
-
-async def test_a_live_event_of_a_job_that_has_gone_on_is_dropped(begin: Begin, stream: Stream) -> None:
-    tenure = await begin()
-    await tenure.take([seen(1, logged("pushed", "claimed", "acked"))])
-    await eventually(lambda: tenure.done == 1)
-    tenure.hear(live("late", 2))
-    tenure.hear(live("of an earlier life", 3, created_at=NOW - 1))
-    tenure.hear(live("now", 3))
-    await eventually(lambda: stream.heard)
-    assert [text for text, _ in stream.heard] == ["now"]
-
-
-async def test_a_live_event_of_a_job_that_was_relayed_before_the_tenure_waits_for_nothing(begin: Begin, stream: Stream) -> None:
-    stream.stored.append(Outgoing("ojs.events.job.started.default.job-1", b"", NOW, 2, 2))
-    tenure = await begin()
-    tenure.hear(live("one", 2))
-    tenure.hear(live("two", 2))
-    await eventually(lambda: len(stream.heard) == 2)
-    assert (stream.heard, stream.asked) == ([("one", 1), ("two", 1)], ["job-1"])
-
-
-async def test_what_a_job_does_while_its_place_is_asked_for_comes_behind_its_live_events(begin: Begin, stream: Stream) -> None:
-    stream.stored.append(Outgoing("ojs.events.job.started.default.job-1", b"", NOW, 2, 2))
-    tenure = await begin()
-    slow, stream.looking = stream.looking, asyncio.Event()
-    tenure.hear(live("one", 2))
-    tenure.hear(live("late", 1))
-    await eventually(lambda: stream.asked)
-    slow, stream.looking = stream.looking, slow
-    await tenure.take([seen(3, logged("pushed", "claimed", "acked"))])
-    tenure.hear(live("behind", 3))
-    slow.set()
-    await eventually(lambda: len(stream.heard) == 2)
-    assert stream.entries("job-1") == [2, 3]
-    assert stream.heard == [("one", 1), ("behind", 2)]
-
-
-async def test_where_too_many_live_events_wait_those_that_wait_longest_are_dropped(begin: Begin, stream: Stream) -> None:
-    tenure = await begin(live=2)
-    for number in range(4):
-        tenure.hear(live(f"{number}", 1, f"job-{number}"))
-    await tenure.take([seen(number + 1, logged("pushed", id=f"job-{number}")) for number in range(4)])
-    await eventually(lambda: tenure.done == 4)
-    assert [text for text, _ in stream.heard] == ["2", "3"]
-    tenure.hear(live("more", 1, "job-0"))  # there is room again
-    await eventually(lambda: len(stream.heard) == 3)
-
-
-async def test_live_events_after_a_reset_wait_for_its_end(begin: Begin, stream: Stream) -> None:
-    tenure = await begin()
-    tenure.hear(live("wiped", 1))
-    await tenure.hold()
-    tenure.hear(live("new", 1))
-    await tenure.take([epoch(1), seen(2, logged("pushed"))])
-    await eventually(lambda: tenure.done == 2)
-    assert stream.heard == [("new", 1)]
-
-
 # Workflows
 
 
@@ -381,18 +286,6 @@ async def test_a_workflow_that_was_told_of_before_the_tenure_is_not_created_agai
     await tenure.take([seen(2, member("first", "pushed"))])
     await eventually(lambda: tenure.done == 2)
     assert types_of(stream) == ["workflow.created", "job.enqueued"]
-
-
-async def test_a_workflow_stays_behind_a_live_event_of_its_job(begin: Begin, stream: Stream) -> None:
-    stream.workflows["flow"] = record = flow("created", "completed")
-    tenure = await begin()
-    stream.limiter.clear()
-    tenure.hear(live("half", 2, "first"))
-    done = member("first", "pushed", "claimed", "acked", opens=1)
-    await tenure.take([seen(1, done), Seen(Record("workflow", 3, NOW + 3, "flow", b"{}", None), None, record)])
-    stream.limiter.set()
-    await eventually(lambda: tenure.done == 3)
-    assert types_of(stream)[-2:] == ["job.completed", "workflow.completed"]
 
 
 # The end of a tenure
