@@ -276,7 +276,9 @@ async def test_records_that_are_gone_leave_lists_and_counts(projector: Projector
         return not page.partial and [queue.counts.available for queue in page.queues] == [5]
 
     await eventually(right_again)
-    assert projector.status().repaired == {"record": 4}
+    repaired = projector.status().repaired
+    assert repaired.keys() == {"record"}
+    assert 1 <= repaired["record"] <= 4  # the look that saw some of them go had all read anew
 
 
 @often
