@@ -112,7 +112,7 @@ async def test_a_push_is_handed_to_those_alone_who_wait_in_its_system(systems: S
 async def test_events_stored_and_live_are_heard_in_their_system_alone(systems: Systems) -> None:
     heard: list[list[StoredEvent]] = [[] for _ in systems]
     readers = [EventReader(store.bulk, store.config) for store in systems]
-    stops = [await reader.listen(found.append, lambda _sequence: None) for reader, found in zip(readers, heard, strict=True)]
+    stops = [await reader.listen(found.append) for reader, found in zip(readers, heard, strict=True)]
     for store in systems:
         subject = f"of-{store.config.namespace}"
         await announce(store, "queue.paused", scope="q", subject=subject, data={})
