@@ -39,7 +39,7 @@ class TermLimits(Struct, frozen=True, kw_only=True):
     """How fast a tenure appends, and how much it remembers."""
 
     pace_s: float = 0.02
-    """Between two appends: on one server a batch stalls the stream's other writers for milliseconds."""
+    """Between two appends: a batch costs nats-server two milliseconds, and stalls the stream's other writers as long."""
     batch: int = 1_000
     """What nats-server takes at most, unless it is told otherwise."""
     waiting: int = 5_000
@@ -265,7 +265,8 @@ class RelayTerm:
             self._sending = self._next_batch()
             events = [event for group in self._sending for event in group.events]
             try:
-                self._last = await self._log.append(events, self._last)
+                apart = len(events) == len(self._sending)  # the events of one entry are stored together
+                self._last = await self._log.append(events, self._last, apart=apart)
             except Fenced:
                 self._end("another projector relays")
                 return

@@ -18,6 +18,8 @@ from ojs_core.jetstream.contents import Message, message, stream_info, subjects_
 from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
 
 _APPEND_TIMEOUT_S: Final = 5.0
+_FEW: Final = 8
+"""So many events cost less one by one than as an atomic batch, for which nats-server makes and removes files (docs/adr/138)."""
 _LOOKED_AT: Final = 500
 """Messages of others between two appends that are looked at one by one; more end the tenure."""
 
@@ -67,16 +69,23 @@ class EventLog:
         relayed = [(one.seq, appended) for one in found if one is not None and (appended := _appended(one)) is not None]
         return max(relayed)[1] if relayed else None
 
-    async def append(self, events: Sequence[Outgoing], after: int) -> int:
-        """Store events behind sequence `after`, all or none; returns the new last sequence.
+    async def append(self, events: Sequence[Outgoing], after: int, *, apart: bool = False) -> int:
+        """Store events behind sequence `after`; returns the new last sequence. All are stored or none, unless they may come
+        `apart`: then a few are stored one after the other, each behind the one before.
 
         What others publish without a relay may lie between. Raises `Fenced`, or OjsError backend_unavailable, which
         leaves it open whether the events were stored.
         """
+        parts = [[event] for event in events] if apart and len(events) <= _FEW else [events]
+        for part in parts:
+            after = await self._store(part, after)
+        self._nats.publish(self._config.events_stored, b"")
+        return after
+
+    async def _store(self, events: Sequence[Outgoing], after: int) -> int:
         while True:
             ack = parse_ack(await self._send(events, after))
             if ack.error is None:
-                self._nats.publish(self._config.events_stored, b"")
                 return ack.seq
             if not ack.conflict:
                 raise refused("events", ack.error)

@@ -24,13 +24,14 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Reply, ReplyOrFailure, header
+from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
 from ojs_core.read.client import Queries
 from ojs_core.store.announce import tell_of_job
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.relaying.relay import Relay, RelayTimings
 from support.nats import NatsServer
-from support.outside import Send, before, tapped_connection
+from support.outside import Send, before, tapped, tapped_connection
 from support.truth import all_events
 from support.waiting import eventually
 
@@ -468,3 +469,20 @@ async def test_a_reset_that_is_never_completed_stops_events_for_a_while_only(pro
     ids = await lives(store, len(ENDS))
     await eventually(lambda: all_relayed(store))
     await assert_events_complete(store, ids)
+
+
+@pytest.mark.parametrize(("jobs", "batches"), [(3, False), (20, True)])
+async def test_a_few_events_are_appended_without_a_batch(store: Store, jobs: int, batches: bool) -> None:
+    sent: list[str] = []
+
+    def spy(_send: Send, _subject: str, _body: bytes, headers: str, _timeout_s: float) -> None:
+        sent.append(headers)
+
+    log = EventLog(store.nats, store.config)
+    events = [Outgoing(store.config.event("job.started", "q", f"id-{n}"), b"{}", 1, 1, n) for n in range(jobs)]
+    with tapped(store.nats, spy):
+        assert await log.append(events, 0, apart=True) == jobs
+    assert any("Nats-Batch-Id" in headers for headers in sent) is batches
+    with pytest.raises(Fenced):
+        await log.append(events, 0, apart=True)
+    assert len(await all_events(store)) == jobs

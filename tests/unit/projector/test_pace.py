@@ -7,6 +7,6 @@ import pytest
 from ojs_projector.projector import pace_s
 
 
-@pytest.mark.parametrize(("records", "seconds"), [(0, 0.02), (20, 0.02), (50, 0.05), (100, 0.1), (250, 0.25), (500, 0.25)])
+@pytest.mark.parametrize(("records", "seconds"), [(0, 0.1), (20, 0.1), (100, 0.1), (150, 0.15), (250, 0.25), (500, 0.25)])
 def test_the_more_a_read_has_brought_the_later_is_the_next(records: int, seconds: float) -> None:
     assert pace_s(records) == pytest.approx(seconds)

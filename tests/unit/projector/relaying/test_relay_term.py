@@ -27,6 +27,7 @@ class Stream:
         self.stored: list[Outgoing] = []
         self.workflows: dict[str, Workflow] = {}
         self.batches: list[int] = []
+        self.apart: list[bool] = []
         self.asked: list[str] = []
         self.refuse: OjsError | None = None
         self.limiter = asyncio.Event()
@@ -43,7 +44,8 @@ class Stream:
     async def workflow(self, workflow_id: str) -> Workflow | None:
         return self.workflows.get(workflow_id)
 
-    async def append(self, events: Sequence[Outgoing], after: int) -> int:
+    async def append(self, events: Sequence[Outgoing], after: int, *, apart: bool = False) -> int:
+        self.apart.append(apart)
         await self.limiter.wait()
         if self.refuse is not None:
             raise self.refuse
@@ -223,6 +225,17 @@ async def test_events_of_one_entry_stay_together(begin: Begin, stream: Stream) -
     stream.limiter.set()
     await eventually(lambda: tenure.done == 4)
     assert stream.batches == [2, 2, 2, 2]
+
+
+async def test_events_of_different_entries_may_be_stored_apart(begin: Begin, stream: Stream) -> None:
+    tenure = await begin()
+    await tenure.take([seen(1, logged("pushed", "claimed"))])
+    await eventually(lambda: tenure.done == 1)
+    await tenure.take(
+        [seen(2, job("other", transitions=(Entry(n=1, op="op", event="retried", at=NOW, reason="dead_letter"),)))]
+    )
+    await eventually(lambda: tenure.done == 2)
+    assert stream.apart == [True, False]
 
 
 async def test_done_never_claims_what_is_still_waiting(begin: Begin, stream: Stream) -> None:
