@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "services"), str(ROOT / "shared")]
+sys.path[:0] = [str(ROOT), str(ROOT / "services"), str(ROOT / "shared")]
 
-from ojs_command.endpoints_reference import own_description  # noqa: E402  # the path is set above
+from script.pages.endpoints import own_description  # noqa: E402  # the path is set above
 
 WRITTEN: Final = ROOT / "services" / "ojs_dashboard" / "types" / "openapi.d.ts"
 BASE: Final = "/ojs/v1"

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from ojs_command.conformance_reference import Document, conformance
-from ojs_command.endpoints_reference import own_description
+from script.pages.conformance import Document, conformance
+from script.pages.endpoints import own_description
 from support.system import System
 
 KNOWN: Final = conformance()

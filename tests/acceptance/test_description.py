@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from ojs_command.endpoints_reference import own_description, reference
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_gateway.openapi.document import document
 from ojs_gateway.routes import PARTS
+from script.pages.endpoints import own_description, reference
 from support.described import Described
 from support.system import System, send
 from support.waiting import until

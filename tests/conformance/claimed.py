@@ -36,10 +36,10 @@ _BARE: Final[dict[str, tuple[str, ...]]] = {
 }
 """Services that levels 0 and 1 need, each with what is optional off: without any of them cases fail."""
 _OF_BARE: Final = ("level-0-", "level-1-")
-sys.path.insert(0, str(_HERE.parent))
+sys.path[:0] = [str(_HERE.parent), str(_ROOT)]
 
 from conformance.verdicts import differences  # noqa: E402
-from ojs_command.conformance_reference import conformance  # noqa: E402
+from script.pages.conformance import conformance  # noqa: E402
 from support.certificates import Authority  # noqa: E402  # tests aren't installed
 from support.cli import Cli  # noqa: E402
 from support.cluster import NatsCluster  # noqa: E402

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import TypedDict
 
-from ojs_command.conformance_reference import Conformance
+from script.pages.conformance import Conformance
 
 
 class Ran(TypedDict):

@@ -5,18 +5,18 @@ from typing import get_args
 
 import pytest
 
-from ojs_command.access_reference import reference
 from ojs_core.access.permissions import Need
 from ojs_gateway.openapi.route import Route
 from ojs_gateway.routes import PARTS
+from script.pages.access import reference
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "access.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "access.md"
 OPEN = {"getManifest", "getHealth", "getLiveness", "getOpenApi", "deleteSession"}
 
 
 def test_the_page_says_what_the_routes_need_now() -> None:
     made = reference()
-    assert PAGE.read_text(encoding="utf-8") == made, "run: python -m ojs_command.access_reference > docs/reference/access.md"
+    assert PAGE.read_text(encoding="utf-8") == made, "run: python -m script.pages.access > docs/reference/access.md"
 
 
 def test_every_route_names_what_it_needs_and_few_are_open() -> None:

@@ -1,4 +1,4 @@
-"""The alerts of Prometheus. `python -m ojs_command.monitoring.alerts > deploy/monitoring/alerts.yml` renews them.
+"""The alerts of Prometheus. `python -m script.monitoring.alerts > deploy/monitoring/alerts.yml` renews them.
 
 Each has a section of its name in docs/debugging.md that says what to do.
 """
@@ -9,7 +9,7 @@ import sys
 from textwrap import indent
 from typing import Final, Literal, NamedTuple
 
-from ojs_command.monitoring.queries import metrics_of
+from script.monitoring.queries import metrics_of
 
 Severity = Literal["page", "ticket"]
 """`page` wakes somebody up, `ticket` can wait for the morning."""
@@ -186,7 +186,7 @@ ALERTS: Final = (
 )
 
 _HEAD: Final = """\
-# Alerts for Prometheus. Made by `python -m ojs_command.monitoring.alerts`; the thresholds are a start, change them in
+# Alerts for Prometheus. Made by `python -m script.monitoring.alerts`; the thresholds are a start, change them in
 # a copy. severity: page wakes somebody up, ticket can wait for the morning.
 groups:
   - name: ojs-nats

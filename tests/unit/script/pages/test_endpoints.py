@@ -3,13 +3,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ojs_command.endpoints_reference import INSTEAD, own_description, reference, specification
+from script.pages.endpoints import INSTEAD, own_description, reference, specification
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "endpoints.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "endpoints.md"
 
 
 def test_the_page_says_what_is_served_now() -> None:
-    renewed = "run: python -m ojs_command.endpoints_reference > docs/reference/endpoints.md"
+    renewed = "run: python -m script.pages.endpoints > docs/reference/endpoints.md"
     assert PAGE.read_text(encoding="utf-8") == reference(own_description()), renewed
 
 

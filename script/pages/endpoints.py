@@ -1,6 +1,6 @@
 """The table of the specification's endpoints and of this server's, for the documentation.
 
-`python -m ojs_command.endpoints_reference > docs/reference/endpoints.md` renews it. With the address of a running gateway
+`python -m script.pages.endpoints > docs/reference/endpoints.md` renews it. With the address of a running gateway
 (`… http://127.0.0.1:8080`) it is made from what that one says of itself.
 """
 
@@ -92,7 +92,7 @@ commit `{specified.commit[:12]}` of {specified.date}. `/v1/…` is another name 
 Operations that other documents of the specification describe, that the official SDKs, the `ojs` CLI or the admin UI call,
 or that are this server's own.
 {"".join(_beyond(described, served, specified))}
-This page is made by `python -m ojs_command.endpoints_reference`.
+This page is made by `python -m script.pages.endpoints`.
 """
 
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ojs_command.reference import reference
 from ojs_core.runtime.settings import OPTIONS
+from script.pages.settings import reference
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "settings.md"
 
 
 def test_the_page_in_the_documentation_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m ojs_command.reference > docs/reference/settings.md"
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m script.pages.settings > docs/reference/settings.md"
 
 
 def test_every_setting_has_a_row() -> None:

@@ -1,6 +1,6 @@
 """The reference of roles and permissions, for the documentation.
 
-`python -m ojs_command.access_reference > docs/reference/access.md` renews it.
+`python -m script.pages.access > docs/reference/access.md` renews it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ over HTTP and NATS, and on all paths of an operation.
 
 {needed}
 
-This page is made by `python -m ojs_command.access_reference`.
+This page is made by `python -m script.pages.access`.
 """
 
 

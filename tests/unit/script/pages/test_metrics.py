@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ojs_command.metrics_reference import reference
 from ojs_core.telemetry import metrics
+from script.pages.metrics import reference
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m ojs_command.metrics_reference > docs/metrics.md"
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m script.pages.metrics > docs/metrics.md"
 
 
 def test_the_page_has_every_metric() -> None:

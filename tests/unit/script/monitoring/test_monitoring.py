@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ojs_command.monitoring import alerts, grafana
-from ojs_command.monitoring.queries import metrics_of, names
+from script.monitoring import alerts, grafana
+from script.monitoring.queries import metrics_of, names
 from support.promtool import promtool, promtool_program
 from support.tables import each
 
@@ -91,10 +91,10 @@ CALM: list[tuple[str, str]] = [
 
 def test_the_files_are_up_to_date() -> None:
     assert (FOLDER / "alerts.yml").read_text(encoding="utf-8") == alerts.rules(), (
-        "run: python -m ojs_command.monitoring.alerts > deploy/monitoring/alerts.yml"
+        "run: python -m script.monitoring.alerts > deploy/monitoring/alerts.yml"
     )
     assert (FOLDER / "grafana.json").read_bytes() == grafana.dashboard(), (
-        "run: python -m ojs_command.monitoring.grafana > deploy/monitoring/grafana.json"
+        "run: python -m script.monitoring.grafana > deploy/monitoring/grafana.json"
     )
 
 

@@ -1,6 +1,6 @@
 """The reference of all metrics, for the documentation.
 
-`python -m ojs_command.metrics_reference > docs/metrics.md` renews it.
+`python -m script.pages.metrics > docs/metrics.md` renews it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ their retention. `jobs_failed_total` are discarded jobs, `avg_latency_ms` is the
 hour, `throughput_per_second` completed jobs over the last five minutes, `queues_active` counts queues with work,
 `workers_active` workers heard of in the last 30 seconds.
 
-This page is made by `python -m ojs_command.metrics_reference`.
+This page is made by `python -m script.pages.metrics`.
 """
 
 

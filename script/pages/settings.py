@@ -1,6 +1,6 @@
 """The reference of all settings, for the documentation.
 
-`python -m ojs_command.reference > docs/reference/settings.md` renews it.
+`python -m script.pages.settings > docs/reference/settings.md` renews it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ start. `ojs-nats config` prints what counts and where each value was written.
 A list is written with commas, or as a list in TOML; yes and no as `true` and `false`. Variables that begin with `OJS_` and
 aren't in this table are left alone (clients and platforms use the prefix, too), unless they look like a slip of one that is.
 
-This page is made by `python -m ojs_command.reference`.
+This page is made by `python -m script.pages.settings`.
 """
 
 

@@ -1,4 +1,4 @@
-"""The dashboard for Grafana. `python -m ojs_command.monitoring.grafana > deploy/monitoring/grafana.json` renews it."""
+"""The dashboard for Grafana. `python -m script.monitoring.grafana > deploy/monitoring/grafana.json` renews it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ojs_command.monitoring.queries import metrics_of
+from script.monitoring.queries import metrics_of
 
 _WIDTH: Final = 24
 _HEIGHT: Final = 8

@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from conformance.verdicts import Ran, differences
-from ojs_command.conformance_reference import Conformance, conformance, page
-from ojs_command.endpoints_reference import own_description
+from script.pages.conformance import Conformance, conformance, page
+from script.pages.endpoints import own_description
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 KNOWN = conformance()
 
 
 def test_the_page_says_what_is_known() -> None:
-    renewed = "run: python -m ojs_command.conformance_reference > docs/conformance.md"
+    renewed = "run: python -m script.pages.conformance > docs/conformance.md"
     assert (DOCS / "conformance.md").read_text(encoding="utf-8") == page(KNOWN), renewed
 
 

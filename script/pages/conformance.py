@@ -1,6 +1,6 @@
 """The page that says of each document of the specification whether it is served, for the documentation.
 
-`python -m ojs_command.conformance_reference > docs/conformance.md` renews it from `conformance.toml`. What that says is held to
+`python -m script.pages.conformance > docs/conformance.md` renews it from `conformance.toml`. What that says is held to
 a running server by `tests/acceptance/test_conformance_page.py`, and to the cases by `script/conformance --verdicts`.
 """
 
@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from ojs_command.endpoints_reference import specification
+from script.pages.endpoints import specification
 
 Status = Literal["served", "in part", "for clients", "text", "not served"]
 Side = Literal["suite", "not served", "ours"]
@@ -153,7 +153,7 @@ Bare leaves out the coordinator (workflows), the webhooks, the dashboard, the AP
 index's copies of jobs, keys and TLS. No case of these levels sets up a limit, a schema, a pool or a
 cron entry.
 
-This page is made by `python -m ojs_command.conformance_reference`. `script/conformance --verdicts` runs all cases and says
+This page is made by `python -m script.pages.conformance`. `script/conformance --verdicts` runs all cases and says
 where it is wrong.
 """
 
