@@ -59,7 +59,7 @@ _PACE_S: Final = 0.1
 _LONGEST_PACE_S: Final = 0.25
 _PACE_PER_RECORD_S: Final = 0.001
 """The more a read has brought, the later the next: a job that has moved on by then is read once."""
-PARK_S: Final = 0.25
+PARK_S: Final = 1.0
 _AT_ONCE: Final = 250
 """Records that are taken up before somebody who asks has a turn: 10 to 20 ms, more if they are of old jobs."""
 _PAUSE_S: Final = 0.5

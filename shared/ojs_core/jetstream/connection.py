@@ -2,7 +2,7 @@
 
 nats-py's own `request` costs a validation, a queue, a task hop and a timer for each message, which is most of a job's
 budget (docs/adr/001). Here replies are handed over inside the read loop, requests of one loop turn leave in one
-socket write, and one sweep per quarter second serves all timeouts. Nothing is sent, or kept for later, while the
+socket write, and one timer serves all timeouts. Nothing is sent, or kept for later, while the
 connection is down: the caller hears so at once.
 """
 
@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from math import inf
 from typing import Final, NamedTuple
 
 import structlog
@@ -36,6 +37,7 @@ log = structlog.get_logger(__name__)
 
 REQUEST_TIMEOUT_S: Final = 2.0
 _SWEEP_S: Final = 0.25
+"""Between two looks for what has waited too long, at least; there is none before something may have."""
 _CONNECT_TIMEOUT_S: Final = 2
 _CLOSE_S: Final = 1.0
 _DRAIN_S: Final = 1
@@ -324,7 +326,9 @@ class Connection:
         self._inbox_sid = 0
         self._free: list[_Slot] = []
         self._busy: set[_Slot] = set()
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._sweep_at = inf
+        """When the next look is, by the loop's clock."""
         self._looking: asyncio.Task[None] | None = None
         self._unled_since: float | None = None
         """When the server at the other end may have lost its leader (loop time), None while it has one."""
@@ -408,7 +412,6 @@ class Connection:
         self.connections = 1
         self._inbox = self._nc.new_inbox() + "."
         self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
-        self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
         self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=self._timings.led_every_s)
 
     @property
@@ -422,10 +425,11 @@ class Connection:
 
     async def close(self) -> None:
         await self._taken_away.stop()
-        for task in (self._sweeper, self._looking):
-            if task is not None:
-                task.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
         self._fail_all("the connection to NATS was closed")
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         if self._nc.options:  # nats-py can't close what was never asked to connect
             await self._nc.end()
 
@@ -474,7 +478,8 @@ class Connection:
             lost()
             return
         token = next(self._tokens)
-        self._watched[token] = _Watched(subject, lost, asyncio.get_running_loop().time() + _HEARD_S)
+        self._watched[token] = watched = _Watched(subject, lost, asyncio.get_running_loop().time() + _HEARD_S)
+        self._sweep_by(watched.deadline)
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
 
     async def has_listener(self, subject: str, headers: str) -> bool:
@@ -504,6 +509,8 @@ class Connection:
         token = next(self._tokens)
         now = loop.time()
         self._pending[token] = (future, now + timeout_s, subject)
+        if now + timeout_s < self._sweep_at:
+            self._sweep_by(now + timeout_s)
         if not token % _MEASURED:
             future.add_done_callback(lambda done: self._measured(done, loop.time() - now))
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
@@ -518,6 +525,7 @@ class Connection:
         slot.future, slot.messages, slot.wanted = loop.create_future(), [], wanted
         slot.deadline, slot.subject = loop.time() + timeout_s, subject
         self._busy.add(slot)
+        self._sweep_by(slot.deadline)
         self.publish(subject, payload, reply=slot.inbox)
         clean = False
         try:
@@ -698,18 +706,35 @@ class Connection:
             log.warning("this nats-server has no leader: another one is tried", nats=self.name, server=self._nc.place)
             await self._nc.move_on()
 
-    async def _sweep(self) -> None:
+    def _sweep_by(self, deadline: float) -> None:
+        """Have `_sweep` called once a deadline is over."""
+        loop = asyncio.get_running_loop()
+        moment = max(deadline, loop.time() + _SWEEP_S)
+        if moment >= self._sweep_at:
+            return
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._sweep_at, self._sweeper = moment, loop.call_at(moment, self._sweep)
+
+    def _sweep(self) -> None:
         """Fail what has waited too long. A pull that times out keeps what it has got."""
         now = asyncio.get_running_loop().time()
-        late = [token for token, (_, deadline, _) in self._pending.items() if deadline < now]
+        late = [token for token, (_, deadline, _) in self._pending.items() if deadline <= now]
         for token in late:
             future, _, _ = self._pending.pop(token)
             if not future.done():
                 future.set_result(Failed(self.explanation or "NATS did not answer in time", sent=True))
             self.timed_out += 1
             self._timeouts.inc()
-        for token in [token for token, watched in self._watched.items() if watched.deadline < now]:
+        for token in [token for token, watched in self._watched.items() if watched.deadline <= now]:
             del self._watched[token]
-        for slot in self._busy:
-            if slot.future is not None and not slot.future.done() and slot.deadline < now:
+        waiting = [slot for slot in self._busy if slot.future is not None and not slot.future.done()]
+        for slot in waiting:
+            if slot.deadline <= now and slot.future is not None:
                 slot.future.set_result(Collected(slot.messages, None))
+        deadlines = [deadline for _, deadline, _ in self._pending.values()]
+        deadlines += [watched.deadline for watched in self._watched.values()]
+        deadlines += [slot.deadline for slot in waiting if slot.deadline > now]
+        self._sweeper, self._sweep_at = None, inf
+        if deadlines:
+            self._sweep_by(min(deadlines))
