@@ -45,12 +45,17 @@ class ServiceChild(Supervised):
     """
 
     def __init__(
-        self, entry: ServiceEntry, settings: Settings, on_change: Callable[[], None], number: int | None = None
+        self,
+        entry: ServiceEntry,
+        settings: Settings,
+        on_change: Callable[[], None],
+        number: int | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         """`number` is that of one of several processes of the service which share a port."""
         super().__init__(entry.name if number is None else f"{entry.name}-{number}", on_change)
         self._entry = entry
-        self._arguments = () if number is None else ("--number", str(number))
+        self._arguments = (*arguments, *(() if number is None else ("--number", str(number))))
         self._environment: dict[str, str] = {**os.environ, **settings.environment(entry.kind)}
         self._environment.pop("OJS_INSTANCE", None)  # each process has a name of its own
         self._link: asyncio.StreamWriter | None = None

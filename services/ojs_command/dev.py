@@ -14,7 +14,7 @@ import structlog
 from ojs_command.children import ServiceChild, start_all
 from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
-from ojs_command.services import SERVICES
+from ojs_command.services import SERVICES, SHARED, SMALL
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.runtime.listen import require_free
 from ojs_core.runtime.service import configure_logs, prepare
@@ -99,7 +99,11 @@ class _System:
                 settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store, **_NO_FILES
             )
         if loading is None:
-            self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
+            alone = [entry for entry in SERVICES if settings.apart or entry not in SMALL]
+            self._services = [ServiceChild(entry, settings, self._changed) for entry in alone]
+            if not settings.apart:
+                small = [entry.name for entry in SMALL]
+                self._services = [*self._services, ServiceChild(SHARED, settings, self._changed, arguments=small)]
         else:
             self._services = [ServiceTask(name, build, settings) for name, build in (await loading).items()]
         await start_all(self._services)

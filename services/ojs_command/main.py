@@ -14,7 +14,7 @@ from typing import Final
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.registration import add_client_commands, run_client
 from ojs_command.nats_conf import add_nats_conf_command, print_configuration
-from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
+from ojs_command.services import BACKGROUND, SERVICES, SHARED, ServiceEntry
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
@@ -127,7 +127,7 @@ def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
     if given.command == "dev":
         return serve_all(loaded)
     if given.command == "services":
-        return serve_some(given.services or BACKGROUND, loaded.settings)
+        return serve_some(given.services or BACKGROUND, loaded.settings, given.supervisor_fd)
     return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
 
 
@@ -191,8 +191,7 @@ def _parser() -> PlainParser:
     _add_command(commands, "dev", "dev", "everything on one machine, with a NATS server of its own")
     for service in SERVICES:
         _add_command(commands, service.name, service.kind, service.help, _add_supervision).set_defaults(service=service)
-    all_but_one = "all services but the gateway in one process, or some of them"
-    _add_command(commands, "services", "services", all_but_one, _add_names)
+    _add_command(commands, SHARED.name, SHARED.kind, SHARED.help, _add_names)
     _add_command(
         commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
     )
@@ -218,12 +217,17 @@ class _Version(argparse.Action):
 
 
 def _add_supervision(service: argparse.ArgumentParser) -> None:
-    service.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
+    _add_supervisor(service)
     service.add_argument("--number", type=int, help=argparse.SUPPRESS)
+
+
+def _add_supervisor(service: argparse.ArgumentParser) -> None:
+    service.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
 
 
 def _add_names(several: argparse.ArgumentParser) -> None:
     named = f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]"
+    _add_supervisor(several)
     several.add_argument("services", nargs="*", type=_background, metavar="NAME", help=named)
 
 

@@ -39,3 +39,7 @@ SERVICES: Final = (
 )
 BACKGROUND: Final = tuple(entry for entry in SERVICES if entry.kind != "gateway")
 """Those that `ojs-nats services` runs, beside a gateway."""
+SHARED: Final = ServiceEntry("services", "", "all services but the gateway in one process, or some of them", "services")
+"""The process of `ojs-nats services`."""
+SMALL: Final = tuple(entry for entry in BACKGROUND if entry.kind != "projector")
+"""Those that `dev` runs in one process: they wait most of the time."""

@@ -25,9 +25,9 @@ def make_streams(settings: Settings) -> int:
     return run_loop(set_up(settings))
 
 
-def serve_some(entries: Sequence[ServiceEntry], settings: Settings) -> int:
+def serve_some(entries: Sequence[ServiceEntry], settings: Settings, supervisor: int | None) -> int:
     """The same of several services in this process."""
-    return run_loop(run_services(entries, settings))
+    return run_loop(run_services(entries, settings, supervisor))
 
 
 def serve_one(entry: ServiceEntry, settings: Settings, number: int | None, supervisor: int | None) -> int:

@@ -10,28 +10,35 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from ojs_command.services import ServiceEntry
+from ojs_command.services import SHARED, ServiceEntry
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.health import Readiness, health_listener
 from ojs_core.runtime.service import prepare
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.supervised import ReadyLine, Supervisor
 from ojs_core.telemetry import tracing
 
-NAME: Final = "services"
-_SERVICES_SECONDS: Final = STOP_SECONDS - 0.2
+NAME: Final = SHARED.name
+_MARGIN_SECONDS: Final = 0.2
 
 log = structlog.get_logger(__name__)
 
 
-async def run_services(entries: Sequence[ServiceEntry], settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem` if none of them can start."""
+async def run_services(entries: Sequence[ServiceEntry], settings: Settings, supervisor: int | None = None) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem` if none of them can start.
+
+    `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
+    """
     prepare(NAME, settings)
-    stopping = Stopping()
+    stop_seconds = STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS
+    seconds = stop_seconds - _MARGIN_SECONDS
+    stopping = Stopping(stop_seconds)
     stopping.on_signals()
+    link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     own = replace(settings, health_port=None)
-    tasks = [ServiceTask(name, build, own, _SERVICES_SECONDS) for name, build in (await load_services(entries)).items()]
+    tasks = [ServiceTask(name, build, own, seconds) for name, build in (await load_services(entries)).items()]
 
     async def check() -> Readiness:
         return _readiness({task.name: why for task, why in zip(tasks, await _troubles(tasks), strict=True)})
@@ -44,12 +51,16 @@ async def run_services(entries: Sequence[ServiceEntry], settings: Settings) -> i
         if not stopping.requested:
             url = health.url if health is not None else None
             log.info("ready", url=url, services=[task.name for task in tasks if task.pid], pid=os.getpid())
+            if link is not None:
+                link.ready(ReadyLine(NAME, os.getpid(), url))
         await stopping.wait()
     finally:
-        await asyncio.gather(*(task.stop(_SERVICES_SECONDS) for task in tasks))
+        await asyncio.gather(*(task.stop(seconds) for task in tasks))
         if health is not None:
             await health.stop()
         await tracing.stop()
+        if link is not None:
+            await link.detach()
     log.info("stopped")
     return 0 if all(task.clean for task in tasks) else CRASHED
 

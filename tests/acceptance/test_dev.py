@@ -89,6 +89,18 @@ def test_one_command_starts_everything_and_says_how_to_go_on(services: System) -
     assert send("GET", f"{services.url}/ojs/v1/health").body["status"] == "ok"
 
 
+def test_by_default_the_services_that_wait_share_a_process(tmp_path: Path) -> None:
+    with System.started(tmp_path, with_users=False, shared=True) as system:
+        assert set(system.children) == {"nats-server", "gateway", "projector", "services"}
+        delayed = system.push("hello", "world", delay_until="+PT1S")["id"]
+        killed = system.kill_child("services")
+        system.wait_restarted("services", killed)
+        until(lambda: system.job(delayed)["state"] == "available")
+        assert system.stop() == 0
+    stopped = {line["service"] for line in system.events("stopped")}
+    assert stopped == {"gateway", "projector", "services", "dev"}
+
+
 def test_settings_of_dev_reach_its_children(services: System) -> None:
     assert services.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * LARGEST]}).status == 413
 

@@ -297,8 +297,11 @@ class System(Command, Api):
         env: Mapping[str, str] | None = None,
         program: Sequence[str] = (*OJS_NATS, "dev"),
         with_users: bool | None = None,
+        shared: bool = False,
     ) -> None:
-        """`with_users` has a nats-server beside it, with the roles' users, as it is by default where tests run with users.
+        """`shared` has some services in one process, as it is by default; else each has one of its own.
+
+        `with_users` has a nats-server beside it, with the roles' users, as it is by default where tests run with users.
 
         Whoever tests what `dev` does with its own nats-server goes without.
         """
@@ -311,7 +314,9 @@ class System(Command, Api):
             given = environment() if env is None else env
             env = {**given, "OJS_NATS_API_URL": users.by_role(self._server.url, ANSWERING)}
         ports = ("--port", "0", "--nats-port", "0")
-        options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
+        options: tuple[str, ...] = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
+        if TOGETHER not in arguments and not shared:
+            options = (*options, "--apart")
         super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
 
     @classmethod
@@ -323,9 +328,10 @@ class System(Command, Api):
         env: Mapping[str, str] | None = None,
         program: Sequence[str] = (*OJS_NATS, "dev"),
         with_users: bool | None = None,
+        shared: bool = False,
     ) -> Iterator[System]:
         """A running system; the processes that it left behind, if any, are killed at the end."""
-        system = cls(folder, *arguments, env=env, program=program, with_users=with_users)
+        system = cls(folder, *arguments, env=env, program=program, with_users=with_users, shared=shared)
         try:
             system.wait_ready()
             yield system

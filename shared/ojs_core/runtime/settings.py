@@ -126,6 +126,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_port: int = 4222
     nats_server: str = "auto"
     together: bool = False
+    apart: bool = False
     log_format: Literal["auto", "console", "json"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     instance: str = msgspec.field(default_factory=_instance)
@@ -620,6 +621,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "",
         "run all services in the process of `dev`: they start in half of the time and take a fifth of the memory, which suits "
         "tests; one that crashes ends all of them",
+        _DEV,
+    ),
+    Option(
+        "apart",
+        setting_readers.boolean,
+        "",
+        "run each service in a process of its own; else the gateway and the projector have one each, and the others share one",
         _DEV,
     ),
     Option(
