@@ -60,7 +60,8 @@ class Opened(Gateway):
             for job in jobs:
                 assert job["id"] not in self.fetched, f"{job} runs again"
                 self.fetched[job["id"]] = job
-                self.call("POST", "/workers/ack", {"job_id": job["id"], "worker_id": "finisher", "attempt": job["attempt"]})
+                holder = {"job_id": job["id"], "worker_id": "finisher", "attempt": job["attempt"]}
+                self.call("POST", "/workers/ack", holder)
 
 
 def differences(then: Any, now: Any, place: str) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Runs the conformance cases named in claimed.txt against a server: its own, started here, or the one at --url.
 
---arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a cluster of
-three (cluster), where the requests of a case take turns between the two gateways; or what levels 0 and 1 need and no more
-(bare), for the cases of those two levels. With --keys it asks for keys, and the runner shows one; with --tls it speaks TLS.
+--arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a
+cluster of three (cluster), where the requests of a case take turns between the two gateways; or what levels 0 and 1
+need and no more (bare), for the cases of those two levels. With --keys it asks for keys, and the runner shows one; with
+--tls it speaks TLS.
 
 --verdicts runs all cases instead, and says where docs/conformance.md is wrong about them.
 

@@ -1,13 +1,13 @@
 """Folders of nats-server with what an earlier version of the server has stored: how they are made, and unpacked.
 
 `script/stored COMMIT NAME` starts the services of a commit on a nats-server of their own, has them store something of
-everything, and writes two files below tests/fixtures/stored: NAME.tar.xz, the folder that nats-server leaves, and NAME.json,
-what the API said of it: its answers by their paths, and the names by which tests know jobs and workflows.
+everything, and writes two files below tests/fixtures/stored: NAME.tar.xz, the folder that nats-server leaves, and
+NAME.json, what the API said of it: its answers by their paths, and the names by which tests know jobs and workflows.
 
-The folder ages. When a test opens it leases (30 s), delays and back-offs (a minute) are over, and the services' own records
-(2 minutes). Events, progress and the workflow that has ended leave after 7 days, checkpoints and what is known of limits after
-30, the audit after as many as the server is told. Jobs and results stay for ten years, since the queues are told so. `aged`
-makes of a folder what it will be in a year.
+The folder ages. When a test opens it leases (30 s), delays and back-offs (a minute) are over, and the services' own
+records (2 minutes). Events, progress and the workflow that has ended leave after 7 days, checkpoints and what is known
+of limits after 30, the audit after as many as the server is told. Jobs and results stay for ten years, since the queues
+are told so. `aged` makes of a folder what it will be in a year.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _LATER: Final = "+PT60S"
 """After the folder was made, and before anybody opens it but those who have just made it."""
 _MOST_S: Final = 20.0
 """So long may the filling take, lest something comes due before the services stop."""
-_JOB: Final[dict[str, Any]] = {"type": "stored.job", "args": [{"n": 1, "text": "ä"}, None, [1.5]]}
+_ARGS: Final = ({"n": 1, "text": "ä"}, None, [1.5])
+_JOB: Final[dict[str, Any]] = {"type": "stored.job", "args": _ARGS}
 
 
 class Stored(NamedTuple):
@@ -176,7 +177,8 @@ class _Filling:
             call("POST", "/queues", {"name": queue, "config": {**retention, **_OWN.get(queue, {})}}, 201)
         call("PUT", "/queues/_default/config", {"default_retry": {"max_attempts": 4}})
         call("POST", "/queues/paused/pause")
-        call("PUT", "/admin/pools/pool", {"strategy": "weighted", "queues": {"pooled": {"weight": 2}, "plain": {}}}, 201)
+        queues = {"pooled": {"weight": 2}, "plain": {}}
+        call("PUT", "/admin/pools/pool", {"strategy": "weighted", "queues": queues}, 201)
         schema = {"schema": {"type": "array", "items": [{"type": "string"}]}, "validation": {"mode": "strict"}}
         call("POST", "/schemas", {"uri": "urn:stored:1", "type": "stored.schema", "version": 1, **schema}, 201)
         hook = {"url": "https://127.0.0.1:9/", "events": ["job.completed"], "secret": "stored-secret-of-a-test"}
@@ -198,8 +200,9 @@ class _Filling:
         self._api.call("DELETE", f"/jobs/{self.ids['cancelled']}", {"reason": "not needed"})
         self._push("active", retry={"max_attempts": 3, "initial_interval": "PT1S"})
         held = self._take("active")
-        self._api.call("PUT", f"/jobs/{self.ids['active']}/checkpoint", {"state": {"row": 5}, **_holder(held)})
-        self._api.call("PUT", f"/jobs/{self.ids['active']}/progress", {"progress": 0.25, "message": "read", **_holder(held)})
+        path, holder = f"/jobs/{self.ids['active']}", _holder(held)
+        self._api.call("PUT", f"{path}/checkpoint", {"state": {"row": 5}, **holder})
+        self._api.call("PUT", f"{path}/progress", {"progress": 0.25, "message": "read", **holder})
         self._push("delayed", delay_until=_LATER)
         self._push("far", delay_until="2100-01-01T00:00:00Z")
         self._push("pending", pending=True)
@@ -226,7 +229,8 @@ class _Filling:
         self._flow("chain", {"type": "chain", "steps": steps})
         self._finish_next("flow")
         self._flow("group", {"type": "group", "jobs": [_step("a"), _step("b")]})
-        self._flow("batch", {"type": "batch", "jobs": [_step("c"), _step("d")], "callbacks": {"on_complete": _step("end")}})
+        callbacks = {"on_complete": _step("end")}
+        self._flow("batch", {"type": "batch", "jobs": [_step("c"), _step("d")], "callbacks": callbacks})
         dag = [_step("root", id="root"), _step("leaf", id="leaf", depends_on=["root"])]
         self._flow("dag", {"steps": dag})
         self._flow("ended", {"type": "chain", "steps": [_step("alone")]})
@@ -245,7 +249,8 @@ class _Filling:
     def _crons(self) -> None:
         often = {"name": "often", "cron": "* * * * *", **_JOB, "options": {"queue": "cron"}, "overlap_policy": "allow"}
         self._api.call("POST", "/cron", often, 201)
-        self._api.call("POST", "/cron", {**often, "name": "yearly", "cron": "0 9 1 1 *", "timezone": "Europe/Zurich"}, 201)
+        yearly = {**often, "name": "yearly", "cron": "0 9 1 1 *", "timezone": "Europe/Zurich"}
+        self._api.call("POST", "/cron", yearly, 201)
         self._api.call("POST", "/cron/yearly/trigger", status=201)
         queued = {**often, "name": "queued", "cron": "0 9 1 1 *", "overlap_policy": "enqueue"}
         self._api.call("POST", "/cron", queued, 201)
@@ -254,14 +259,13 @@ class _Filling:
         self._api.call("POST", "/cron", {**often, "name": "stopped"}, 201)
         self._api.call("POST", "/cron/stopped/pause")
 
-    def _push(self, name: str, *, queue: str = "plain", args: Sequence[object] | None = None, **options: object) -> None:
-        body = {**_JOB, "meta": {"name": name}, "options": {"queue": queue, **options}}
-        if args is not None:
-            body["args"] = args
+    def _push(self, name: str, *, queue: str = "plain", args: Sequence[object] = _ARGS, **options: object) -> None:
+        body = {**_JOB, "args": args, "meta": {"name": name}, "options": {"queue": queue, **options}}
         self.ids[name] = self._api.call("POST", "/jobs", body, 201)["job"]["id"]
 
     def _fetch(self, queue: str) -> list[Any]:
-        body = {"queues": [queue], "worker_id": "worker", "count": 10, "wait_ms": 1_000, "visibility_timeout_ms": LEASE_MS}
+        body = {"queues": [queue], "worker_id": "worker", "count": 10, "wait_ms": 1_000}
+        body["visibility_timeout_ms"] = LEASE_MS
         fetched: list[Any] = self._api.call("POST", "/workers/fetch", body)["jobs"]
         return fetched
 
