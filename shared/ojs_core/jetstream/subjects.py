@@ -79,7 +79,7 @@ LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "pro
 Lane = str
 """Where tokens of one priority wait: one of `LANES`, or beside them for those who can run their jobs (`handler_lane`)."""
 LANES: Final = ("front", "line", "key", "late")
-"""Ahead of a priority, in line, or beside it because a key limits their jobs (docs/adr/030)."""
+"""Ahead of a priority, in line, or beside it because a key limits their jobs (docs/adr/030). `late` is read: 0.2 wrote it."""
 _FOR: Final = "for"
 
 

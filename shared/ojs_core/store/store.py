@@ -129,7 +129,7 @@ class Store:
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket)
         self.permits = Permits(bucket)
-        self.blocked = BlockedJobs(bucket, self.permits, alerts, self.committer.lanes, timings.blocked)
+        self.blocked = BlockedJobs(bucket, self.permits, alerts, timings.blocked)
         limiter = Limiter(self.permits, self.blocked, self.queues, self.clock)
         stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
@@ -156,7 +156,6 @@ class Store:
         self._reset.listeners.append(self.webhooks.reset)
         self._reset.listeners.append(alerts.clear)
         self._reset.listeners.append(self.permits.clear)
-        self._reset.listeners.append(self.committer.lanes.clear)
 
     @classmethod
     async def open(

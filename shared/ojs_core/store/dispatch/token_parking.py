@@ -10,7 +10,7 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
-from ojs_core.jetstream.subjects import REST, StoreConfig, lane_of
+from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.store.dispatch.claims import Claims
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
@@ -35,11 +35,8 @@ class TokenParking:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def usable(self, lanes: Sequence[str]) -> list[str]:
-        """Those of one priority's lanes that nobody clears just now. While `key` is being cleared, `late` waits as well, or its
-        tokens would get ahead of older ones of their keys.
-        """
-        busy = any(lane_of(subject) == "key" for subject in lanes if subject in self._tasks)
-        return [subject for subject in lanes if subject not in self._tasks and not (busy and lane_of(subject) == "late")]
+        """Those of one priority's lanes that nobody clears just now."""
+        return [subject for subject in lanes if subject not in self._tasks]
 
     def begin(self, queue: str, subject: str) -> None:
         """Have a lane cleared, unless it is being."""

@@ -26,7 +26,6 @@ from ojs_core.jetstream.contents import message, messages, sequence_of, subjects
 from ojs_core.store.rate_limits.permits import LOOK, Permits, key_of_scope
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.lanes import Lanes
 from ojs_core.store.records.tokens import read_token
 from ojs_core.store.records.writer import alarm
 from ojs_core.telemetry import metrics
@@ -65,15 +64,12 @@ class BlockedJobLimits(Struct, frozen=True, kw_only=True):
 class BlockedJobs:
     """Puts tokens aside and moves them on; any number of processes may do either."""
 
-    def __init__(
-        self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, lanes: Lanes, limits: BlockedJobLimits
-    ) -> None:
+    def __init__(self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, limits: BlockedJobLimits) -> None:
         self._limits = limits
         self._nats = bucket.nats
         self._records = bucket.records
         self._permits = permits
         self._alerts = alerts
-        self._lanes = lanes
         self._clock = bucket.clock
         self._config = bucket.config
         self._writer = bucket.writer
@@ -95,7 +91,6 @@ class BlockedJobs:
         if room.hit is None:
             await self._permits.hint(scope)
             return
-        self._lanes.blocked(key_of_scope(scope))
         untold = await self.stopped(scope, None, room.hit, len(waiting))
         if (at := _first(room.at, later, untold)) is not None:
             await self._wake_at(scope, at)

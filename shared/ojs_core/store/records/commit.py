@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.domain.job import Blob, Job, State, Timer
+from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions.result import Apart, Transition
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.headers import ringing
 from ojs_core.jetstream.reading import Unreadable
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import Lane, StoreConfig
 from ojs_core.store.records.blobs import Blobs
-from ojs_core.store.records.lanes import Lanes
 from ojs_core.store.records.records import Stored, job_reader
 from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.tokens import token_of
@@ -67,8 +67,6 @@ class Committer:
         self._blobs = blobs
         self._nats = nats
         self._config = config
-        self.lanes = Lanes()
-        """Where the tokens go of jobs that a key limits."""
         self._signals = signals
 
     async def commit(self, transition: Transition, expected: int, op: str) -> int:
@@ -182,7 +180,7 @@ class Committer:
 
     def token(self, job: Job, replaces: int) -> Hint:
         """The token of an available job whose commit expects the sequence `replaces`."""
-        subject = self._config.ready(job.queue, job.priority, self.lanes.of(job))
+        subject = self._config.ready(job.queue, job.priority, _lane(job))
         return Hint("token", subject, token_of(job.id, job.token, replaces))
 
     def timer(self, job_id: str, timer: Timer) -> Hint:
@@ -272,3 +270,9 @@ def _carries(job_id: str, op: str, data: bytes) -> bool:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _lane(job: Job) -> Lane:
+    """Return the lane of a job's next token: beside the line if a key limits the job (docs/adr/030)."""
+    policy = policy_of(job) if job.rate_limit else None
+    return "line" if policy is None or policy.key is None else "key"

@@ -11,12 +11,13 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, refusal, subjects, timed, tokens
+from integration.samples import acked, draft, fetch, put_raw, refusal, subjects, timed, tokens
 from integration.store.queues.test_limits import held, ids
 from integration.store.workflows import flows
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.permits import LimitOverride
-from ojs_core.jetstream.api import call
+from ojs_core.jetstream import contents
+from ojs_core.jetstream.api import call, delete, deleted
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits
 from ojs_core.store.rate_limits.permits import key_scope
@@ -120,17 +121,25 @@ async def test_who_waits_hears_of_a_job_behind_blocked_ones_when_they_are_aside(
 # Order
 
 
+async def move_to_late(store: Store, job: Job) -> None:
+    """Have a job's token where 0.2 published it while its key was blocked."""
+    ready, key = store.config.ready_stream, store.config.ready(job.queue, job.priority, "key")
+    found = await contents.message(store.nats, ready, {"last_by_subj": key}, "a token")
+    assert found is not None
+    assert found.data.startswith(job.id.encode())
+    await put_raw(store, store.config.ready(job.queue, job.priority, "late"), found.data)
+    assert deleted(await delete(store.nats, ready, found.seq))
+
+
 @pytest.mark.parametrize("size", [1, 4, 50])
 async def test_jobs_with_and_without_keys_come_in_the_order_of_their_pushes(
     store: Store, queue: str, key: str, size: int
 ) -> None:
-    kinds = [
-        lambda: draft(queue=queue),
-        lambda: limited(queue, key, concurrency=50),
-        lambda: limited(queue, f"{key}.late", concurrency=50),
-    ]
-    store.committer.lanes.blocked(f"{key}.late")
-    jobs = [await store.jobs.push(kinds[number * 7 % 3 if number % 4 else 1]()) for number in range(30)]
+    kinds = [lambda: draft(queue=queue), lambda: limited(queue, key, concurrency=50)]
+    jobs = [await store.jobs.push(kinds[number % 3 == 0]()) for number in range(20)]
+    late = await store.jobs.push(limited(queue, key, concurrency=50))
+    await move_to_late(store, late)
+    jobs = [*jobs, late, *[await store.jobs.push(kinds[number % 2]()) for number in range(10)]]
     assert len(await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))) == 3
     found: list[str] = []
     while some := await fetch(store, queue, count=size):
