@@ -53,7 +53,7 @@ def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
     assert {finding["of"] for finding in said.json["findings"]} == {system.url, "namespace ojs in NATS"}
     assert set(found(said)) == {"durability", "test mode"}
     checked = {finding["check"] for finding in said.json["findings"]}
-    assert checked >= {"nats", "storage", "services", "projector", "versions", "clock", "queues", "records", "streams", "room"}
+    assert checked >= {"nats", "storage", "services", "projector", "versions", "clock", "queues", "records", "streams"}
     printed = until(asked)
     assert printed is not None
     assert "0 problems, 2 warnings." in printed.out
@@ -128,13 +128,12 @@ def test_processes_of_several_versions(system: System, tmp_path: Path) -> None:
 def test_what_nats_server_says_of_itself(system: System, tmp_path: Path) -> None:
     cli = Cli(tmp_path, system.url)
     port = free_port()
-    with NatsServer(tmp_path / "nats", more=f'http: "127.0.0.1:{port}"', max_file_store="64MB"):
+    with NatsServer(tmp_path / "nats", more=f'http: "127.0.0.1:{port}"'):
         said = cli("doctor", "--nats-monitor", f"http://127.0.0.1:{port}", "--json")
     monitored = {finding["check"]: finding for finding in said.json["findings"]}
     assert monitored["users"]["found"] == "test asks nobody who they are, and listens on this machine alone"
-    assert (monitored["sync"]["status"], monitored["max_file_store"]["status"]) == ("warning", "warning")
+    assert monitored["sync"]["status"] == "warning"
     assert monitored["sync"]["found"] == "test is alone, and forces writes to the disk every 2m"
-    assert monitored["max_file_store"]["found"] == "max_file_store of test is 67,108,864 bytes"
     away = cli("doctor", "--nats-monitor", f"http://127.0.0.1:{port}", "--json")
     assert found(away)["nats-monitor"]["found"].startswith(f"http://127.0.0.1:{port} does not answer as nats-server does: ")
     assert cli("doctor", "--nats-monitor", "nats://127.0.0.1:4222").code == 2
@@ -144,15 +143,19 @@ def test_a_stream_that_was_changed_by_hand_and_what_is_mended_is_well(system: Sy
     cli = Cli(tmp_path, system.url)
     edit_stream(system.nats_url, "OJS_READY", max_msgs=1_000)
     try:
+        by_server = until(lambda: found(cli("doctor", "--json")).get("streams"))
         said = cli("doctor", "--nats", system.nats_url_by_role, "--json")
     finally:
         edit_stream(system.nats_url, "OJS_READY", max_msgs=-1)
+    assert by_server is not None
+    assert (by_server["of"], by_server["status"]) == (system.url, "problem")
     assert said.code == 1
     trouble = found(said)["streams"]
-    assert trouble["status"] == "problem"
+    assert (trouble["of"], trouble["status"]) == ("namespace ojs in NATS", "problem")
     assert "OJS_READY" in trouble["found"]
     assert "max_msgs is 1000" in trouble["found"]
-    assert cli("doctor", "--nats", system.nats_url_by_role).code == 0
+    # One look of the server is for all who ask within a second: it may be from before.
+    until(lambda: cli("doctor", "--nats", system.nats_url_by_role).code == 0)
 
 
 def test_a_record_that_can_not_be_read(system: System, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_crons_webhooks_and_queues_of_a_rehearsal_wait_for_its_release(tmp_path:
             assert new not in target.subjects
             findings = {one["check"]: one for one in there("doctor", *rehearsal, "--json").json["findings"]}
             assert "waits for its release" in findings["maintenance"]["found"]
-            assert "ojs-nats release" in findings["release"]["remedy"]
+            assert "ojs-nats release" in findings["maintenance"]["remedy"]
             dry = there("release", *rehearsal, "--dry-run", "--json").json
             assert (dry["released"], dry["held"]["crons"], dry["held"]["webhooks"]) == (False, 1, 1)
             assert (dry["held"]["due"], dry["held"]["outlived"], dry["held"]["paused"]) == (1, 1, 1)

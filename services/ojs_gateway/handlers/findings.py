@@ -11,10 +11,11 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.jetstream.streams import faulty_server
+from ojs_core.jetstream.streams import describe, faulty_server
 from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import Finding, unknown, worst_first
 from ojs_core.operations.findings.server import SHOWN
+from ojs_core.operations.findings.streams import streams
 from ojs_core.operations.findings.work import LateCron
 from ojs_core.operations.why import Reason, reasons
 from ojs_core.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
@@ -39,6 +40,7 @@ class FindingHandlers:
         self._checks: dict[str, Callable[[], Awaitable[Iterable[Finding]]]] = {
             "nats": self._nats,
             "storage": self._storage,
+            "streams": self._streams,
             "services": self._services,
             "mixed versions": self._versions,
             "projector": self._projector,
@@ -86,6 +88,9 @@ class FindingHandlers:
     async def _storage(self) -> Iterable[Finding]:
         room = self._store.room
         return server.storage(room.levels, room.shortage, room.trouble)
+
+    async def _streams(self) -> Iterable[Finding]:
+        return streams(await describe(self._store.nats, self._store.config))
 
     async def _services(self) -> Iterable[Finding]:
         return server.services(self._context.roles.missing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 from msgspec.structs import replace
@@ -160,6 +160,33 @@ async def behind(nats: Connection, config: StoreConfig) -> dict[str, int]:
             everything = int(info["state"]["messages"])
             found[wanted["name"]] = sum(int(copy.get("lag", everything)) for copy in late) + everything * max(missing, 0)
     return found
+
+
+class Described(NamedTuple):
+    """A stream of a system, as it is made and as JetStream describes it."""
+
+    wanted: dict[str, Any]
+    info: dict[str, Any]
+    for_jobs: bool
+    """Whether jobs are lost with its messages, unlike those of events and the audit."""
+
+    @property
+    def name(self) -> str:
+        return str(self.wanted["name"])
+
+    @property
+    def error(self) -> str | None:
+        """Return why it can't be looked at; None where it can."""
+        return str(self.info["error"].get("description")) if "error" in self.info else None
+
+
+async def describe(nats: Connection, config: StoreConfig) -> list[Described]:
+    """Ask for all streams of a system. Raises OjsError backend_unavailable."""
+    without_jobs = {config.events_stream, config.audit_stream}
+    return [
+        Described(wanted, await call(nats, f"STREAM.INFO.{wanted['name']}"), wanted["name"] not in without_jobs)
+        for wanted in config.streams()
+    ]
 
 
 async def _limit_consumers(nats: Connection, wanted: dict[str, Any], found: dict[str, Any]) -> int:

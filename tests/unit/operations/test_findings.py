@@ -13,8 +13,11 @@ from ojs_core.audit.fill import Fill
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
+from ojs_core.jetstream.streams import Described
+from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import MOST, Finding, problem, unknown, warning, worst_first
+from ojs_core.operations.findings.streams import streams
 from ojs_core.operations.why import Reason
 from ojs_core.read.messages import (
     ProjectorStatus,
@@ -104,6 +107,30 @@ def status(**changes: Any) -> ProjectorStatus:
 )
 def test_the_server(found: Iterable[Finding], severity: str | None) -> None:
     assert [one[0] for one in said(found)] == ([] if severity is None else [severity])
+
+
+def described(*, info: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None, **config: Any) -> Described:
+    [wanted, *_] = StoreConfig().streams()
+    return Described(wanted, info or {"config": wanted | config, "cluster": cluster or {}}, for_jobs=True)
+
+
+def test_streams_that_are_as_they_must_be_are_not_told() -> None:
+    copies = {"name": "c", "leader": "n1", "replicas": [{"name": "n2", "current": True}, {"name": "n3", "current": True}]}
+    assert said(streams([described(), described(cluster=copies), described(num_replicas=3, max_consumers=7)])) == []
+
+
+def test_streams_that_are_gone_changed_or_lack_a_copy_are_problems() -> None:
+    gone = described(info={"error": {"description": "stream not found"}})
+    lost = [{"name": "n2", "offline": True}, {"name": "n3", "current": False}, {"name": "n4", "current": True}]
+    lacking = described(cluster={"name": "c", "leader": "n1", "replicas": lost})
+    found = said(streams([gone, described(max_msgs=1_000), lacking, described(cluster={"name": "c"})]))
+    assert {severity for severity, _, _ in found} == {"problem"}
+    assert [message.partition(" is not set up")[0] for _, message, _ in found] == [
+        "stream KV_ojs can't be looked at: stream not found",
+        "stream KV_ojs",
+        "copies of stream KV_ojs are not up to date: n2 (offline), n3 (behind)",
+        "stream KV_ojs has no leader",
+    ]
 
 
 def test_an_old_backup_is_told_in_whole_days() -> None:

@@ -55,7 +55,7 @@ def define(parser: CommandParser) -> None:
     parser.add_argument(
         "--nats-monitor",
         metavar="URL,…",
-        help="monitoring ports of the nats-servers, like http://127.0.0.1:8222: look at users, sync_interval, room, clocks",
+        help="monitoring ports of the nats-servers, like http://127.0.0.1:8222: look at users and sync_interval",
     )
     parser.does(_doctor, examples=_EXAMPLES)
     parser.set_defaults(finds_out=True)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ojs_command.client.output import Output, clean, shown
 from ojs_core.base.wording import counted
+from ojs_core.operations.findings.finding import Finding as Judged
 
 Status = Literal["ok", "warning", "problem"]
 
@@ -38,6 +39,11 @@ def warning(check: str, found: str, meaning: str, remedy: str) -> Finding:
 def problem(check: str, found: str, meaning: str, remedy: str) -> Finding:
     """Something doesn't work, or jobs may be lost."""
     return Finding(check, "problem", found, meaning, remedy)
+
+
+def told(finding: Judged) -> Finding:
+    """Return a finding of the server's rules as a doctor tells it."""
+    return Finding(finding.check, finding.severity, finding.message, finding.meaning, finding.remedy)
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from ojs_command.client.doctor.findings import Finding, ok, problem, warning
+from ojs_command.client.doctor.findings import Finding, ok, warning
 from ojs_core.base.wording import duration
 from ojs_core.runtime.addresses import is_loopback
 from ojs_nats import Client
@@ -20,7 +20,7 @@ async def check_server(client: Client) -> list[Finding]:
     answer = await client.system.findings()
     wrong = {one.check for one in answer.findings}
     found = [
-        (problem if one.severity == "problem" else warning)(one.check, one.message, one.meaning, one.remedy)
+        Finding(one.check, "problem" if one.severity == "problem" else "warning", one.message, one.meaning, one.remedy)
         for one in answer.findings
     ]
     return found + [ok(check, "the server found nothing wrong") for check in answer.checks if check not in wrong]

@@ -189,7 +189,7 @@ def durability(copies: int, *, test_mode: bool) -> Iterator[Finding]:
             "durability",
             "NATS keeps one copy of each job",
             "a lost disk loses all jobs, and while that server is down nothing works",
-            "for more than trying it, run three nats-servers as a cluster, and the services with --replicas 3",
+            "for more than trying it, run three nats-servers as a cluster, 'ojs-nats setup --replicas 3', and the services so",
             _SYSTEM,
         )
     if test_mode:
