@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ojs_command.client.parser import CommandParser
-from ojs_command.client.registration import add_client_commands, run_client
+from ojs_command.client.registration import GONE, add_client_commands, run_client
 from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, SHARED, ServiceEntry
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
@@ -182,6 +182,7 @@ def _parser() -> PlainParser:
         epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",
         allow_abbrev=False,
     )
+    parser.gone = GONE
     parser.add_argument(
         "--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help="show program's version number and exit"
     )

@@ -349,7 +349,7 @@ def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> Non
 
 
 def test_events_are_followed_until_somebody_stops(cli: Cli, system: System) -> None:
-    with cli.piped("tail", "--json", "--type", "job.*", "--queue", "q") as tail:
+    with cli.piped("events", "--follow", "--json", "--type", "job.*", "--queue", "q") as tail:
         _await_follower(system, tail.stdout)
         tail.process.send_signal(signal.SIGINT)
         said = tail.said()
@@ -376,7 +376,7 @@ def _ready(tail: IO[str]) -> str:
 
 def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
     job_id = cli.asked("push", "t", "--retry", "1000").strip()
-    with cli.piped("tail", "--job", job_id) as tail:
+    with cli.piped("events", "--follow", "--job", job_id) as tail:
 
         def told() -> str:
             system.call(
@@ -396,11 +396,19 @@ def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
 
 def test_numbers(cli: Cli) -> None:
     cli.asked("push", "t")
-    assert cli.json("stats")["jobs"]["available"] == 1
-    assert "available" in cli.asked("stats")
     snapshot = cli.json("top", "--once")
     assert (snapshot["stats"]["jobs"]["available"], snapshot["queues"][0]["name"]) == (1, "default")
-    assert "1 available" in cli.asked("top", "--once")
+    once = cli.asked("top", "--once")
+    assert "1 available" in once
+    assert [line.split()[0] for line in once.splitlines() if line[:2] in {"5m", "1h", "1d"}] == ["5m", "1h", "1d"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("tail", "events --follow"), ("stats", "top --once")])
+def test_a_command_of_an_earlier_version_names_the_one_that_took_its_place(cli: Cli, old: str, new: str) -> None:
+    for words in ((old,), (old, "--queue", "q"), ("--json", old)):
+        said = cli(*words)
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"ojs-nats: there is no {old!r} any more: use 'ojs-nats {new}'; see 'ojs-nats --help'\n"
 
 
 @pytest.mark.slow
@@ -423,7 +431,7 @@ def test_top_is_told_again_and_again_without_a_terminal_until_it_is_ended_or_its
 # Servers and errors
 
 
-@pytest.mark.parametrize("words", ["list", "queues", "push t", "top --once", "tail", "workers get w"])
+@pytest.mark.parametrize("words", ["list", "queues", "push t", "top --once", "events -f", "workers get w"])
 def test_a_server_that_is_not_there_is_told_of_at_once(alone: Cli, words: str) -> None:
     said = alone(*words.split(), "--server", NOWHERE)
     assert (said.code, said.out) == (3, "")
@@ -476,7 +484,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("push",), ("get",), ("list",), ("cancel",), ("retry",), ("tail",), ("events",), ("stats",), ("top",), ("doctor",),
+        ("push",), ("get",), ("list",), ("cancel",), ("retry",), ("events",), ("top",), ("doctor",),
         ("completion",), ("queues", "list"), ("queues", "config"), ("workers", "quiet"), ("dead-letter", "retry"),
         ("cron", "add"), ("workflows", "get"), ("context", "set"),
     ],

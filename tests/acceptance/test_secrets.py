@@ -129,7 +129,7 @@ async def test_whichever_way_a_key_is_sent_its_secret_is_told_nowhere(talkative:
     told.by("the command", cli("keys", "--token-file", str(file)))
     told.by("the command", cli("audit", "--token-file", str(file)))
     for name, key in (("OJS_AUTH_TOKEN", token), ("OJS_API_KEY", EVERYTHING), ("OJS_API_KEY", WRONG)):
-        told.by("the command", cli._replace(more={name: key})("stats"))
+        told.by("the command", cli._replace(more={name: key})("queues"))
     told.by("config", cli._replace(more={"OJS_API_KEY": EVERYTHING})("config", "--json"))
     with cli.started("events", "--follow", "--token-file", str(file)) as following:
         told.by("command lines", command_lines(following.pid))

@@ -236,16 +236,16 @@ def test_commands_take_the_ca_from_an_option_the_environment_and_a_context(
     secured: System, authority: Authority, tmp_path: Path
 ) -> None:
     cli = Cli(tmp_path)
-    refused = cli("stats", "--server", secured.url)
+    refused = cli("queues", "--server", secured.url)
     assert refused.code == 3
     assert f"The certificate of {secured.url} isn't trusted (unable to get local issuer certificate)" in refused.err
     assert "--ca-file" in refused.err
     ca = str(authority.file)
-    assert cli("stats", "--server", secured.url, "--ca-file", ca).code == 0
+    assert cli("queues", "--server", secured.url, "--ca-file", ca).code == 0
     cli.asked("context", "set", "secure", "--server", secured.url, "--ca-file", ca)
     assert f"ca file {ca}" in " ".join(cli.asked("context", "show", "secure").split())
-    assert cli("stats").code == 0
-    assert cli._replace(url=secured.url, more={"OJS_CA_FILE": ca})("stats").code == 0
+    assert cli("queues").code == 0
+    assert cli._replace(url=secured.url, more={"OJS_CA_FILE": ca})("queues").code == 0
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_files_that_can_not_be_used_are_told_of(
     words: tuple[str, ...], said: str, authority: Authority, pair: Pair, tmp_path: Path
 ) -> None:
     given = [word.format(key=pair.key, certificate=pair.certificate, ca=authority.file) for word in words]
-    refused = Cli(tmp_path)("stats", *given)
+    refused = Cli(tmp_path)("queues", *given)
     assert refused.code == 2
     assert said in refused.err
 

@@ -1,4 +1,4 @@
-"""`ojs-nats events` and `ojs-nats tail`."""
+"""`ojs-nats events`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _EXAMPLES: Final = """\
   ojs-nats events                                                the last 50 that are kept
   ojs-nats events --type 'job.failed,job.discarded' --limit 200
   ojs-nats events --follow --queue email
-  ojs-nats tail --type 'job.*' --job-type email.send             the same as events --follow
-  ojs-nats tail --job ID                                         of one job, until it ends
-  ojs-nats tail --json | jq -c 'select(.type == "job.failed")'
+  ojs-nats events --follow --type 'job.*' --job-type email.send
+  ojs-nats events --follow --job ID                              of one job, until it ends
+  ojs-nats events --follow --json | jq -c 'select(.type == "job.failed")'
 
 Connections that break are made anew without losing an event.
 """
@@ -34,16 +34,14 @@ _PAGE: Final = 1_000
 
 
 def define(parser: CommandParser) -> None:
-    follows = parser.prog.endswith(" tail")
     parser.add_argument("--type", type=words, default=[], metavar="TYPES", help="by commas; each may end in '.*'")
     parser.add_argument("--queue", metavar="NAME")
     parser.add_argument("--job-type", metavar="TYPE")
     parser.add_argument("--job", metavar="ID", help="of one job, until it ends")
     parser.add_argument("--workflow", metavar="ID", help="of one workflow")
     parser.add_argument("--limit", type=positive, metavar="N", help="end after so many")
-    if not follows:
-        parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from now on")
-    parser.does(_follow if follows else _events, examples=_EXAMPLES)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from now on")
+    parser.does(_events, examples=_EXAMPLES)
 
 
 async def _events(session: Session, given: argparse.Namespace) -> None:

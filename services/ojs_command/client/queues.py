@@ -12,11 +12,11 @@ from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_command.client.stats import a_minute
 from ojs_core.base.wording import counted
 from ojs_core.base.wording import duration as in_words
 from ojs_nats import Retry
 from ojs_nats.models.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings
+from ojs_nats.models.statistics import Throughput
 from ojs_nats.operations.queues import ALL_QUEUES, QueueOptions
 from ojs_nats.options import Rate
 
@@ -89,6 +89,12 @@ def queue_row(queue: Queue) -> tuple[object, ...]:
         rates.processed_per_minute, rates.failed_per_minute,
         in_words(wait / 1_000), None if oldest is None else in_words(oldest / 1_000),
     )  # fmt: skip
+
+
+def a_minute(rates: Throughput) -> str:
+    """Say what comes in a minute, and what becomes of it."""
+    pushed, done, failed = rates.enqueued_per_minute, rates.processed_per_minute, rates.failed_per_minute
+    return f"{pushed:,.1f} pushed, {done:,.1f} done, {failed:,.1f} failed"
 
 
 async def _get(session: Session, given: argparse.Namespace) -> None:

@@ -18,14 +18,12 @@ _COMMANDS: Final = (
     ("run", "jobs.run", "run a job now that waits for its time"),
     ("priority", "jobs.priority", "give a job another priority"),
     ("retry", "jobs.retry", "give jobs that have failed or were cancelled a new life"),
-    ("tail", "events", "follow what happens"),
     ("events", "events", "show what has happened, and follow what happens"),
     ("queues", "queues", "list, pause, set and empty queues"),
     ("workers", "workers", "list workers, quiet and end them"),
     ("dead-letter", "dead_letters", "look at jobs that have failed for good, and retry them"),
     ("cron", "crons", "jobs on a schedule"),
     ("workflows", "workflows", "look at workflows, cancel and retry them"),
-    ("stats", "stats", "the server in numbers"),
     ("top", "top", "queues, rates, workers and failures, live"),
     ("audit", "audit", "show who did what, and who was refused"),
     ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
@@ -38,6 +36,10 @@ _COMMANDS: Final = (
     ("context", "context", "name servers, with the headers that they ask for"),
     ("completion", "completion", "let your shell complete these commands"),
 )
+
+
+GONE: Final = {"tail": "events --follow", "stats": "top --once"}
+"""Commands of earlier versions, each with the one that took its place."""
 
 
 def add_client_commands(root: argparse.ArgumentParser, commands: argparse._SubParsersAction[CommandParser]) -> None:

@@ -15,18 +15,19 @@ from rich.text import Text
 from ojs_command.client.arguments import seconds
 from ojs_command.client.output import clean, shown, table
 from ojs_command.client.parser import CommandParser
-from ojs_command.client.queues import QUEUE_COLUMNS, queue_row
+from ojs_command.client.queues import QUEUE_COLUMNS, a_minute, queue_row
 from ojs_command.client.session import Session
-from ojs_command.client.stats import a_minute
 from ojs_command.client.workers import WORKER_COLUMNS, worker_row
 from ojs_core.base.wording import counted, duration
 from ojs_nats import Client
 from ojs_nats.errors import UnavailableError
 from ojs_nats.models.jobs import Failure
 from ojs_nats.models.queues import Queue
+from ojs_nats.models.statistics import Window
 from ojs_nats.models.system import Health, SystemStats
 from ojs_nats.models.workers import Worker
 
+_WINDOW_COLUMNS: Final = ("window", "pushed", "started", "done", "failed", "retried", "cancelled", "wait", "run p95")
 _FAILURE_COLUMNS: Final = ("failed", "job", "type", "queue", "attempt", "error")
 _READ: Final = 1_000
 """Queues and workers that are looked at."""
@@ -36,6 +37,7 @@ _AROUND: Final = 14
 _EXAMPLES: Final = """\
   ojs-nats top                       full screen; Ctrl+C ends it
   ojs-nats top --once                once, to be read or piped
+  ojs-nats top --once --json | jq .stats.jobs.available
   ojs-nats top --json --interval 10s | jq .stats.throughput
 """
 
@@ -123,8 +125,11 @@ def screen(session: Session, now: Snapshot, width: int, height: int) -> Group:
 
 
 def _tell(session: Session, now: Snapshot) -> None:
+    """Print everything once, with the numbers of longer times, for which a screen has no room."""
     session.out.text(_head(session, now))
     session.out.text(_numbers(now))
+    session.out.text()
+    session.out.table(_WINDOW_COLUMNS, [_window_row(name, window) for name, window in now.stats.windows.items()])
     for title, columns, rows in _tables(now):
         session.out.heading(title)
         session.out.table(columns, rows, empty=f"{title}: none")
@@ -141,6 +146,14 @@ def _tables(now: Snapshot) -> list[tuple[str, tuple[str, ...], list[tuple[object
         ("Workers", WORKER_COLUMNS, [worker_row(worker) for worker in now.workers]),
         ("Failures", _FAILURE_COLUMNS, failures),
     ]
+
+
+def _window_row(name: str, window: Window) -> tuple[object, ...]:
+    run = window.run_ms
+    return (
+        name, window.enqueued, window.started, window.processed, window.failed, window.retried, window.cancelled,
+        duration(window.avg_latency_ms / 1_000), None if run is None else duration(run.p95 / 1_000),
+    )  # fmt: skip
 
 
 def _head(session: Session, now: Snapshot) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 
@@ -25,6 +25,9 @@ def formatter(prog: str) -> argparse.HelpFormatter:
 class PlainParser(argparse.ArgumentParser):
     """A parser that says what is wrong in a line, with what may have been meant."""
 
+    gone: Mapping[str, str] = {}
+    """Commands of earlier versions, each with the one that took its place."""
+
     def error(self, message: str) -> NoReturn:
         """Say it, and exit with 2."""
         self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
@@ -36,7 +39,9 @@ class PlainParser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.nargs == argparse.PARSER and action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(None, f"there is no {value!r}{_meant(str(value), list(action.choices))}")
+            now = self.gone.get(str(value))
+            hint = f" any more: use '{self.prog} {now}'" if now else _meant(str(value), list(action.choices))
+            raise argparse.ArgumentError(None, f"there is no {value!r}{hint}")
         super()._check_value(action, value)
 
 

@@ -29,7 +29,7 @@ export function open(visit) {
 		{ every: 15_000 },
 	);
 
-	return () => html`${head('Overview', stats, { cli: ['stats'] })}
+	return () => html`${head('Overview', stats, { cli: ['top', '--once'] })}
 		${section(
 			'What is wrong now',
 			when(findings, (found) => found.findings.map(finding), {
