@@ -65,8 +65,7 @@ class Context:
         self.store = store
         self.auditor = auditor
         self.queries = Queries(store)
-        self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance)
-        store.on_reset(self.worker_notes.reset)
+        self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
         self.damage = Damage(store, timings.damage_s)

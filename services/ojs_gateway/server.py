@@ -184,7 +184,6 @@ class Gateway:
         await self._context.damage.stop()
         await self._context.backup_age.stop()
         await self._audit_room.stop()
-        await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()
 

@@ -27,6 +27,7 @@ from ojs_core.domain.worker import Mark
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.watch import Watches
 from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 
@@ -330,7 +331,7 @@ class FakeStore:
         self.instance = "fake"
         # Never connected: what asks the projector or reads events is refused, as without NATS.
         self.nats = self.bulk = Connection("fake")
-        self.lost = LostRecords(self.nats, self.config)
+        self.watches = Watches(self.nats, self.config, self.instance, LostRecords(self.nats, self.config))
         self.records: dict[str, Job] = {}
         self._order = count(1)
         self._places: dict[str, int] = {}

@@ -108,7 +108,7 @@ class FindingHandlers:
         return server.records(await self._queries.unreadable(UnreadableAsk(limit=SHOWN)))
 
     async def _lost(self) -> Iterable[Finding]:
-        lost = self._store.lost
+        lost = self._store.watches.lost
         return server.lost(lost.names, lost.missing, no_keys=self._store.keys.are_lost)
 
     async def _audit(self) -> Iterable[Finding]:

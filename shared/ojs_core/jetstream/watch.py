@@ -178,6 +178,40 @@ class Watch:
         return news
 
 
+class Watches:
+    """The copies of small records that one process keeps. They forget together at a reset, and end together."""
+
+    def __init__(self, nats: Connection, config: StoreConfig, instance: str, lost: LostRecords) -> None:
+        self._nats = nats
+        self._config = config
+        self._instance = instance
+        self.lost = lost
+        """Records that this process knows and NATS has lost."""
+        self._wiped: list[Watch] = []
+        self._kept: list[Watch] = []
+
+    def add(
+        self,
+        name: str,
+        subjects: Sequence[str],
+        changed: Callable[[], None],
+        *,
+        lasts: Lasts = stays,
+        stays_at_reset: bool = False,
+    ) -> Watch:
+        """Return a new one, which begins when it is first asked. `name` is that of its consumers."""
+        watch = Watch(self._nats, self._config, f"{name}-{self._instance}", subjects, changed, self.lost, lasts)
+        (self._kept if stays_at_reset else self._wiped).append(watch)
+        return watch
+
+    async def reset(self) -> None:
+        """Forget everything that a reset wipes."""
+        await asyncio.gather(*(watch.reset() for watch in self._wiped))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(watch.stop() for watch in (*self._wiped, *self._kept)))
+
+
 def _subject(one: Delivery) -> str:
     return one.message.subject.decode(errors="backslashreplace")
 

@@ -17,7 +17,6 @@ from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.marks import Mark
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS
-from ojs_core.jetstream.watch import Watch
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Documents
 
@@ -43,7 +42,7 @@ key_reader: Final = RecordReader("key", msgspec.json.Decoder(Key).decode, _sound
 class Keys:
     """Reads and changes keys. Those that were revoked stay, so that a system that has had keys never counts as one without."""
 
-    def __init__(self, bucket: Bucket, instance: str) -> None:
+    def __init__(self, bucket: Bucket) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
         self._config = bucket.config
@@ -54,7 +53,7 @@ class Keys:
         self._had = False
         """Whether the mark is known to be there."""
         subjects = [bucket.config.key(ANY)]
-        self._watch = Watch(bucket.nats, bucket.config, f"keys-{instance}", subjects, self._changed, bucket.lost)
+        self._watch = bucket.watches.add("keys", subjects, self._changed, stays_at_reset=True)
 
     async def all(self) -> list[Key]:
         """By the time they were made. Raises OjsError backend_unavailable."""
@@ -194,9 +193,6 @@ class Keys:
     def fresh(self) -> bool:
         """Whether what is followed was heard of lately."""
         return self._watch.fresh
-
-    async def stop(self) -> None:
-        await self._watch.stop()
 
     async def note_use(self, key_id: str) -> None:
         """Write down that a key was used now, unless that was done lately."""

@@ -19,7 +19,6 @@ from ojs_core.domain.schemas.validator import Finding, Validator
 from ojs_core.domain.versions import Version
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, encode_token
-from ojs_core.jetstream.watch import Watch
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
@@ -54,7 +53,7 @@ schema_reader: Final = RecordReader("schema", msgspec.json.Decoder(SchemaRecord)
 class Schemas:
     """The schemas that are registered."""
 
-    def __init__(self, bucket: Bucket, instance: str, queues: Queues) -> None:
+    def __init__(self, bucket: Bucket, queues: Queues) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
         self._queues = queues
@@ -62,8 +61,7 @@ class Schemas:
         self._documents = Documents(
             bucket, lambda key: bucket.config.record("schema", key), schema_reader, lambda record, op: record.op == op
         )
-        name = f"schemas-{instance}"
-        self._watch = Watch(bucket.nats, bucket.config, name, [self._everyone], self._changed, bucket.lost)
+        self._watch = bucket.watches.add("schemas", [self._everyone], self._changed)
         self._read: dict[str, tuple[int, SchemaRecord | None]] = {}
         """By subject what was read of which revision."""
         self._known = Catalogue(())
@@ -157,12 +155,6 @@ class Schemas:
     async def delete(self, find: DecideSchema) -> SchemaRecord:
         """Remove the version that `find` finds; jobs that are there stay as they are. Raises whatever `find` raises."""
         return await self._change(lambda known: replace(find(known), deleted=True))
-
-    async def reset(self) -> None:
-        await self._watch.reset()
-
-    async def stop(self) -> None:
-        await self._watch.stop()
 
     async def _stored(self) -> tuple[int, Catalogue] | None:
         """The last change of any schema, and all of them by then; None where a replica is behind."""

@@ -22,6 +22,7 @@ from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.watch import Watches
 from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
 from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
 from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
@@ -118,13 +119,13 @@ class Store:
         self.signals = Signals()
         writer = Writer(nats, self.records, config)
         self.committer = Committer(nats, writer, self.blobs, config, self.signals, timings.commits)
-        self.lost = LostRecords(nats, config)
+        self.watches = Watches(nats, config, instance, LostRecords(nats, config))
         self._bucket = bucket = Bucket(
-            nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals, self.lost
+            nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals, self.watches
         )
-        self.queues = Queues(bucket, instance)
-        self.pools = FairPools(bucket, instance)
-        self.schemas = Schemas(bucket, instance, self.queues)
+        self.queues = Queues(bucket)
+        self.pools = FairPools(bucket)
+        self.schemas = Schemas(bucket, self.queues)
         self.atomic = Atomic(bucket, timings.outbox)
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket)
@@ -144,16 +145,15 @@ class Store:
         self.workflows = Workflows(bucket, self.blobs, self.jobs, guards)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
-        self.webhooks = Webhooks(bucket, instance, timings.deliveries)
-        self.keys = Keys(bucket, instance)
+        self.webhooks = Webhooks(bucket, timings.deliveries)
+        self.keys = Keys(bucket)
         self.unreadable = UnreadableRecords(bucket, self.permits)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.progress.clear)
-        self._reset.listeners.append(self.queues.reset)
-        self._reset.listeners.append(self.pools.reset)
-        self._reset.listeners.append(self.schemas.reset)
-        self._reset.listeners.append(self.webhooks.reset)
+        self._reset.listeners.append(self.queues.clear)
+        self._reset.listeners.append(self.pools.clear)
+        self._reset.listeners.append(self.watches.reset)
         self._reset.listeners.append(alerts.clear)
         self._reset.listeners.append(self.permits.clear)
 
@@ -205,11 +205,7 @@ class Store:
         await self.idempotency.close()
         await self.progress.close()
         await self.checkpoints.close()
-        await self.queues.stop()
-        await self.pools.stop()
-        await self.schemas.stop()
-        await self.webhooks.stop()
-        await self.keys.stop()
+        await self.watches.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
@@ -36,12 +35,14 @@ def asked(*parameters: str) -> Call:
     return cast("Call", Asked(*parameters))
 
 
+pytestmark = pytest.mark.usefixtures("own_stores")
+"""What a context keeps ends with its store."""
+
+
 @pytest.fixture
-async def context(store: Store, projector: Projector) -> AsyncIterator[Context]:
+def context(store: Store, projector: Projector) -> Context:
     del projector  # it answers
-    context = Context(store, PayloadLimits(), EnqueueChain(), test_mode=False)
-    yield context
-    await context.worker_notes.stop()
+    return Context(store, PayloadLimits(), EnqueueChain(), test_mode=False)
 
 
 async def test_a_silent_worker_is_stale_and_can_be_removed(

@@ -125,12 +125,12 @@ async def test_a_lost_block_lifts_no_restriction_and_its_settings_are_written_ba
         settings = {subject for subject in before if subject.split(".")[2] in kinds}
 
         async def written_back() -> bool:
-            return len(store.lost.names) == len(settings) and await heard(store)
+            return len(store.watches.lost.names) == len(settings) and await heard(store)
 
         await eventually(written_back)
         assert await stands(store) == dict.fromkeys(await stands(store), True)
-        assert {f"$KV.ojs.{name}" for name in store.lost.names} == settings
-        assert list(store.lost.missing) == []
+        assert {f"$KV.ojs.{name}" for name in store.watches.lost.names} == settings
+        assert list(store.watches.lost.missing) == []
         assert "NATS has lost records that this process knows" in capsys.readouterr().out
         later = await open_store(server.url)
         await later.webhooks.follow(lambda: None)
@@ -150,11 +150,11 @@ async def test_settings_stand_while_nats_server_can_not_keep_them_and_are_writte
         server.stop()
         os.truncate(blocks(server)[0], 0)
         server.start()
-        await eventually(lambda: list(store.lost.names) == ["queue.paused"])
+        await eventually(lambda: list(store.watches.lost.names) == ["queue.paused"])
         assert await store.queues.held("paused")
         server.stop()
         server.start()
-        await eventually(lambda: not store.lost.missing)
+        await eventually(lambda: not store.watches.lost.missing)
         assert await store.queues.held("paused")
         assert await (await open_store(server.url)).queues.held("paused")
 
@@ -214,7 +214,7 @@ async def test_what_was_deleted_is_not_brought_back(own_server: MakeServer, open
 
         await eventually(back)
         assert subjects[0] not in await subjects_of(store.nats, store.config.records_stream, store.config.records)
-        assert list(store.lost.names) == ["queue.stays"]
+        assert list(store.watches.lost.names) == ["queue.stays"]
 
 
 async def test_what_is_noted_of_workers_holds_and_is_written_back_for_the_time_that_it_has_left(
@@ -223,7 +223,7 @@ async def test_what_is_noted_of_workers_holds_and_is_written_back_for_the_time_t
     """A lost `quiet` would let the worker go on, lost handlers would bring it jobs of any type."""
 
     def notes_of(store: Store) -> WorkerNotes:
-        return WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance)
+        return WorkerNotes(store.nats, store.clock, store.config, store.watches)
 
     with own_server() as server:
         store = await open_store(server.url)
@@ -253,8 +253,7 @@ async def test_what_is_noted_of_workers_holds_and_is_written_back_for_the_time_t
             assert (told.wish, await view.leaving("w")) == ("quiet", True)
             assert [one.type for one in handled.declared] == ["mail.send"]
             assert await view.of(gone) is None
-            await view.stop()
-        assert sorted(store.lost.names) == ["worker.w.directive", "worker.w.handlers", "worker.w.leaving"]
+        assert sorted(store.watches.lost.names) == ["worker.w.directive", "worker.w.handlers", "worker.w.leaving"]
         for subject, most_s in zip(subjects[:3], (7 * 86_400, 7 * 86_400, 3_600), strict=True):
             request = {"last_by_subj": subject}
             found = await message(store.nats, store.config.records_stream, request, "a note")
@@ -266,7 +265,7 @@ async def test_what_is_noted_of_workers_holds_and_is_written_back_for_the_time_t
 async def test_a_directive_whose_time_is_over_stays_lost(own_server: MakeServer, open_store: OpenStore) -> None:
     with own_server() as server:
         store = await open_store(server.url)
-        notes = WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance)
+        notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         old, new = (store.config.record("worker", f"{name}.directive") for name in ("old", "new"))
         given = msgspec.json.encode(Directive("terminate", store.clock.now() - 3_600_000))
         await put(store.nats, old, given, None, "a directive")
@@ -283,8 +282,7 @@ async def test_a_directive_whose_time_is_over_stays_lost(own_server: MakeServer,
         await remade(store, lose)
         await eventually(forgotten)
         assert await notes.of(WorkerRecord(id="new")) is not None
-        assert list(store.lost.names) == ["worker.new.directive"]
-        await notes.stop()
+        assert list(store.watches.lost.names) == ["worker.new.directive"]
 
 
 async def test_a_restored_system_waits_on_where_its_mark_is_lost(own_server: MakeServer, open_store: OpenStore) -> None:
@@ -332,4 +330,4 @@ async def test_after_a_reset_and_in_a_stream_that_was_made_anew_nothing_is_broug
 
         await eventually(forgotten)
         assert store.config.queue("mail") not in await subjects_of(store.nats, stream, store.config.records)
-        assert list(store.lost.names) == []
+        assert list(store.watches.lost.names) == []

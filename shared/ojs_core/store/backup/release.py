@@ -17,6 +17,7 @@ from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.streams import is_restoring
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
+from ojs_core.jetstream.watch import Watches
 from ojs_core.store.backup.archive import BackupProblem
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.queues import Queues, queue_reader
@@ -61,13 +62,13 @@ class Release:
         records, signals = Records(nats, nats, config), Signals()
         writer = Writer(nats, records, config)
         committer = Committer(nats, writer, Blobs(nats, records, config), config, signals, CommitTimings())
-        lost = LostRecords(nats, config)
-        bucket = Bucket(nats, nats, config, clock, records, committer, writer, signals, lost)
+        watches = Watches(nats, config, f"release-{secrets.token_hex(4)}", LostRecords(nats, config))
+        bucket = Bucket(nats, nats, config, clock, records, committer, writer, signals, watches)
         self._nats = nats
         self._config = config
         self._clock = clock
         self._records = records
-        self._queues = Queues(bucket, f"release-{secrets.token_hex(4)}")
+        self._queues = Queues(bucket)
 
     @classmethod
     async def of(cls, nats: Connection, config: StoreConfig) -> Release:

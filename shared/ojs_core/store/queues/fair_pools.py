@@ -12,7 +12,6 @@ from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.fair_pools import DispatchHistory, Pool
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, encode_token
-from ojs_core.jetstream.watch import Watch
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
@@ -54,13 +53,13 @@ class Plan:
 class FairPools:
     """The fair pools, and what this process has handed out of each."""
 
-    def __init__(self, bucket: Bucket, instance: str) -> None:
+    def __init__(self, bucket: Bucket) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.pool, pool_reader, lambda pool, op: pool.op == op)
         subjects = [bucket.config.pool(ANY)]
-        self._watch = Watch(bucket.nats, bucket.config, f"pools-{instance}", subjects, self._changed, bucket.lost)
+        self._watch = bucket.watches.add("pools", subjects, self._changed)
         self._known: dict[str, Pool] = {}
         self._of_queue: dict[str, Pool] = {}
         self._past: dict[str, DispatchHistory] = {}
@@ -109,12 +108,9 @@ class FairPools:
         await self._write(msgspec.structs.replace(pool, deleted=True))
         return pool
 
-    async def reset(self) -> None:
+    async def clear(self) -> None:
+        """Forget what was handed out (reset)."""
         self._past.clear()
-        await self._watch.reset()
-
-    async def stop(self) -> None:
-        await self._watch.stop()
 
     async def _write(self, wanted: Pool) -> tuple[Pool | None, Pool]:
         everyone = self._config.pool(ANY)

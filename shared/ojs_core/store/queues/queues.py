@@ -23,7 +23,7 @@ from ojs_core.jetstream.consumer_names import ConsumerNames
 from ojs_core.jetstream.consumers import remove, remove_all
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.jetstream.watch import Watch, WatchedEntry
+from ojs_core.jetstream.watch import WatchedEntry
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 
@@ -52,7 +52,7 @@ def _beside(_old: QueueRecord | None, new: QueueRecord) -> Beside:
 class Queues:
     """The queues that somebody configured."""
 
-    def __init__(self, bucket: Bucket, instance: str) -> None:
+    def __init__(self, bucket: Bucket) -> None:
         self._nats = bucket.nats
         self._clock = bucket.clock
         self._config = bucket.config
@@ -60,7 +60,7 @@ class Queues:
         self._records = bucket.records
         self._documents = Documents(bucket, bucket.config.queue, queue_reader, lambda record, op: record.op == op)
         subjects = [bucket.config.queue(ANY)]
-        self._watch = Watch(bucket.nats, bucket.config, f"queues-{instance}", subjects, self._changed, bucket.lost)
+        self._watch = bucket.watches.add("queues", subjects, self._changed)
         self._read: dict[str, tuple[WatchedEntry, QueueRecord | None]] = {}
         """By subject: what was stored, and the record that it is."""
         self._known: dict[str, QueueRecord] = {}
@@ -160,12 +160,9 @@ class Queues:
         if said is not None and said[1]:
             self._watch.put(subject, *said)
 
-    async def reset(self) -> None:
+    async def clear(self) -> None:
+        """Ask again whether the system waits for its release (reset)."""
         self._waits = None
-        await self._watch.reset()
-
-    async def stop(self) -> None:
-        await self._watch.stop()
 
     # Reading and changing
 

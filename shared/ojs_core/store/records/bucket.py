@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.watch import Watches
 from ojs_core.store.records.commit import Committer
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.signals import Signals
@@ -27,5 +27,5 @@ class Bucket(NamedTuple):
     committer: Committer
     writer: Writer
     signals: Signals
-    lost: LostRecords
-    """Records that this process knows and NATS has lost."""
+    watches: Watches
+    """Small records that this process keeps a copy of."""

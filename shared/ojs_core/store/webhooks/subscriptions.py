@@ -20,7 +20,6 @@ from ojs_core.jetstream.contents import stream_info
 from ojs_core.jetstream.event_consumer import EventConsumer, consumer_names
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, WEBHOOK_CONSUMER
-from ojs_core.jetstream.watch import Watch
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
 from ojs_core.store.webhooks.deliveries import Deliveries, DeliveryLimits
@@ -42,7 +41,7 @@ target_reader: Final = RecordReader("target", msgspec.json.Decoder(TargetHealth)
 class Webhooks:
     """Reads and changes subscriptions, for gateways and for those who deliver."""
 
-    def __init__(self, bucket: Bucket, instance: str, limits: DeliveryLimits) -> None:
+    def __init__(self, bucket: Bucket, limits: DeliveryLimits) -> None:
         self.deliveries = Deliveries(bucket, limits)
         self._nats = bucket.nats
         self._bulk = bucket.bulk
@@ -55,7 +54,7 @@ class Webhooks:
         self._targets = Documents(bucket, config.target, target_reader, lambda found, op: found.op == op)
         self._on_change: Callable[[], None] = lambda: None
         subjects = [config.webhook(ANY)]
-        self._watch = Watch(bucket.nats, config, f"webhooks-{instance}", subjects, self._changed, bucket.lost)
+        self._watch = bucket.watches.add("webhooks", subjects, self._changed)
 
     # Subscriptions
 
@@ -161,12 +160,6 @@ class Webhooks:
                 await remove(self._nats, stream, [self._config.webhook_consumer(subscription_id)])
         purge_unheard(self._nats, self._config.records_stream, self._config.target(subscription_id))
         self.deliveries.remove(subscription_id)
-
-    async def reset(self) -> None:
-        await self._watch.reset()
-
-    async def stop(self) -> None:
-        await self._watch.stop()
 
     # How deliveries have gone
 

@@ -23,10 +23,10 @@ from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import message
-from ojs_core.jetstream.lost_records import TRACE_S, Known, LostRecords
+from ojs_core.jetstream.lost_records import TRACE_S, Known
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
-from ojs_core.jetstream.watch import Watch
+from ojs_core.jetstream.watch import Watches
 from ojs_core.store.workers.presence import WorkerRecord
 
 log = structlog.get_logger(__name__)
@@ -85,31 +85,23 @@ directive_reader: Final = RecordReader("worker", msgspec.json.Decoder(Directive)
 
 
 class WorkerNotes:
-    """One gateway's view of all notes; `stop` ends it."""
+    """One gateway's view of all notes."""
 
     def __init__(
         self,
         nats: Connection,
         clock: ServerClock,
         config: StoreConfig,
-        lost: LostRecords,
-        instance: str,
+        watches: Watches,
     ) -> None:
         self._nats = nats
         self._clock = clock
         self._config = config
         patterns = [self._config.record("worker", Wildcard(f"*.{kind}")) for kind in (DIRECTIVE, LEAVE, HANDLERS)]
-        self._watch = Watch(nats, config, f"worker-notes-{instance}", patterns, self._changed, lost, self._lasts)
+        self._watch = watches.add("worker-notes", patterns, self._changed, lasts=self._lasts)
         self._known: dict[str, tuple[int, Directive]] = {}
         self._leaving: frozenset[str] = frozenset()
         self._declared: dict[str, _Declared] = {}
-
-    async def reset(self) -> None:
-        """Forget everything: the bucket was wiped."""
-        await self._watch.reset()
-
-    async def stop(self) -> None:
-        await self._watch.stop()
 
     async def of(self, worker: WorkerRecord) -> Directive | None:
         """What a worker was told, as of some milliseconds ago. Without NATS nothing is known: a heartbeat goes on."""

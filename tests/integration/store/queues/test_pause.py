@@ -179,7 +179,7 @@ async def test_settings_reach_every_process_and_leave_when_a_reset_purges_them(s
     await set_up([store, other], queue, default_timeout_ms=5_000)
     assert (await other.jobs.push(draft(queue=queue))).timeout_ms == 5_000
     await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.queue(queue)})
-    await other.queues.reset()
+    await other.watches.reset()
     assert await other.queues.settings(queue) is None
 
 
@@ -200,7 +200,7 @@ async def test_the_common_policy_lies_below_every_queue(store: Store, other: Sto
         assert "_default" not in await store.queues.all()
     finally:
         await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.queue("_default")})
-        await store.queues.reset()
+        await store.watches.reset()
 
 
 async def test_two_who_change_a_queue_at_once_both_succeed(store: Store, other: Store, queue: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -19,19 +19,14 @@ SECONDS = 30.0
 Watching = Callable[[Store], WorkerNotes]
 
 
+pytestmark = pytest.mark.usefixtures("own_stores")
+"""A view of notes ends with its store."""
+
+
 @pytest.fixture
-async def watching() -> AsyncIterator[Watching]:
-    """A gateway's view; all are ended."""
-    views: list[WorkerNotes] = []
-
-    def view(store: Store) -> WorkerNotes:
-        views.append(WorkerNotes(store.nats, store.clock, store.config, store.lost, store.instance))
-        store.on_reset(views[-1].reset)
-        return views[-1]
-
-    yield view
-    for one in views:
-        await one.stop()
+def watching() -> Watching:
+    """A gateway's view."""
+    return lambda store: WorkerNotes(store.nats, store.clock, store.config, store.watches)
 
 
 async def told(view: WorkerNotes, worker: WorkerRecord, wish: str | None) -> None:
@@ -65,7 +60,7 @@ async def test_a_directive_outlives_gateways_and_the_server(
         store = await open_store(server.url)
         first = watching(store)
         await first.give(worker, "quiet")
-        await first.stop()
+        await store.watches.stop()
         server.kill()
         server.start()
         later = watching(await open_store(server.url))
@@ -118,7 +113,7 @@ async def test_a_directive_that_is_met_does_not_end_the_one_that_came_after_it(
     worker = WorkerRecord(id="met", pid=1)
     await here.give(worker, "quiet")
     await told(here, worker, "quiet")
-    await here.stop()  # it hears no more, and goes by what it knows
+    await store.watches.stop()  # it hears no more, and goes by what it knows
     await there.give(worker, "running")
     assert await answered(here, "quiet") == "quiet"
     assert await answered(there, "quiet") == "running"
@@ -132,7 +127,7 @@ async def test_a_gateway_reads_what_a_worker_has_declared_through_another_before
     with pytest.raises(OjsError) as refusal:
         await there.declared("declares")
     assert refusal.value.code == "not_found"
-    await there.stop()  # it hears no more
+    await other.watches.stop()  # it hears no more
     await here.withdraw("declares", handlers)
     assert await there.handled("declares") is None
     assert (await there.declared("declares")).declared == handlers
