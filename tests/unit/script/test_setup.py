@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,10 +50,9 @@ class Checkout:
     def is_set_up(self) -> None:
         """All but the dashboard."""
         self.has_python()
-        projects = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in ("shared", ".")]
-        installed = "".join(f"{project['name']}\n{project['version']}\n" for project in projects)
         (self.folder / ".venv/installed-dev.txt").write_text(UNKNOWN, encoding="utf-8")
-        (self.folder / ".venv/installed-version").write_text(installed, encoding="utf-8")
+        shutil.copy(self.folder / "shared/pyproject.toml", self.folder / ".venv/installed-shared.toml")
+        shutil.copy(self.folder / "pyproject.toml", self.folder / ".venv/installed-server.toml")
         (self.folder / ".venv/installed-in").write_text(f"{self.folder}\n", encoding="utf-8")
 
     def has_npm(self, text: str) -> None:
@@ -75,9 +73,14 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "checkout")
 
 
-def test_what_is_set_up_is_made_again_when_a_distribution_has_another_name_or_version(checkout: Checkout) -> None:
+@pytest.mark.parametrize("changed", ["pyproject.toml", "shared/pyproject.toml"])
+@pytest.mark.parametrize("line", ['name = "ojs-', 'version = "', "dependencies = ["])
+def test_what_is_set_up_is_made_again_when_a_distribution_has_changed(checkout: Checkout, changed: str, line: str) -> None:
     checkout.is_set_up()
-    (checkout.folder / ".venv/installed-version").write_text('"0.2.0"\n', encoding="utf-8")  # as before there were two
+    project = checkout.folder / changed
+    before = project.read_text(encoding="utf-8")
+    assert f"\n{line}" in before
+    project.write_text(before.replace(f"\n{line}", f"\n# changed\n{line}", 1), encoding="utf-8")
     code, said = checkout.set_up("dev", PIP_NO_INDEX="1")
     assert code == 1
     assert "sets up .venv for dev" in said
