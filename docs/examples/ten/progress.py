@@ -13,7 +13,7 @@ async def main() -> None:
         before = await client.events.cursor()
         handle = await encode.push("cat")
         async for event in client.events(job_id=handle.id, types=["job.progress", "job.completed"], after=before):
-            print(event.type, event.data.get("progress_message", ""))
+            print(event.type, event.data.get("message", ""))
         print(await handle.result())
 
 
