@@ -257,6 +257,17 @@ def test_queues(cli: Cli) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", [("pause",), ("resume",), ("config", "--concurrency", "2")])
+def test_a_change_of_a_queue_that_is_not_there_yet_says_so(cli: Cli, words: tuple[str, ...]) -> None:
+    action, *options = words
+    cli.asked("push", "t", "--queue", "known")
+    typed = cli("queues", action, "knwon", *options, "--json")
+    assert typed.code == 0
+    assert typed.err == "There was no queue knwon before: no job has been pushed to it.\n"
+    assert cli("queues", action, "known", *options).err == ""
+
+
+@pytest.mark.slow
 def test_workers(cli: Cli, system: System) -> None:
     assert cli("workers").err.startswith("No workers")
     for worker in ("w1", "w2"):

@@ -15,6 +15,7 @@ from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
 from ojs_core.base.wording import duration as in_words
 from ojs_nats import Retry
+from ojs_nats.errors import NotFoundError
 from ojs_nats.models.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings
 from ojs_nats.models.statistics import Throughput
 from ojs_nats.operations.queues import ALL_QUEUES, QueueOptions
@@ -120,11 +121,29 @@ async def _get(session: Session, given: argparse.Namespace) -> None:
 
 
 async def _pause(session: Session, given: argparse.Namespace) -> None:
+    new = await _is_new(session, given.queue)
     session.out.done(f"Queue {given.queue} is paused.", await session.client.queues.pause(given.queue))
+    _note_new(session, given.queue, new=new)
 
 
 async def _resume(session: Session, given: argparse.Namespace) -> None:
+    new = await _is_new(session, given.queue)
     session.out.done(f"Queue {given.queue} hands out jobs.", await session.client.queues.resume(given.queue))
+    _note_new(session, given.queue, new=new)
+
+
+async def _is_new(session: Session, queue: str) -> bool:
+    """Return whether a change is the first that anybody hears of a queue. That may be meant, or be a slip of the pen."""
+    try:
+        await session.client.queues.get(queue)
+    except NotFoundError:
+        return True
+    return False
+
+
+def _note_new(session: Session, queue: str, *, new: bool) -> None:
+    if new:
+        session.out.note(f"There was no queue {queue} before: no job has been pushed to it.")
 
 
 async def _purge(session: Session, given: argparse.Namespace) -> None:
@@ -147,11 +166,13 @@ async def _purge(session: Session, given: argparse.Namespace) -> None:
 async def _config(session: Session, given: argparse.Namespace) -> None:
     asked = _asked(given)
     queues = session.client.queues
+    new = bool(asked) and given.queue != ALL_QUEUES and await _is_new(session, given.queue)
     found: ConfiguredQueue = await (queues.configure(given.queue, **asked) if asked else queues.config(given.queue))
     if session.out.as_json:
         session.out.json(found)
     else:
         session.out.members([("queue", "all" if given.queue == ALL_QUEUES else found.name), *_settings(found.config)])
+    _note_new(session, given.queue, new=new)
 
 
 def _asked(given: argparse.Namespace) -> QueueOptions:
