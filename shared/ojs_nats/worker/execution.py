@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from ojs_nats._handed_on import with_results
 from ojs_nats._logging import bind_to_task
@@ -25,6 +25,8 @@ from ojs_nats.worker.jobs_log import USUAL, JobsLog
 from ojs_nats.worker.outcome import Report, SoftTimeout, TimedOut
 from ojs_nats.worker.pool import Pool
 from ojs_nats.worker.timings import TIMINGS, Timings
+
+_HANDED_BACK: Final = "the job is handed back: this worker can't run it"
 
 
 class Execution:
@@ -88,6 +90,8 @@ class Execution:
 
     def _failed(self, attempt: Attempt, error: BaseException, began: float) -> Report:
         report = outcome.raised(error, outcome.not_tried_again(attempt.job))
+        if isinstance(error, outcome.NotHere):  # silence would leave nothing to see but a job that never runs
+            attempt.context.log.warning(_HANDED_BACK, reason=str(error))
         if attempt.lost or report.members.get("requeue"):
             self._log.handed_back(attempt.context.log, began, outcome.kind(error))
         else:
@@ -95,7 +99,7 @@ class Execution:
         return report
 
     def _not_here(self, attempt: Attempt, reason: str) -> Report:
-        attempt.context.log.warning("the job is handed back: this worker can't run it", reason=reason)
+        attempt.context.log.warning(_HANDED_BACK, reason=reason)
         return outcome.raised(outcome.NotHere(reason, round(self._timings.not_here_pause * 1_000)))
 
     async def _run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -165,3 +166,23 @@ async def test_a_result_that_breaks_its_handler_s_hint_is_told_once(messages: bo
     await execution.close()
     misfits = [members for line, members in lines if line.startswith("the handler's result isn't of its hint's type")]
     assert [{name: member for name, member in each.items() if name == "reason"} for each in misfits] == [told]
+
+
+def _computes(ctx: JobContext) -> None:
+    """A handler that runs in a process, where one can be started."""
+
+
+async def test_that_no_process_can_be_started_is_a_warning_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    app = App("http://localhost")
+    app.job("a.job", runs_in="process")(_computes)
+    attempt = Attempt(context(), Heard())
+    execution = Execution(app, 1, 1, "w1")
+    with kept() as lines:
+        report = await execution.outcome(attempt.context.job, attempt)
+        await execution.close()
+    [(event, members)] = lines
+    assert event == "the job is handed back: this worker can't run it"
+    assert "no process can be started" in members["reason"]
+    assert "/nowhere/python" in members["reason"]
+    assert report.members["requeue"]
