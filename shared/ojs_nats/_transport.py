@@ -130,7 +130,7 @@ class Transport(ABC):
         now = asyncio.get_running_loop().time()
         if now - self._said_at >= _SAID_AGAIN_S:
             self._said_at = now
-            log.warning("no server answers yet", url=self.shown, reason=str(reason), tried_for_s=round(left_s))
+            log.warning("no server answers yet", url=self.shown, reason=str(reason), gives_up_in_s=round(left_s))
 
     async def _answered(self, request: Request, body: bytes | None) -> bytes:
         answer = await self.once(request, body)

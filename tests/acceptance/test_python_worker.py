@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from datetime import date
@@ -157,6 +158,7 @@ async def test_a_client_that_waits_for_a_server_says_so(unused_tcp_port: int, ca
     [line] = [record.getMessage() for record in caplog.records if record.name == "ojs_nats._transport"]
     assert line.startswith("no server answers yet url='http://127.0.0.1:")
     assert "reason='connection refused'" in line
+    assert re.search(r" gives_up_in_s=[0-3]$", line), line
 
 
 @both_ways
