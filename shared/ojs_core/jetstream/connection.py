@@ -289,6 +289,11 @@ class _Slot:
         self.deadline = 0.0
         self.subject = ""
 
+    @property
+    def waits(self) -> bool:
+        """Whether its request isn't answered yet."""
+        return self.future is not None and not self.future.done()
+
     def feed(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         future = self.future
         if future is None or future.done():
@@ -717,8 +722,18 @@ class Connection:
         self._sweep_at, self._sweeper = moment, loop.call_at(moment, self._sweep)
 
     def _sweep(self) -> None:
+        self._sweeper, self._sweep_at = None, inf
+        try:
+            self._fail_late(asyncio.get_running_loop().time())
+        finally:
+            deadlines = [deadline for _, deadline, _ in self._pending.values()]
+            deadlines += [watched.deadline for watched in self._watched.values()]
+            deadlines += [slot.deadline for slot in self._busy if slot.waits]
+            if deadlines:
+                self._sweep_by(min(deadlines))
+
+    def _fail_late(self, now: float) -> None:
         """Fail what has waited too long. A pull that times out keeps what it has got."""
-        now = asyncio.get_running_loop().time()
         late = [token for token, (_, deadline, _) in self._pending.items() if deadline <= now]
         for token in late:
             future, _, _ = self._pending.pop(token)
@@ -728,13 +743,6 @@ class Connection:
             self._timeouts.inc()
         for token in [token for token, watched in self._watched.items() if watched.deadline <= now]:
             del self._watched[token]
-        waiting = [slot for slot in self._busy if slot.future is not None and not slot.future.done()]
-        for slot in waiting:
-            if slot.deadline <= now and slot.future is not None:
+        for slot in self._busy:
+            if slot.future is not None and not slot.future.done() and slot.deadline <= now:
                 slot.future.set_result(Collected(slot.messages, None))
-        deadlines = [deadline for _, deadline, _ in self._pending.values()]
-        deadlines += [watched.deadline for watched in self._watched.values()]
-        deadlines += [slot.deadline for slot in waiting if slot.deadline > now]
-        self._sweeper, self._sweep_at = None, inf
-        if deadlines:
-            self._sweep_by(min(deadlines))
