@@ -90,7 +90,7 @@ class Execution:
 
     def _failed(self, attempt: Attempt, error: BaseException, began: float) -> Report:
         report = outcome.raised(error, outcome.not_tried_again(attempt.job))
-        if isinstance(error, outcome.NotHere):  # silence would leave nothing to see but a job that never runs
+        if issubclass(type(error), outcome.NotHere):  # silence would leave nothing to see but a job that never runs
             attempt.context.log.warning(_HANDED_BACK, reason=str(error))
         if attempt.lost or report.members.get("requeue"):
             self._log.handed_back(attempt.context.log, began, outcome.kind(error))
