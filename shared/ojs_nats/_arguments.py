@@ -76,7 +76,10 @@ class Parameters:
         Raises TypeError as the call would, and for an argument that the worker couldn't convert to its hint's type; ValueError
         and TypeError for what JSON can't hold.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:  # it doesn't say of what
+            raise TypeError(f"{self._called}: {error}") from None
         if bound.kwargs:  # one behind a default that wasn't given
             bound.apply_defaults()
         for index, value in enumerate(bound.args):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
@@ -34,6 +34,18 @@ class HasClients(Protocol):
     @property
     def sync(self) -> SyncClient:
         """The client of code without an event loop."""
+
+
+_PUSH: Final = "await job.push(…), or job.push_sync(…) where no event loop runs"
+_LATER: Final = 'await job.later("1m").push(…), or push_sync in place of push where no event loop runs'
+_OPTIONS: Final = "job.options(priority=5).push(…)"
+_OTHER_NAMES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("delay", "send", "enqueue", "perform_async", "perform_later", "defer", "defer_async", "kiq"), _PUSH),
+    **dict.fromkeys(("schedule", "perform_in", "perform_at"), _LATER),
+    **dict.fromkeys(("apply_async", "send_with_options", "configure", "kicker", "set", "with_options"), _OPTIONS),
+    **dict.fromkeys(("signature", "si", "subtask", "message"), "job.job(…), which workflows and push_all take"),
+}
+"""What other job queues call the methods of a definition, and what is written here."""
 
 
 class JobDefinition(Generic[P, R_co]):
@@ -91,6 +103,13 @@ class JobDefinition(Generic[P, R_co]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, here and now. No job is pushed."""
         return self.handler(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # which would find no slip of the pen any more
+
+        def __getattr__(self, name: str) -> Any:
+            instead = _OTHER_NAMES.get(name)
+            said = f"; write {instead}" if instead else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{said}", name=name, obj=self)
 
     def __get__(self, instance: object, owner: type | None = None) -> Self:
         """Return itself: in a class, it is a function that the class doesn't bind. For `help`, it makes it a routine."""

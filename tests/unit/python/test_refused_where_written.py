@@ -205,3 +205,30 @@ def test_options_that_are_good_are_checked_once_for_all_pushes_of_a_definition()
 
 
 def _nothing() -> None: ...
+
+
+@each(
+    "name, instead",
+    [
+        ("delay", "write await job.push(…), or job.push_sync(…) where no event loop runs"),
+        ("apply_async", "write job.options(priority=5).push(…)"),
+        ("perform_in", 'write await job.later("1m").push(…)'),
+        ("si", "write job.job(…), which workflows and push_all take"),
+    ],
+)
+def test_what_others_call_the_methods_of_a_definition_is_answered_with_what_to_write(name: str, instead: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(add, name)
+    assert instead in str(raised.value)
+    assert not hasattr(add.options(priority=5), name)
+
+
+def test_a_name_that_nobody_has_for_a_method_is_an_attribute_error_as_any() -> None:
+    with pytest.raises(AttributeError, match=r"'PlainDefinition' object has no attribute 'pusch'$"):
+        assert definition.pusch
+
+
+@each("args, said", [((1,), "missing a required argument"), ((1, 2, 3), "too many positional arguments")])
+def test_a_call_with_too_few_or_too_many_arguments_names_the_function(args: tuple[int, ...], said: str) -> None:
+    with pytest.raises(TypeError, match=f"^add: {said}"):
+        definition.job(*args)
