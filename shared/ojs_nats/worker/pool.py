@@ -117,16 +117,20 @@ class _Process:
     async def started(cls) -> _Process:
         ours, theirs = socket.socketpair()
         with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-c",
-                _BEGIN,
-                json.dumps([place for place in sys.path if isinstance(place, str)]),  # Python looks at no other
-                str(theirs.fileno()),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # what a terminal sends is for the worker
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-c",
+                    _BEGIN,
+                    json.dumps([place for place in sys.path if isinstance(place, str)]),  # Python looks at no other
+                    str(theirs.fileno()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,  # what a terminal sends is for the worker
+                )
+            except BaseException:
+                ours.close()
+                raise
         return cls(process, *await asyncio.open_connection(sock=ours))
 
     @property
