@@ -67,7 +67,7 @@ async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "inde
     errors: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="ojs-bench-") as folder:
         settings = Settings()
-        projector = Projector(store, Path(folder), searched=settings.searched_args, copied=settings.copied_jobs)
+        projector = Projector(store, Path(folder), searched=settings.searched_args)
         begun = perf_counter()
         await projector.start()
         try:

@@ -17,11 +17,17 @@ from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, SHARED, ServiceEntry
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, gone, load
 from ojs_link.address import masked
 from ojs_nats._command import version, worker
 from ojs_nats._command.parser import PlainParser
 
+_FIRST: Final[dict[SettingKind, frozenset[str]]] = {
+    "dev": frozenset(
+        ("data", "port", "host", "nats_port", "nats", "api_key_file", "tls_cert", "tls_key", "dashboard", "log_level")
+    )
+}
+"""The settings that `--help` of a command has; `--help-all` has the rest. A command that isn't here shows all."""
 _PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
 _SEEN_BY_ALL: Final = (
     "ojs-nats: warning: a password on the command line can be read by everybody on this machine (ps): put it into a file "
@@ -156,6 +162,8 @@ def _load(given: argparse.Namespace, unknown: Sequence[str]) -> Loaded:
 
 def _unknown(word: str, given: argparse.Namespace) -> str:
     flag = word.partition("=")[0]
+    if problem := gone(flag, flag.removeprefix("--").removeprefix("no-").replace("-", "_")):
+        return problem
     if any(option.flag == flag for option in OPTIONS):
         return f"{flag}: not an option of {given.command}"
     known = [option.flag for option in OPTIONS if given.kind in option.kinds]
@@ -259,7 +267,9 @@ def _add_command(
         command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
         for option in OPTIONS:
             if kind in option.kinds:
-                _add_option(command, option)
+                added = _add_option(command, option)
+                if option.name not in _FIRST.get(kind, {option.name}):
+                    command.hide(*added)
         more(command)
 
     command = commands.add_parser(
@@ -273,13 +283,14 @@ def _add_command(
     return command
 
 
-def _add_option(command: argparse.ArgumentParser, option: Option) -> None:
+def _add_option(command: argparse.ArgumentParser, option: Option) -> Sequence[argparse.Action]:
+    """Add a setting, unless no command line may have it; returns the options that were added."""
     if option.secret:
-        return
+        return ()
     notes = f"[{option.env}; default {option.default_text or 'none'}]"
     explained = f"{option.help} {notes}".replace("%", "%%")
     if option.alone is not None:
-        command.add_argument(
+        on = command.add_argument(
             option.flag,
             dest=option.name,
             metavar=option.metavar,
@@ -288,12 +299,16 @@ def _add_option(command: argparse.ArgumentParser, option: Option) -> None:
             default=argparse.SUPPRESS,
             help=explained,
         )
-        command.add_argument(
+        off = command.add_argument(
             f"--no-{option.flag[2:]}", dest=option.name, action="store_const", const="off", default=argparse.SUPPRESS
         )
-    elif option.metavar:
-        command.add_argument(option.flag, dest=option.name, metavar=option.metavar, default=argparse.SUPPRESS, help=explained)
+        return on, off
+    if option.metavar:
+        added = command.add_argument(
+            option.flag, dest=option.name, metavar=option.metavar, default=argparse.SUPPRESS, help=explained
+        )
     else:
-        command.add_argument(
+        added = command.add_argument(
             option.flag, dest=option.name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=explained
         )
+    return (added,)

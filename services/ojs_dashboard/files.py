@@ -96,22 +96,15 @@ def missing(libraries: Path = LIBRARIES) -> list[str]:
 
 def load(
     *,
-    read_only: bool = False,
-    trace_url: str = "",
     prefix: str = "",
     folder: Path = FOLDER,
     libraries: Path = LIBRARIES,
 ) -> Dashboard | None:
-    """The dashboard; None if a library is `missing`.
-
-    `trace_url` is where traces are looked at, with `{trace_id}` for the id; empty for nowhere.
-    `prefix` is the beginning of the browser's paths.
-    """
+    """Return the dashboard; None if a library is `missing`. `prefix` is the beginning of the browser's paths."""
     if missing(libraries):
         return None
     digest, files = _files(folder, libraries)
-    settings = {"read-only": str(read_only).lower(), "trace-url": trace_url, "base": prefix}
-    document = _document(f"{prefix}{ASSETS}/{digest}", settings)
+    document = _document(f"{prefix}{ASSETS}/{digest}", {"base": prefix})
     return Dashboard(_file("text/html; charset=utf-8", document), files)
 
 

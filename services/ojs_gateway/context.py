@@ -35,6 +35,8 @@ class GatewayTimings(Struct, frozen=True, kw_only=True):
 
     damage_s: float = 10.0
     """Between two looks whether nats-server has lost data."""
+    header_s: float = 20.0
+    """The head of a request has so long to arrive, from its first byte or from the beginning of the connection."""
     keep_alive_s: float = 15.0
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
 
@@ -49,7 +51,6 @@ class Context:
         chain: EnqueueChain,
         *,
         test_mode: bool,
-        unconfirmed_bulk: bool = False,
         max_subscriptions: int = 1_000,
         webhook_insecure: bool = False,
         webhook_private: bool = False,
@@ -86,8 +87,6 @@ class Context:
         """The beginning of the paths that clients use; empty for none."""
         self.keys = keys or KnownKeys(store.clock.now)
         """Those that this gateway knows by heart."""
-        self.unconfirmed_bulk = unconfirmed_bulk
-        """Whether bulk operations by a broad filter are done without `confirm: true`."""
         self.stopping = False
         self.draining: Callable[[], bool] = lambda: False
         self._started = time.monotonic()

@@ -45,13 +45,10 @@ class Pages:
     def __init__(
         self,
         *,
-        read_only: bool,
-        trace_url: str | None,
         prefix: str = "",
         libraries: Path = files.LIBRARIES,
     ) -> None:
-        trace_url = trace_url or ""
-        self._dashboard = files.load(read_only=read_only, trace_url=trace_url, prefix=prefix, libraries=libraries)
+        self._dashboard = files.load(prefix=prefix, libraries=libraries)
 
     @property
     def there(self) -> bool:

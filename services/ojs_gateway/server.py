@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ojs_core.access.allowances import KeyLimits
+from ojs_core.access.allowances import STREAMS, WAITING, KeyLimits
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
@@ -76,7 +76,6 @@ class Gateway:
             limits,
             chain,
             test_mode=settings.test_mode,
-            unconfirmed_bulk=settings.unconfirmed_bulk,
             max_subscriptions=settings.max_subscriptions,
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
@@ -94,7 +93,7 @@ class Gateway:
         found = router(routes, site.prefix)
         self._dashboard: str | None = None
         if settings.dashboard:
-            pages = Pages(read_only=settings.dashboard_read_only, trace_url=settings.trace_url, prefix=site.prefix)
+            pages = Pages(prefix=site.prefix)
             for path, endpoint in pages.endpoints():
                 found.add("GET", path, endpoint)
             if pages.there:
@@ -107,14 +106,13 @@ class Gateway:
         self._edge = Edge(found, limits, browsers, door, aside, log_request, site, self._proxies)
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
-            inboxes = Inboxes(settings.inbox_prefixes)
             self._nats_api = NatsApi(
                 operations(routes),
                 store.config,
                 self._access.nats,
                 limits,
                 self._context.aside,
-                inboxes,
+                Inboxes(),
                 most=settings.max_connections,
             )
         self._listener: Listener | None = None
@@ -143,7 +141,7 @@ class Gateway:
         connections = Connections(
             settings.max_connections,
             settings.max_connections_per_address,
-            settings.header_timeout,
+            self._context.timings.header_s,
             settings.idle_timeout,
             self._proxies.trusts,
         )
@@ -189,9 +187,7 @@ class Gateway:
 
 
 def _key_limits(settings: Settings) -> KeyLimits:
-    return KeyLimits(
-        pushes_per_second=settings.key_pushes_per_second, streams=settings.key_streams, waiting=settings.key_waiting
-    )
+    return KeyLimits(pushes_per_second=settings.key_pushes_per_second, streams=STREAMS, waiting=WAITING)
 
 
 def _door(settings: Settings, connections: Connections, auditor: Auditor, proxies: Proxies) -> Door | None:

@@ -17,6 +17,5 @@ def build(store: Store, settings: Settings) -> Service:
         store,
         settings.projector_data,
         searched=settings.searched_args,
-        copied=settings.copied_jobs,
         dead_letters=settings.dead_letter_max_count,
     )

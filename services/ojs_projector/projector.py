@@ -83,6 +83,10 @@ class ProjectorTimings(Struct, frozen=True, kw_only=True):
     statistics: StatisticsTimings = StatisticsTimings()
 
 
+COPIED_BYTES: Final = 4_000
+"""The largest job of which the index keeps a copy, so that lists need not read it from NATS."""
+
+
 class Projector:
     """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
@@ -96,7 +100,7 @@ class Projector:
         folder: Path | None,
         *,
         searched: int = 0,
-        copied: int = 0,
+        copied: int = COPIED_BYTES,
         dead_letters: int = 0,
         timings: ProjectorTimings = ProjectorTimings(),
         ordering: Callable[[Path], Ordering] = Ordering,

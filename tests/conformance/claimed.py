@@ -33,7 +33,7 @@ _BARE: Final[dict[str, tuple[str, ...]]] = {
     "gateway": ("--no-dashboard", "--nats-api", "off"),
     "scheduler": (),  # of retries and delays
     "reaper": (),  # of leases and time-outs
-    "projector": ("--copied-jobs", "0"),  # of the lists of dead letters and events
+    "projector": (),  # of the lists of dead letters and events
 }
 """Services that levels 0 and 1 need, each with what is optional off: without any of them cases fail."""
 _OF_BARE: Final = ("level-0-", "level-1-")

@@ -51,7 +51,7 @@ def imported() -> None:
         with suppress(ModuleNotFoundError):  # an earlier version has none
             importlib.import_module(name)
     with suppress(ModuleNotFoundError):
-        importlib.import_module("ojs_dashboard.files").load(read_only=False)  # or each gateway packs the dashboard's files anew
+        importlib.import_module("ojs_dashboard.files").load()  # or each gateway packs the dashboard's files anew
 
 
 def listening(name: str) -> socket.socket:

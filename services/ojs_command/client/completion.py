@@ -29,4 +29,5 @@ async def _complete(session: Session, given: argparse.Namespace) -> None:
     for command in given.commands.choices.values():
         if isinstance(command, CommandParser):
             command.fill()
+            command.show_all()
     session.out.raw(shtab.complete(given.root, given.shell))

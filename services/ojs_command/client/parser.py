@@ -34,6 +34,22 @@ class CommandParser(PlainParser):
         self._default: str | None = None
         self._runs = False
         self._mixing = False
+        self._rare: list[tuple[argparse.Action, str]] = []
+
+    def hide(self, *options: argparse.Action) -> None:
+        """Leave options out of `--help`; `--help-all` has them."""
+        if not self._rare:
+            self.add_argument(
+                "--help-all", action=_HelpAll, nargs=0, default=argparse.SUPPRESS, help="show the other settings, too, and exit"
+            )
+        for option in options:
+            self._rare.append((option, option.help or ""))
+            option.help = argparse.SUPPRESS
+
+    def show_all(self) -> None:
+        """Have `--help` and completion tell of all options."""
+        for option, purpose in self._rare:
+            option.help = purpose
 
     def fill(self) -> None:
         """Add its arguments, once."""
@@ -73,6 +89,16 @@ class CommandParser(PlainParser):
                 self.refuse(unknown)
             return found, []
         return super().parse_known_args(words, namespace)
+
+
+class _HelpAll(argparse.Action):
+    """The option that prints the help with the settings that few people need."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        if isinstance(parser, CommandParser):
+            parser.show_all()
+        parser.print_help()
+        parser.exit()
 
 
 def add_action(

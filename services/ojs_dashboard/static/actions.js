@@ -1,6 +1,6 @@
 /** What can be done: a button, a dialog that says what will happen, the request, and what came of it. */
 
-import { exact, offered, Problem, request } from './api.js';
+import { exact, may, Problem, request } from './api.js';
 import { copier, modal, say, uncopied, whole } from './dialogs.js';
 import { text } from './format.js';
 import { html, nothing } from './lit-html.js';
@@ -61,7 +61,7 @@ addEventListener('beforeunload', (event) => {
  * @param {Action<K>} action
  */
 export function button(action) {
-	if (!offered(action.needs)) return nothing;
+	if (!may(action.needs)) return nothing;
 	return html`<button type="button" class=${action.danger ? 'danger' : ''} @click=${(/** @type {MouseEvent} */ event) => event.detail > 1 || begin(action)}>${action.label}</button>`;
 }
 

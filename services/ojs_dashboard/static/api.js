@@ -48,10 +48,6 @@ export class Problem extends Error {
 export const who = signal(
 	/** @type {Pick<import('./openapi.js').Session, 'open' | 'name' | 'role' | 'permissions'> | false | null} */ (null),
 );
-const told = (/** @type {string} */ name) => document.querySelector(`meta[name=ojs-${name}]`)?.getAttribute('content') ?? '';
-export const readOnly = told('read-only') === 'true';
-/** Where traces are looked at, with `{trace_id}` for the id; '' for nowhere. */
-export const traceUrl = told('trace-url');
 /** Whether the last request was answered. */
 export const reachable = signal(true);
 
@@ -62,9 +58,6 @@ export function may(/** @type {Operations[Name]['permission']} */ permission) {
 		!!person && (person.open || permission === 'nothing' || /** @type {string[]} */ (person.permissions).includes(permission))
 	);
 }
-
-/** @returns {boolean} Whether whoever looks is offered what changes something and needs this permission. */
-export const offered = (/** @type {Operations[Name]['permission']} */ permission) => !readOnly && may(permission);
 
 /**
  * Ask the server.

@@ -1,7 +1,7 @@
 /** The frame of all pages: navigation, keys, theme, sign-in, and the page that is open. */
 
 import { closeAction, closeAll, dialog } from './actions.js';
-import { identify, Problem, reachable, readOnly, request, who } from './api.js';
+import { identify, Problem, reachable, request, who } from './api.js';
 import { byHand, say, toast } from './dialogs.js';
 import { text } from './format.js';
 import { html, nothing, render } from './lit-html.js';
@@ -89,7 +89,6 @@ function frame() {
 			<button type="button" title="t" @click=${theme}>Light or dark</button>
 			<button type="button" title="?" @click=${() => (help.value = true)}>Shortcuts</button>
 			${person && !person.open ? html`<span class="person">${text(person.name, 40)} (${person.role})</span><button type="button" @click=${signOut}>Sign out</button>` : nothing}
-			${readOnly ? html`<span class="badge">read only</span>` : nothing}
 		</nav>
 		<main id="main" tabindex="-1">
 			${reachable.value ? nothing : html`<div class="notice bad" role="alert">The server does not answer. What you see may be old; this page tries again.</div>`}

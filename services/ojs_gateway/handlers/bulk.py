@@ -151,8 +151,7 @@ class BulkHandlers:
 
     async def _operate(self, operation: Operation, call: Call) -> Response:
         body = await call.body(self._limits.max_control_bytes)
-        now, confirmed = self._store.clock.now(), self._context.unconfirmed_bulk
-        selection = await call.parsed(body, parse_selection, operation, now, self._limits, confirmed=confirmed)
+        selection = await call.parsed(body, parse_selection, operation, self._store.clock.now(), self._limits)
         selection = _narrowed(selection, call)
 
         outcomes: list[ItemOutcome] = []

@@ -14,6 +14,10 @@ from ojs_core.base.errors import OjsError
 
 MOST: Final = 1_000_000
 """The highest limit."""
+STREAMS: Final = 200
+"""Streams and WebSockets that a key may have open at a gateway, unless it has a limit of its own."""
+WAITING: Final = 2_000
+"""Requests that may wait at a gateway for a key, likewise."""
 _BURST_S: Final = 1.0
 """For how long pushes that weren't made may be made up for."""
 _PLACE_AGAIN_S: Final = 5

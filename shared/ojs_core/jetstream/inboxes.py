@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 _TOKEN: Final = rb"[!-)+-\-/-=?-~]+"
 _SUBJECT: Final = re.compile(rb"%b(?:\.%b)*" % (_TOKEN, _TOKEN))
 """Printable ASCII without blanks, wildcards and empty tokens."""
+PREFIXES: Final = ("_INBOX", "_R_.")
+"""How inboxes of clients begin. The second is NATS's own, for requests of other accounts, and nobody else may use it."""
 _LOG_S: Final = 30.0
 _MOST_SHOWN: Final = 100
 
@@ -28,7 +30,7 @@ _MOST_SHOWN: Final = 100
 class Inboxes:
     """The subjects that answers may go to: those that begin with one of `prefixes`."""
 
-    def __init__(self, prefixes: Sequence[str]) -> None:
+    def __init__(self, prefixes: Sequence[str] = PREFIXES) -> None:
         self._prefixes = tuple(prefix.encode() for prefix in prefixes)
         self._refusals = SeldomLog(_LOG_S)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
+from ojs_core.jetstream.subjects import checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
 from ojs_link.address import masked, read_address
 
@@ -29,11 +29,7 @@ _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\
 _PATH_PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}", re.ASCII)
 _OWN_PATHS: Final = frozenset({"ojs", "v1", "ui"})
 _HTTP_SCHEMES: Final = ("http", "https")
-_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
-_INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _MOST_KEY: Final = 200
-_TRACE_ID: Final = "{trace_id}"
-"""The place of the id in the address of a trace."""
 
 
 def text(value: object) -> str:
@@ -142,16 +138,6 @@ def endpoint(value: object) -> str | None:
     return _http_url(value, "like http://127.0.0.1:4318")
 
 
-def trace_url(value: object) -> str | None:
-    """An http or https URL with `{trace_id}` behind its host, or None for `off`."""
-    form = "with {trace_id} behind its host, like https://traces.example/trace/{trace_id}"
-    url = _http_url(value, form)
-    parts = urlsplit(url or "")
-    if url is not None and _TRACE_ID not in f"{parts.path}{parts.query}{parts.fragment}":
-        raise ValueError(f"{_quoted(value)} is not a URL {form}, or off")
-    return url
-
-
 def _http_url(value: object, form: str) -> str | None:
     if value is False or (isinstance(value, str) and value.strip().lower() == "off"):
         return None
@@ -243,18 +229,6 @@ def nats_urls(value: object) -> str:
 def other_nats_urls(value: object) -> str | None:
     """Return what `nats_urls` does, or None for `off`."""
     return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else nats_urls(value)
-
-
-def inbox_prefixes(value: object) -> tuple[str, ...]:
-    """Return how subjects of answers may begin, from a comma list or a TOML list: as none of the server's own do."""
-    prefixes = _words(value)
-    if not prefixes:
-        raise ValueError(f"{_quoted(value)} is not at least one beginning of inboxes, like _INBOX")
-    for prefix in prefixes:
-        internal = prefix.startswith(_INTERNAL) or _INTERNAL.startswith(prefix)
-        if internal or not _PREFIX_OF_INBOXES.fullmatch(prefix):
-            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or {_INTERNAL}")
-    return prefixes
 
 
 def written(value: object) -> str:

@@ -88,19 +88,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     client_ca: Path | None = None
     max_connections: int = 10_000
     max_connections_per_address: int = 1_000
-    header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
     request_log: RequestLogMode = "off"
     key_pushes_per_second: int = 0
-    key_streams: int = 200
-    key_waiting: int = 2_000
     dashboard: bool = True
-    dashboard_read_only: bool = False
-    trace_url: str | None = None
     nats_api: NatsApiMode = "auto"
     nats_api_url: str | None = None
-    inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
     drain_delay: float = 0.0
     health_host: str = "127.0.0.1"
@@ -114,13 +108,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
-    unconfirmed_bulk: bool = False
     webhook_insecure: bool = False
     webhook_private: bool = False
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
     searched_args: int = 0
-    copied_jobs: int = 4_000
     dead_letter_max_count: int = 10_000
     data: Path = Path("data")
     nats_port: int = 4222
@@ -268,7 +260,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
         secret=True,
     ),
-    Option("api_key_file", setting_readers.optional_path, "FILE|off", "a file with that key", _HTTP),
+    Option("api_key_file", setting_readers.optional_path, "FILE|off", "a file with a key that may do everything", _HTTP),
     Option(
         "insecure",
         setting_readers.boolean,
@@ -400,13 +392,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
     ),
     Option(
-        "header_timeout",
-        setting_readers.seconds(0.1, 30),
-        "SECONDS",
-        "how long the head of a request may take to arrive, from its first byte or from the beginning of the connection",
-        _HTTP,
-    ),
-    Option(
         "idle_timeout",
         setting_readers.seconds(0.1, 3600),
         "SECONDS",
@@ -435,36 +420,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "jobs a second that each key may push through a gateway, unless 'ojs-nats keys limit' says otherwise; 0 for any number",
         _HTTP,
     ),
-    Option(
-        "key_streams",
-        setting_readers.integer(0, MOST),
-        "N",
-        "event streams and WebSockets that each key may have open at a gateway, likewise",
-        _HTTP,
-    ),
-    Option(
-        "key_waiting",
-        setting_readers.integer(0, MOST),
-        "N",
-        "fetches and requests for results that may wait at a gateway for each key, likewise",
-        _HTTP,
-    ),
     Option("dashboard", setting_readers.boolean, "", "serve the dashboard at /", _HTTP),
-    Option(
-        "dashboard_read_only",
-        setting_readers.boolean,
-        "",
-        "leave out of the dashboard whatever changes something; the API stays as it is",
-        _HTTP,
-    ),
-    Option(
-        "trace_url",
-        setting_readers.trace_url,
-        "URL|off",
-        "where the dashboard's pages of jobs link their traces to, with {trace_id} in the place of the id: "
-        "https://traces.example/trace/{trace_id}. Whoever gets the dashboard's page can read it",
-        _HTTP,
-    ),
     Option(
         "nats_api",
         setting_readers.nats_api,
@@ -481,14 +437,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "NATS as another user, who takes the requests on ojs.api.> and need publish to clients' inboxes alone; "
         "off: as the user of --nats",
         _GATEWAY,
-    ),
-    Option(
-        "inbox_prefixes",
-        setting_readers.inbox_prefixes,
-        "PREFIX,…",
-        "how the reply subjects of requests over NATS may begin; others are not carried out. _R_. is NATS's own, for "
-        "requests of other accounts",
-        _HTTP,
     ),
     Option(
         "max_body_bytes",
@@ -544,14 +492,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         standard_env="OTEL_EXPORTER_OTLP_ENDPOINT",
     ),
     Option(
-        "unconfirmed_bulk",
-        setting_readers.boolean,
-        "",
-        "do bulk operations whose filter names no type, queue, priority or metadata without confirm: true, which the official "
-        "CLI's `ojs bulk --state` doesn't send",
-        _HTTP,
-    ),
-    Option(
         "webhook_insecure",
         setting_readers.boolean,
         "",
@@ -584,13 +524,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.integer(0, 65_536),
         "BYTES",
         "how much of a job's arguments a projector indexes, so that lists can be searched for words of them; 0 for nothing",
-        _INDEXES,
-    ),
-    Option(
-        "copied_jobs",
-        setting_readers.integer(0, 65_536),
-        "BYTES",
-        "the largest job of which a projector keeps a copy in its index, so that lists need not read it from NATS; 0 for none",
         _INDEXES,
     ),
     Option(
@@ -642,6 +575,24 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
 )
 
+GONE: Final = {
+    "copied_jobs": "lists have copies of jobs up to 4,000 bytes",
+    "dashboard_read_only": "give those who only look a key of the role viewer, or serve no page with no-dashboard",
+    "header_timeout": "the head of a request has 20 s",
+    "inbox_prefixes": "answers over NATS go to subjects that begin with _INBOX: let the prefixes of clients begin so",
+    "key_streams": "each key may have 200 open; 'ojs-nats keys limit --streams' gives a key another number",
+    "key_waiting": "2,000 may wait for each key; 'ojs-nats keys limit --waiting' gives a key another number",
+    "trace_url": "the dashboard shows the id of a job's trace, to be copied",
+    "unconfirmed_bulk": "send confirm: true, or name a type or a queue",
+}
+"""Settings of earlier versions, each with what holds now. One that is given is refused: nobody is to believe that it counts."""
+
+
+def gone(written_as: str, name: str) -> str | None:
+    """Return why a setting of an earlier version can't be given any more; None for any other name."""
+    return f"{written_as}: there is no such setting any more; {GONE[name]}. Leave it out" if name in GONE else None
+
+
 _BY_NAME: Final = {option.name: option for option in OPTIONS}
 _BY_ENV: Final = {option.env: option for option in OPTIONS}
 
@@ -682,10 +633,13 @@ def load(
         if option := _BY_NAME.get(key):
             take(option, raw, f"{key} in {file_name}", file_name)
         else:
-            found.append(f"{key} in {file_name}: unknown name{_suggestion(key, _BY_NAME)}")
+            place = f"{key} in {file_name}"
+            found.append(gone(place, key) or f"{place}: unknown name{_suggestion(key, _BY_NAME)}")
     for variable, text in environ.items():
         if option := _BY_ENV.get(variable):
             take(option, text, variable, variable)
+        elif problem := variable.startswith(_PREFIX) and gone(variable, variable.removeprefix(_PREFIX).lower()):
+            found.append(problem)
         elif _misspelt(variable):
             found.append(f"{variable}: unknown name{_suggestion(variable, _BY_ENV)}")
     before = len(found)
@@ -711,11 +665,6 @@ def load(
             found.append(f"nats: {error}")
     if not found and settings.allowed_types and not settings.strict:
         found.append("allowed_types has no effect without strict; set strict, or leave allowed_types out")
-    own = f"{settings.namespace}."
-    if not found and any(prefix.startswith(own) or own.startswith(prefix) for prefix in settings.inbox_prefixes):
-        found.append(
-            f"inbox_prefixes ({','.join(settings.inbox_prefixes)}) can't begin as this system's own subjects do, with {own}"
-        )
     if not found and settings.proxy_protocol and not settings.trusted_proxies:
         found.append("proxy_protocol has no effect without trusted_proxies; name the load balancers' addresses there")
     if not found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from urllib.parse import quote
 
@@ -16,7 +15,7 @@ from ojs_core.access.permissions import ROLES, Permission, Role
 from support.guarded import Guarded
 from support.proxy import Proxy, Trouble
 from support.screen import Screen
-from support.system import TOGETHER, System
+from support.system import System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -221,21 +220,6 @@ async def test_hostile_text_in_the_name_of_a_key_stays_text_there_and_in_the_aud
     await tab.go(f"/system?part=audit&principal={quote(name)}")
     await tab.shows("pauseQueue")
     assert await tab.escaped() == {}
-
-
-async def test_a_dashboard_that_only_reads_offers_nothing_that_changes(
-    screen: OpenScreen, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    with System.started(tmp_path_factory.mktemp("reading"), TOGETHER, "--dashboard-read-only") as system:
-        job = await asyncio.to_thread(lambda: system.push("a.b", queue="mail")["id"])
-        tab = await screen(system.url)
-        await tab.go("/")
-        for path in ("/jobs", f"/jobs/{job}", "/queues/mail", "/webhooks", "/system", "/limits", "/crons"):
-            await tab.follow(path)
-            await tab.shows("read only")
-            buttons = {name for of in BUTTONS.values() for name in of}
-            assert await tab.offered() & buttons == set(), path
-        await tab.leave()
 
 
 async def test_who_looks_is_asked_until_it_is_known(screen: OpenScreen, guarded: Guarded) -> None:

@@ -114,6 +114,28 @@ def test_help_teaches_the_variables_and_gives_examples(command: str, capsys: pyt
     assert f"ojs-nats {command}" in shown.partition("examples:")[2] or command == "gateway"
 
 
+def test_help_of_dev_has_ten_settings_and_help_all_every_one(capsys: pytest.CaptureFixture[str]) -> None:
+    def told(words: list[str]) -> set[str]:
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code == 0
+        shown = capsys.readouterr().out
+        return {option.name for option in OPTIONS if f"[{option.env};" in " ".join(shown.split())}
+
+    of_dev = {option.name for option in OPTIONS if "dev" in option.kinds and not option.secret}
+    few = told(["dev", "--help"])
+    assert len(few) == 10
+    assert few < told(["dev", "--help-all"]) == of_dev
+
+
+def test_an_option_of_an_earlier_version_is_refused_with_what_holds_now(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "--trace-url", "https://t/{trace_id}", "--no-dashboard-read-only"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "ojs-nats gateway: 2 settings can't be used:"
+    assert said[1].startswith("  --trace-url: there is no such setting any more; the dashboard shows")
+    assert said[2].startswith("  --no-dashboard-read-only: there is no such setting any more; give those")
+
+
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])

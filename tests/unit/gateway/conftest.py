@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
@@ -40,12 +41,13 @@ def aside() -> LargeBodies:
 
 @pytest.fixture
 async def start(store: FakeStore, chain: EnqueueChain, timings: GatewayTimings, aside: LargeBodies) -> AsyncIterator[Start]:
-    """Start a gateway with these settings; returns a client of it."""
+    """Start a gateway with these settings, and a time for heads of requests; returns a client of it."""
     gateways: list[Gateway] = []
     clients: list[aiohttp.ClientSession] = []
 
-    async def started(**settings: Any) -> aiohttp.ClientSession:
-        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain, timings, aside)
+    async def started(*, header_s: float = timings.header_s, **settings: Any) -> aiohttp.ClientSession:
+        its_own = replace(timings, header_s=header_s)
+        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain, its_own, aside)
         gateways.append(gateway)
         await gateway.start()
         clients.append(aiohttp.ClientSession(gateway.url))

@@ -51,14 +51,14 @@ def open_now() -> float:
 
 @pytest.mark.parametrize("sent", [b"", HALF])
 async def test_a_request_that_does_not_come_is_given_up(start: Start, sent: bytes) -> None:
-    http = await start(header_timeout=0.2)
+    http = await start(header_s=0.2)
     async with connected(http) as (reader, writer):
         writer.write(sent)
         assert (await rest(reader)).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_a_second_request_that_is_half_sent_is_given_up(start: Start) -> None:
-    http = await start(header_timeout=0.2)
+    http = await start(header_s=0.2)
     async with connected(http) as (reader, writer):
         writer.write(WHOLE)
         assert (await one_answer(reader)).startswith(b"HTTP/1.1 200 ")
@@ -67,7 +67,7 @@ async def test_a_second_request_that_is_half_sent_is_given_up(start: Start) -> N
 
 
 async def test_a_request_that_drips_is_given_up(start: Start) -> None:
-    http = await start(header_timeout=0.3)
+    http = await start(header_s=0.3)
     async with connected(http) as (reader, writer):
         answered = asyncio.create_task(rest(reader))
         while not answered.done():  # a byte at a time never ends
@@ -84,7 +84,7 @@ async def test_a_connection_that_is_kept_for_nothing_is_closed(start: Start) -> 
 
 
 async def test_a_wait_for_work_is_not_silence(start: Start) -> None:
-    http = await start(idle_timeout=0.1, header_timeout=0.1)
+    http = await start(idle_timeout=0.1, header_s=0.1)
     async with http.post("/ojs/v1/workers/fetch", json={"queues": ["q"], "wait_ms": 600}) as answer:
         assert answer.status == 200
 

@@ -148,7 +148,7 @@ async def test_fetches_and_waits_for_results_share_places_which_come_back(start:
 
 
 async def test_without_keys_nothing_is_limited_and_settings_are_for_keys_that_name_none(start: Start, store: FakeStore) -> None:
-    http = await start(key_pushes_per_second=1, key_streams=1, key_waiting=1)
+    http = await start(key_pushes_per_second=1)
     for _ in range(3):
         async with http.post(f"{API}/jobs/batch", json=UNSOUND) as answer:
             assert answer.status == 400

@@ -95,18 +95,6 @@ async def test_there_is_no_page_where_a_setting_says_so(start: Start) -> None:
         assert answer.status == 404
 
 
-async def test_a_page_that_may_only_look_says_so_to_its_modules(start: Start) -> None:
-    http = await start(dashboard_read_only=True)
-    async with http.get("/", headers=HTML) as answer:
-        assert '<meta name="ojs-read-only" content="true">' in await answer.text()
-
-
-async def test_the_address_of_traces_is_told_as_text(start: Start) -> None:
-    http = await start(trace_url='https://t.example/{trace_id}?a="><b>&c')
-    async with http.get("/", headers=HTML) as answer:
-        assert 'content="https://t.example/{trace_id}?a=&quot;&gt;&lt;b&gt;&amp;c"' in await answer.text()
-
-
 async def test_files_come_compressed_to_those_who_take_them_so(http: aiohttp.ClientSession) -> None:
     total = 0
     for name in loaded().files:
@@ -126,7 +114,7 @@ async def test_files_come_compressed_to_those_who_take_them_so(http: aiohttp.Cli
 def test_without_its_libraries_there_is_no_dashboard(tmp_path: Path) -> None:
     assert files.load(libraries=tmp_path) is None
     assert files.missing(tmp_path) == list(files.NEEDED)
-    assert not Pages(read_only=False, trace_url=None, libraries=tmp_path).there
+    assert not Pages(libraries=tmp_path).there
 
 
 def test_all_of_it_is_short() -> None:
@@ -185,7 +173,7 @@ def test_modules_are_sent_as_one_in_the_order_in_which_they_need_each_other(tmp_
     }
     for name, text in written.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    dashboard = files.load(read_only=False, folder=tmp_path)
+    dashboard = files.load(folder=tmp_path)
     assert dashboard is not None
     [sent] = (file.body.decode() for name, file in dashboard.files.items() if name.endswith("/app.js"))
     assert sent.splitlines() == [

@@ -147,7 +147,7 @@ async def test_a_trusted_address_without_a_header_is_told_what_is_missing(start:
     ids=["family", "version", "length", "text", "cut", "silent"],
 )
 async def test_a_bad_header_ends_its_connection_alone(start: Start, sent: bytes, reason: str) -> None:
-    http = await start(header_timeout=0.3 if reason == "timeout" else 20.0, **NLB)
+    http = await start(header_s=0.3 if reason == "timeout" else 20.0, **NLB)
     before = refused(reason)
     async with connected(http) as good:
         assert b" 200 OK" in await answer(good, binary(CLIENT) + asking("/healthz"))
@@ -166,7 +166,7 @@ async def test_a_bad_header_ends_its_connection_alone(start: Start, sent: bytes,
 
 
 async def test_a_header_that_drips_has_a_deadline(start: Start) -> None:
-    http = await start(header_timeout=0.3, **NLB)
+    http = await start(header_s=0.3, **NLB)
     async with connected(http) as stream:
         ended = asyncio.create_task(rest(stream))
         for byte in binary(CLIENT, b"\0" * 3_000):  # as slowly as one byte at a time, it takes minutes

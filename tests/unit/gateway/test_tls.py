@@ -164,7 +164,7 @@ async def test_a_look_whether_the_port_is_open_is_no_failure(http: aiohttp.Clien
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00"])
 async def test_a_handshake_that_does_not_come_is_given_up(start: Start, pair: Pair, sent: bytes) -> None:
-    http = await start(tls_cert=pair.certificate, tls_key=pair.key, header_timeout=0.2)
+    http = await start(tls_cert=pair.certificate, tls_key=pair.key, header_s=0.2)
     before = failures("timeout")
     async with connected(http) as stream:
         stream[1].write(sent)

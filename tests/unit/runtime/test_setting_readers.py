@@ -37,10 +37,6 @@ from support.tables import each
         (setting_readers.other_nats_urls, "off", None),
         (setting_readers.other_nats_urls, False, None),
         (setting_readers.other_nats_urls, "u:p@h", "nats://u:p@h"),
-        (setting_readers.inbox_prefixes, "_INBOX, my.inbox.", ("_INBOX", "my.inbox.")),
-        (setting_readers.trace_url, "off", None),
-        (setting_readers.trace_url, "https://t.example/trace/{trace_id}", "https://t.example/trace/{trace_id}"),
-        (setting_readers.trace_url, "http://t:16686?id={trace_id}", "http://t:16686?id={trace_id}"),
     ],
 )
 def test_a_value_is_read(read: setting_readers.Reader, written: object, value: Any) -> None:
@@ -73,14 +69,6 @@ def test_a_value_is_read(read: setting_readers.Reader, written: object, value: A
         (setting_readers.nats_urls, "nats://h?inbox_prefix=_INBOX.*", "may end in ?inbox_prefix=_INBOX…"),
         (setting_readers.nats_urls, "nats://h?inbox_prefix=_INBOX_a,nats://g", "may end in ?inbox_prefix=_INBOX…"),
         (setting_readers.nats_urls, "nats://u:p@h?tls=true", "'nats://***@h?tls=true' may end in"),
-        (setting_readers.inbox_prefixes, "_INBOX,$KV", "'$KV' is not the beginning of inboxes"),
-        (setting_readers.inbox_prefixes, "o", "'o' is not the beginning of inboxes"),
-        (setting_readers.inbox_prefixes, "ojs.api.", "'ojs.api.' is not the beginning of inboxes"),
-        (setting_readers.inbox_prefixes, "_INBOX.*", "'_INBOX.*' is not the beginning of inboxes"),
-        (setting_readers.inbox_prefixes, [""], "at least one"),
-        (setting_readers.trace_url, "https://t.example/trace/", "not a URL with {trace_id} behind its host"),
-        (setting_readers.trace_url, "https://{trace_id}.example/", "not a URL with {trace_id} behind its host"),
-        (setting_readers.trace_url, "javascript:alert({trace_id})", "not a URL with {trace_id} behind its host"),
         (setting_readers.integer(0, 1), "x" * 200, "x… is not"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import OPTIONS, Settings, load
+from ojs_core.runtime.settings import GONE, OPTIONS, Settings, load
 from support.tables import each
 
 
@@ -142,6 +142,15 @@ def test_the_address_of_nats_that_others_set_counts_where_there_is_no_own() -> N
     assert load({"nats": "nats://flag:4222"}, others).settings.nats == "nats://flag:4222"
 
 
+def test_a_setting_of_an_earlier_version_is_refused_with_what_holds_now(tmp_path: Path) -> None:
+    for name, now in GONE.items():
+        told = f"there is no such setting any more; {now}. Leave it out"
+        assert problem(env={f"OJS_{name.upper()}": "1"}) == f"OJS_{name.upper()}: {told}"
+        file = write(tmp_path / "old.toml", f"{name} = 1")
+        assert problem(file=file) == f"{name} in {file}: {told}"
+    assert not GONE.keys() & {option.name for option in OPTIONS}
+
+
 def test_a_bad_value_is_a_problem_even_where_another_source_wins() -> None:
     assert problem({"port": "80"}, {"OJS_PORT": "x"}).startswith("OJS_PORT: ")
 
@@ -182,9 +191,6 @@ def test_a_namespace_is_held_to_its_characters_and_keeps_answers_out() -> None:
     for flags, told in (
         ({"namespace": "Shop"}, '--namespace: "Shop" is not 1 to 32 of a-z, 0-9 and -, beginning with a letter'),
         ({"namespace": "kv"}, "choose another name"),
-        ({"namespace": "shop", "inbox_prefixes": "_INBOX,shop.inbox."}, "as this system's own subjects do, with shop."),
-        ({"namespace": "shop", "inbox_prefixes": "s"}, "as this system's own subjects do, with shop."),
         ({"nats": "nats://127.0.0.1:4222?namespace=shop"}, "the namespace is a setting of its own"),
     ):
         assert told in problem(dict(flags))
-    assert load({"namespace": "shop", "inbox_prefixes": "shopping."}, {}).settings.inbox_prefixes == ("shopping.",)

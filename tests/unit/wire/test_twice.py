@@ -27,7 +27,7 @@ def _confirmed(body: bytes) -> object:
 
 
 def _selection(body: bytes) -> object:
-    return parse_selection(body, "cancel", NOW, DEFAULT_LIMITS, confirmed=False)
+    return parse_selection(body, "cancel", NOW, DEFAULT_LIMITS)
 
 
 RARE: list[tuple[Callable[[bytes], object], bytes, str]] = [

@@ -1,7 +1,6 @@
 /** A job: why it is where it is, what happened to it, and what it carries. */
 
 import { button } from '../actions.js';
-import { traceUrl } from '../api.js';
 import { copier } from '../dialogs.js';
 import { duration, millis, moment, number, percent, plain, relative, said, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
@@ -127,8 +126,7 @@ function summary(/** @type {Job} */ job, /** @type {import('../openapi.js').JobL
 	]);
 }
 
-const traced = (/** @type {string} */ id) =>
-	html`${traceUrl ? html`<a class="id" href=${traceUrl.replaceAll('{trace_id}', id)} target="_blank" rel="noreferrer">${id}</a>` : html`<span class="id">${id}</span>`} ${copier('Copy', id)}`;
+const traced = (/** @type {string} */ id) => html`<span class="id">${id}</span> ${copier('Copy', id)}`;
 
 function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 	const { id: of, state } = job;

@@ -1,7 +1,7 @@
 /** Jobs: found by a filter, counted exactly, and changed one by one, selected, or all that match. */
 
 import { button, json } from '../actions.js';
-import { may, offered, request, written } from '../api.js';
+import { may, request, written } from '../api.js';
 import { beyondBulk, listed, parsed, replaced, STATES, SUGGESTIONS } from '../filter.js';
 import { count, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
@@ -116,7 +116,7 @@ export function open(visit) {
 						/** @type {Set<string>} Those of other pages aren't known. */
 						const states = new Set(others ? STATES : (chosen.length ? chosen : rows).map((job) => job.state));
 						const fitting = OPERATIONS.filter(
-							(operation) => offered(operation.needs) && operation.states.some((state) => states.has(state)),
+							(operation) => may(operation.needs) && operation.states.some((state) => states.has(state)),
 						);
 						return html`<div class="head">
 								<strong>${count(found.pagination.total ?? rows.length, 'job')}</strong>

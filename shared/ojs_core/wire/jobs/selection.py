@@ -87,8 +87,8 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Payload
     )
 
 
-def parse_selection(body: bytes, operation: Operation, now: int, limits: PayloadLimits, *, confirmed: bool) -> Selection:
-    """POST /jobs/bulk/{operation}. A broad filter needs `confirm: true` unless the request counts as `confirmed`.
+def parse_selection(body: bytes, operation: Operation, now: int, limits: PayloadLimits) -> Selection:
+    """POST /jobs/bulk/{operation}. A broad filter needs `confirm: true`.
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
@@ -112,7 +112,7 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
             raise batch_too_large(len(sent.job_ids), most)
         return msgspec.structs.replace(selection, job_ids=tuple([_job_id(one, at) for at, one in enumerate(sent.job_ids)]))
     wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
-    if wanted.broad and not (sent.confirm or confirmed or selection.dry_run):
+    if wanted.broad and not (sent.confirm or selection.dry_run):
         raise invalid("confirm", f"this filter selects jobs of every type and queue: send confirm: true to {operation} them")
     return msgspec.structs.replace(selection, filter=wanted)
 

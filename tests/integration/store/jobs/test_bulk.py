@@ -51,12 +51,6 @@ async def test_what_needs_to_be_confirmed_needs_it_from_every_client(bulk: BulkH
         await bulk.retry(request)
 
 
-async def test_a_server_may_be_told_to_do_without_confirmation(store: Store) -> None:
-    admits = BulkHandlers(Context(store, PayloadLimits(), EnqueueChain(), test_mode=True, unconfirmed_bulk=True))
-    with refusal("backend_unavailable"):  # it goes on to ask a projector, and none runs here
-        await admits.retry(Request({"filter": {"state": "discarded"}}))
-
-
 @asynccontextmanager
 async def killed_before(nats: Connection, beginning: str, work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
     """End whoever works before a request to a subject with this beginning is sent, once what is within is done."""

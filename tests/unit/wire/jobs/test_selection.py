@@ -52,7 +52,7 @@ def test_a_bulk_action_needs_a_filter_and_a_confirmation(body: bytes, field: str
 )
 def test_a_selection_that_says_nothing_or_what_nobody_knows_is_refused_by_name(body: bytes, field: str) -> None:
     with pytest.raises(OjsError) as refused:
-        parse_selection(body, "cancel", NOW, LIMITS, confirmed=True)
+        parse_selection(body, "cancel", NOW, LIMITS)
     assert (refused.value.code, refused.value.details["field"]) == ("invalid_request", field)
 
 
@@ -76,22 +76,21 @@ BROAD = [
 @pytest.mark.parametrize("body", BROAD)
 def test_a_filter_that_may_fit_every_job_needs_a_confirmation(body: bytes) -> None:
     with pytest.raises(OjsError) as caught:
-        parse_selection(body, "delete", NOW, LIMITS, confirmed=False)
+        parse_selection(body, "delete", NOW, LIMITS)
     assert caught.value.details["field"] == "confirm"
-    assert parse_selection(body, "delete", NOW, LIMITS, confirmed=True).filter is not None
     confirmed = body[:-1] + b',"confirm":true}'
-    assert parse_selection(confirmed, "delete", NOW, LIMITS, confirmed=False).filter is not None
+    assert parse_selection(confirmed, "delete", NOW, LIMITS).filter is not None
 
 
 @pytest.mark.parametrize("member", [b'"type":"a.b"', b'"queue":"q"', b'"priority":5', b'"meta":{"tenant":"acme"}'])
 def test_a_filter_that_names_what_jobs_it_is_about_needs_none(member: bytes) -> None:
-    assert parse_selection(b'{"filter":{%s}}' % member, "cancel", NOW, LIMITS, confirmed=False).filter is not None
+    assert parse_selection(b'{"filter":{%s}}' % member, "cancel", NOW, LIMITS).filter is not None
 
 
 def test_a_bulk_cancellation_may_give_a_reason_and_nothing_else_has_one() -> None:
     body = b'{"filter":{"queue":"q"},"confirm":true,"reason":"deploy"}'
-    assert parse_selection(body, "cancel", NOW, LIMITS, confirmed=False).reason == "deploy"
+    assert parse_selection(body, "cancel", NOW, LIMITS).reason == "deploy"
     assert parse_confirmed(body, "cancel", NOW, LIMITS).reason == "deploy"
     with pytest.raises(OjsError) as refused:
-        parse_selection(body, "delete", NOW, LIMITS, confirmed=False)
+        parse_selection(body, "delete", NOW, LIMITS)
     assert refused.value.details["field"] == "reason"
