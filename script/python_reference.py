@@ -9,85 +9,59 @@ import ast
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parent.parent
-PACKAGE: Final = ROOT / "shared" / "ojs_nats"
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from script.python_package import (
+    ROOT,
+    Documented,
+    Function,
+    definition,
+    exported,
+    is_overload,
+    keep,
+    modules,
+    tree,
+)
+
 WRITTEN: Final = ROOT / "docs" / "reference" / "python.md"
 WIDTH: Final = 100
 
-# Each section: its title, and the names that it has, by module.
-SECTIONS: Final[dict[str, dict[str, Sequence[str]]]] = {
-    "Apps and definitions": {"app": ["App"], "definitions": ["JobDefinition"]},
-    "Jobs and their options": {
-        "options": ["Options", "DefinitionOptions", "Retry", "Unique", "Rate", "RateLimit"],
-        "jobs": ["JobRequest", "Job", "JobError", "Checkpoint"],
-    },
-    "Clients": {"client": ["Client", "JobHandle"], "sync": ["SyncClient", "SyncJobHandle", "SyncWorkflowHandle"]},
-    "Workflows": {
-        "workflows": ["chain", "group", "batch", "Dag", "Node"],
-        "operations/workflows": ["Workflows", "WorkflowHandle"],
-    },
-    "Operations": {
-        "operations/jobs": ["Jobs", "JobFilter"],
-        "operations/queues": ["Queues", "QueueOptions", "Prevention"],
-        "operations/dead_letters": ["DeadLetters", "DeadLetterFilter"],
-        "operations/crons": ["Crons"],
-        "operations/events": ["Events"],
-        "operations/workers": ["Workers"],
-        "operations/webhooks": ["Webhooks"],
-        "operations/schemas": ["Schemas"],
-        "operations/rate_limits": ["RateLimits"],
-        "operations/pools": ["Pools"],
-        "operations/keys": ["Keys"],
-        "operations/system": ["ServerSystem"],
-    },
-    "Workers": {
-        "worker/worker": ["Worker"],
-        "worker/context": ["JobContext"],
-        "worker/outcome": ["Discard", "DeadLetter", "RetryLater", "Snooze", "SoftTimeout"],
-        "dependencies": ["Depends"],
-    },
-    "Middleware": {
-        "chains": ["EnqueueChain", "ExecutionChain", "Chain"],
-        **{
-            f"middleware/{name}": [kind]
-            for name, kind in (
-                ("logging", "Logging"),
-                ("metrics", "Metrics"),
-                ("timeout", "Timeout"),
-                ("error_reporting", "ErrorReporting"),
-                ("trace_context", "TraceContext"),
-                ("encryption", "Encryption"),
-            )
-        },
-    },
-    "Webhooks and TLS": {"webhooks": ["verify_webhook"], "tls": ["Tls"]},
-    "Errors": {"errors": []},
-    "Testing": {
-        "testing/_fake": ["fake", "inline", "Fake", "Drained"],
-        "testing/_clock": ["Clock"],
-        "testing/_server": ["Server", "working"],
-    },
-    "Models": {
-        f"models/{name}": []
+# Each section: its title, and the modules whose names it has.
+SECTIONS: Final = {
+    "Apps and definitions": ("app", "definitions"),
+    "Jobs and their options": ("options", "jobs"),
+    "Clients": ("client", "sync"),
+    "Workflows": ("workflows", "operations.workflows"),
+    "Operations": tuple(
+        f"operations.{name}"
+        for name in (
+            *("jobs", "queues", "dead_letters", "crons", "events", "workers", "webhooks", "schemas", "rate_limits", "pools"),
+            *("keys", "system"),
+        )
+    ),
+    "Workers": ("worker", "dependencies"),
+    "Middleware": ("chains", "middleware"),
+    "Webhooks and TLS": ("webhooks", "tls"),
+    "Errors": ("errors",),
+    "Testing": ("testing", "testing.plugin"),
+    "Models": tuple(
+        f"models.{name}"
         for name in (
             *("jobs", "queues", "statistics", "dead_letters", "crons", "events", "workflows", "workers", "webhooks"),
             *("schemas", "rate_limits", "pools", "keys", "system"),
         )
-    },
-}  # fmt: skip
+    ),
+}
 # What the package calls itself.
 HIDDEN: Final = {
-    *("wire", "prepared", "read", "moved", "with_handler", "envelope", "template", "notify", "transport"),
+    *("wire", "prepared", "read", "moved", "with_handler", "envelope", "template", "notify", "transport", "run"),
     *("on_push", "on_run", "decoded", "of_environment", "or_else"),
 }
 CALLED: Final = {"Events": "client.events", "JobDefinition": "send_email"}
 """How an example calls an instance."""
-UNDER: Final = {"chains": {"run"}, "errors": {"refused", "is_refusal", "refusal"}}
 ABOUT: Final = (
     'Durations are seconds (`30`, `0.5`), a text (`"30s"`, `"1h30m"`) or a `timedelta`. '
     "Times are `datetime`s with a time zone. "
@@ -95,17 +69,6 @@ ABOUT: Final = (
     "`SyncClient` and its handles have the same methods without either."
 )
 SECTION: Final = re.compile(r"^(Args|Attributes|Returns|Raises|Example):$", re.MULTILINE)
-
-Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def main() -> None:
-    made = page()
-    if "--check" not in sys.argv:
-        WRITTEN.write_text(made, encoding="utf-8")
-    elif WRITTEN.read_text(encoding="utf-8") != made:
-        sys.exit(f"{WRITTEN.relative_to(ROOT)} isn't current: run script/python_reference.py")
 
 
 def page() -> str:
@@ -127,24 +90,26 @@ This page is made by `script/python_reference.py`.
 """
 
 
-def _section(modules: dict[str, Sequence[str]]) -> Iterator[str]:
-    for module, names in modules.items():
-        found = {node.name: node for node in tree(module).body if isinstance(node, Documented) and not _overload(node)}
-        shown = names or [name for name in found if not name.startswith("_") and name not in UNDER.get(module, set())]
-        if module.startswith("models/"):
-            yield f"### `ojs_nats.{module.replace('/', '.')}`\n\n{wrapped(ast.get_docstring(tree(module)) or '')}"
-        for name in shown:
-            yield from _thing(module, found[name])
+def _section(sources: tuple[str, ...]) -> Iterator[str]:
+    for module in (f"ojs_nats.{name}" for name in sources):
+        if module.startswith("ojs_nats.models."):
+            yield f"### `{module}`\n\n{wrapped(ast.get_docstring(tree(module)) or '')}"
+        for name, place in exported(module).items():
+            if place != module and place in modules():
+                continue
+            node = definition(place, name)[0]
+            if isinstance(node, Documented):
+                yield from _thing(module, node)
 
 
 def _thing(module: str, node: Documented) -> Iterator[str]:
-    if module.startswith("models/"):
+    if module.startswith("ojs_nats.models."):
         assert isinstance(node, ast.ClassDef)
         yield f"#### {node.name}\n\n{_model(node)}"
         return
     yield f"### {node.name}"
     yield f"`from {_place(module, node.name)} import {node.name}`"
-    if isinstance(node, ast.ClassDef) and module == "errors":
+    if isinstance(node, ast.ClassDef) and module == "ojs_nats.errors":
         yield f"A subclass of `{ast.unparse(node.bases[0])}`."
     if not isinstance(node, ast.ClassDef):
         yield _signature(node, node.name)
@@ -153,14 +118,14 @@ def _thing(module: str, node: Documented) -> Iterator[str]:
     made = _function(node, "__init__")
     yield from _documented(node, _fields(node) | (_types(made) | _defaults(made) if made else {}))
     for method in _methods(node):
-        if method.name not in HIDDEN | UNDER.get(module, set()):
-            title = f"{node.name}()" if method.name == "__call__" else f"{node.name}.{method.name}"
-            yield f"#### {title}"
-            if not _is_property(method):
-                yield _signature(method, CALLED.get(node.name, node.name) if method.name == "__call__" else method.name)
-            elif method.returns is not None:
-                yield f"A property: `{ast.unparse(method.returns)}`."
-            yield from _documented(method, {})
+        if method.name in HIDDEN and node.name != "Worker":
+            continue
+        yield f"#### {node.name}()" if method.name == "__call__" else f"#### {node.name}.{method.name}"
+        if not _is_property(method):
+            yield _signature(method, CALLED.get(node.name, node.name) if method.name == "__call__" else method.name)
+        elif method.returns is not None:
+            yield f"A property: `{ast.unparse(method.returns)}`."
+        yield from _documented(method, {})
 
 
 def _model(node: ast.ClassDef) -> str:
@@ -252,35 +217,14 @@ def linked(text: str) -> str:
 # What is read
 
 
-@cache
-def tree(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
-
-
-@cache
-def _exported(package: str) -> frozenset[str]:
-    path = PACKAGE / package / "__init__.py"
-    named = (
-        re.search(r"^__all__ = \[(.*?)\]", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        if path.exists()
-        else None
-    )
-    return frozenset(re.findall(r'"(\w+)"', named[1])) if named else frozenset()
-
-
 def _place(module: str, name: str) -> str:
     """Return the module to import a name from, the shortest that has it."""
-    package = module.partition("/")[0] if "/" in module else ""
-    if name in _exported("") and not module.startswith(("models", "operations")):
-        return "ojs_nats"
-    if package and name in _exported(package):
-        return f"ojs_nats.{package}"
-    return f"ojs_nats.{module.replace('/', '.')}"
+    return "ojs_nats" if name in exported("ojs_nats") and "operations" not in module else module
 
 
 def _methods(kind: ast.ClassDef) -> Iterator[Function]:
     for node in kind.body:
-        if not isinstance(node, Function) or _overload(node):
+        if not isinstance(node, Function) or is_overload(node):
             continue
         if not node.name.startswith("_") or (node.name == "__call__" and "next" not in _types(node)):
             yield node
@@ -348,13 +292,9 @@ def _is_property(function: Function) -> bool:
     return any(ast.unparse(each) in {"property", "cached_property"} for each in function.decorator_list)
 
 
-def _overload(node: Documented) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list)
-
-
 def _anchor(title: str) -> str:
     return title.lower().replace(" ", "-")
 
 
 if __name__ == "__main__":
-    main()
+    keep(WRITTEN, page())

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parent.parent
-PACKAGE: Final = ROOT / "shared" / "ojs_nats"
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from script.python_package import PACKAGE, ROOT, Function, keep, name_of, tree
+
 WRITTEN: Final = PACKAGE / "sync.pyi"
-CLIENT: Final = "client"
-WORKFLOWS: Final = "operations/workflows"
+CLIENT: Final = "ojs_nats.client"
+WORKFLOWS: Final = "ojs_nats.operations.workflows"
 HANDLES: Final = {"JobHandle": CLIENT, "WorkflowHandle": WORKFLOWS}
 HEAD: Final = """from __future__ import annotations
 
@@ -28,27 +29,19 @@ from typing import TypeVar, type_check_only
 from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
 from ojs_nats.tls import Tls
+
+__all__ = ["SyncClient", "SyncJobHandle", "SyncWorkflowHandle"]
 """
 VARIABLES: Final = """R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 """
-
-Method = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def main() -> None:
-    made = tidied(source())
-    if "--check" not in sys.argv:
-        WRITTEN.write_text(made, encoding="utf-8")
-    elif WRITTEN.read_text(encoding="utf-8") != made:
-        sys.exit(f"{WRITTEN.relative_to(ROOT)} isn't current: run script/sync_stub.py")
 
 
 def source() -> str:
     """All of the module, with more imports than it needs."""
     client = class_of(CLIENT, "Client")
     groups = dict(attributes(client))
-    modules = {name: f"operations/{snake(kind)}" for name, kind in groups.items()}
+    modules = {name: f"ojs_nats.operations.{snake(kind)}" for name, kind in groups.items()}
     imports = [line for module in dict.fromkeys([CLIENT, *modules.values()]) for line in imports_of(module)]
     classes = [group(class_of(modules[name], kind)) for name, kind in groups.items()]
     handles = [handle(class_of(module, kind)) for kind, module in HANDLES.items()]
@@ -79,7 +72,7 @@ def handle(kind: ast.ClassDef) -> str:
     return "\n".join([*lines, *(sync_method(method) for method in methods(kind))])
 
 
-def sync_method(method: Method) -> str:
+def sync_method(method: Function) -> str:
     """Return the signature of the method that doesn't wait."""
     assert method.returns is not None
     returns = ast.unparse(method.returns)
@@ -97,10 +90,10 @@ def class_of(module: str, name: str) -> ast.ClassDef:
     return next(node for node in tree(module).body if isinstance(node, ast.ClassDef) and node.name == name)
 
 
-def methods(kind: ast.ClassDef) -> Iterator[Method]:
+def methods(kind: ast.ClassDef) -> Iterator[Function]:
     """What others call."""
     for node in kind.body:
-        if isinstance(node, Method) and (node.name == "__call__" or not node.name.startswith("_")):
+        if isinstance(node, Function) and (node.name == "__call__" or not node.name.startswith("_")):
             yield node
 
 
@@ -123,20 +116,9 @@ def imports_of(module: str) -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             yield ast.unparse(node)
-    defined = [name for node in body for name in names_of(node) if not name.startswith("_") and name not in {"R", "R_co"}]
-    yield f"from ojs_nats.{module.replace('/', '.')} import {', '.join(defined)}"
-
-
-def names_of(node: ast.stmt) -> list[str]:
-    match node:
-        case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-            return [name]
-        case _:
-            return []
-
-
-def tree(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+    names = [name_of(node) for node in body if not isinstance(node, Function)]
+    defined = [name for name in names if name and not name.startswith("_") and name not in {"R", "R_co"}]
+    yield f"from {module} import {', '.join(defined)}"
 
 
 def snake(name: str) -> str:
@@ -153,4 +135,4 @@ def tidied(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    keep(WRITTEN, tidied(source()))

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from ojs_nats.jobs import Job
     from ojs_nats.options import RateLimit, Retry, Unique
     from ojs_nats.webhooks import verify_webhook
-    from ojs_nats.worker.context import JobContext
-    from ojs_nats.worker.outcome import Snooze
-    from ojs_nats.worker.worker import Worker
+    from ojs_nats.worker import JobContext, Snooze, Worker
     from ojs_nats.workflows import batch, chain, group
 
 __all__ = [
@@ -57,14 +55,14 @@ _MODULES = {
     "Client": "client",
     "Depends": "dependencies",
     "Job": "jobs",
-    "JobContext": "worker.context",
+    "JobContext": "worker",
     "JobFailed": "errors",
     "OjsError": "errors",
     "RateLimit": "options",
     "Retry": "options",
-    "Snooze": "worker.outcome",
+    "Snooze": "worker",
     "Unique": "options",
-    "Worker": "worker.worker",
+    "Worker": "worker",
     "batch": "workflows",
     "chain": "workflows",
     "group": "workflows",

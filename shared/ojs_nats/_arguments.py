@@ -12,8 +12,8 @@ from ojs_nats._foreign import reader
 from ojs_nats._hints import check_fillable, hints_of, mentions
 from ojs_nats._plain import plain
 from ojs_nats.dependencies import Dependency
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import Unfit
+from ojs_nats.worker._context import JobContext
+from ojs_nats.worker._outcome import Unfit
 
 
 class Parameters:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from ojs_nats.worker.outcome import SoftTimeout
+from ojs_nats.worker._outcome import SoftTimeout
 
 _PASSED_ON: Final = (KeyboardInterrupt, SystemExit, SoftTimeout)
 """The exceptions that aren't about the line: they may arrive while one is written."""

@@ -30,7 +30,9 @@ from ojs_nats.jobs import JobRequest
 from ojs_nats.options import DefinitionOptions
 from ojs_nats.sync import SyncClient
 from ojs_nats.tls import HTTPS, Tls, check_scheme
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker._context import JobContext
+
+__all__ = ["App"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

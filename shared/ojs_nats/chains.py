@@ -6,7 +6,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker._context import JobContext
+
+__all__ = [
+    "Chain",
+    "EnqueueChain",
+    "EnqueueMiddleware",
+    "EnqueueNext",
+    "ExecutionChain",
+    "ExecutionMiddleware",
+    "ExecutionNext",
+]
 
 EnqueueNext = Callable[[JobRequest[object]], Awaitable[JobRequest[object] | None]]
 EnqueueMiddleware = Callable[[JobRequest[object], EnqueueNext], Awaitable[JobRequest[object] | None]]

@@ -19,6 +19,7 @@ from ojs_nats._results import Results
 from ojs_nats.errors import DuplicateError, JobCancelled, JobDropped, JobFailed, NotFoundError, RefusedError, refused
 from ojs_nats.jobs import Job, JobRequest, a_job
 from ojs_nats.models.jobs import BulkPushed, PushedItem
+from ojs_nats.operations._subject import part
 from ojs_nats.operations.crons import Crons
 from ojs_nats.operations.dead_letters import DeadLetters
 from ojs_nats.operations.events import Events
@@ -28,12 +29,13 @@ from ojs_nats.operations.pools import Pools
 from ojs_nats.operations.queues import Queues
 from ojs_nats.operations.rate_limits import RateLimits
 from ojs_nats.operations.schemas import Schemas
-from ojs_nats.operations.subject import part
 from ojs_nats.operations.system import ServerSystem
 from ojs_nats.operations.webhooks import Webhooks
 from ojs_nats.operations.workers import Workers
 from ojs_nats.operations.workflows import Workflows
 from ojs_nats.tls import Tls, check_scheme
+
+__all__ = ["Client", "JobHandle"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

@@ -17,7 +17,16 @@ from ojs_nats.client import Client, JobHandle
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import DefinitionOptions, Options, checked, checked_of_jobs, duration_ms, merged
 from ojs_nats.sync import SyncClient, SyncJobHandle
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker._context import JobContext
+
+__all__ = [
+    "AsyncContextDefinition",
+    "AsyncDefinition",
+    "JobDecorator",
+    "JobDefinition",
+    "PlainContextDefinition",
+    "PlainDefinition",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,8 +12,10 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 from typing import Any, Final, TypeVar, overload
 
 from ojs_nats._hints import hints_of
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import called
+from ojs_nats.worker._context import JobContext
+from ojs_nats.worker._outcome import called
+
+__all__ = ["Depends"]
 
 T = TypeVar("T")
 Provider = Callable[..., Any]

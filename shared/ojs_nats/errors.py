@@ -10,6 +10,32 @@ import msgspec
 from ojs_nats.jobs import JobError
 from ojs_nats.models.workflows import WorkflowError
 
+__all__ = [
+    "ConflictError",
+    "DuplicateError",
+    "InvalidRequestError",
+    "JobCancelled",
+    "JobDropped",
+    "JobFailed",
+    "MissingDependencyError",
+    "NotFoundError",
+    "OjsError",
+    "PermissionDeniedError",
+    "QueueClosedError",
+    "QueueFullError",
+    "RateLimitedError",
+    "RefusedError",
+    "ResultGone",
+    "ServerError",
+    "TooLargeError",
+    "UnauthorizedError",
+    "UnavailableError",
+    "UnsupportedError",
+    "WaitTimeoutError",
+    "WorkflowCancelled",
+    "WorkflowFailed",
+]
+
 
 class OjsError(Exception):
     """An error of this package; the base class of all others here.

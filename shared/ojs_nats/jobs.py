@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 else:
     R_co = TypeVar("R_co", covariant=True)
 
+__all__ = ["Checkpoint", "Job", "JobError", "JobRequest", "JobRetry"]
+
 ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
 
 

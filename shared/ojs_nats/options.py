@@ -16,6 +16,8 @@ from ojs_nats._durations import LONGEST_MS, Duration, milliseconds, moment, writ
 from ojs_nats._names import among, limit_key, one_of, queue_name, short_text, short_texts, shown, within, yes_or_no
 from ojs_nats._plain import plain
 
+__all__ = ["DEFAULT_QUEUE", "DefinitionOptions", "Options", "Rate", "RateLimit", "Retry", "Unique"]
+
 _LONGEST_MS: Final = 300_000
 _IDENTITY: Final = ("type", "queue", "args", "meta")
 _EXHAUSTED: Final = ("discard", "dead_letter")

@@ -1,10 +1,17 @@
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar, Unpack, type_check_only
+from collections.abc import Iterator
+from typing import TypeVar, type_check_only
 
 from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
+from ojs_nats.tls import Tls
+
+__all__ = ["SyncClient", "SyncJobHandle", "SyncWorkflowHandle"]
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, Literal, Unpack
+
 from ojs_nats._durations import Duration
 from ojs_nats.errors import (
     RefusedError,
@@ -67,7 +74,6 @@ from ojs_nats.operations.queues import Period, Prevention, QueueOptions
 from ojs_nats.operations.schemas import Compatibility, Mode, Version
 from ojs_nats.operations.workers import Directive
 from ojs_nats.options import Options, Rate, Retry
-from ojs_nats.tls import Tls
 from ojs_nats.workflows import Flow
 
 R = TypeVar("R")

@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+__all__ = ["Tls"]
+
 HTTPS: Final = "https://"
 _LOOK_S: Final = 10.0
 """How often, at most, files are looked at whether they have changed."""

@@ -7,6 +7,8 @@ import hmac
 import time
 from typing import Final
 
+__all__ = ["verify_webhook"]
+
 TOLERANCE_S: Final = 300.0
 _LONGEST: Final = 20
 """Characters of a timestamp; more are no number of seconds."""

@@ -14,6 +14,8 @@ from ojs_nats.errors import OjsError
 from ojs_nats.jobs import JobRequest, a_job
 from ojs_nats.models.workflows import WorkflowStep
 
+__all__ = ["Batch", "Chain", "Dag", "Flow", "Group", "Node", "Step", "When", "batch", "chain", "group"]
+
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 F = TypeVar("F", bound="Flow[Any]")

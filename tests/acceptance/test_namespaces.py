@@ -17,7 +17,7 @@ import pytest
 from ojs_nats import App, Client, JobContext, Worker
 from ojs_nats.errors import UnavailableError
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
 from support.system import System, environment

@@ -17,7 +17,7 @@ from ojs_nats import App, Client, JobContext, Worker
 from ojs_nats.client import JobHandle
 from ojs_nats.errors import RefusedError, UnavailableError
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.binding import guarded_nats, url_of
 from support.cluster import monitored
 from support.nats import NatsServer

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from ojs_command.services import SERVICES
 from ojs_nats import App, Client, JobContext, Worker
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.binding import guarded_nats, in_accounts, in_namespace, operations_of, url_of, without_answering_user
 from support.examples import amount
 from support.nats import NatsServer

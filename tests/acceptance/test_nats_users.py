@@ -21,7 +21,7 @@ from ojs_link.login import read_login
 from ojs_nats import App, Client, JobContext, Retry, Worker
 from ojs_nats.errors import PermissionDeniedError
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support import users
 from support.forked import OJS_NATS, completed
 from support.nats import NatsServer

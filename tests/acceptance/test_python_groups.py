@@ -9,7 +9,7 @@ import pytest
 
 from ojs_nats import App, JobContext, JobFailed, Retry, Snooze, Worker
 from ojs_nats.worker import DeadLetter, Discard
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.system import System
 
 app = App("http://127.0.0.1:1")

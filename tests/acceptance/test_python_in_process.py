@@ -11,7 +11,7 @@ import pytest
 from ojs_nats import App, Depends, Worker
 from ojs_nats.chains import EnqueueNext
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.system import System
 
 app = App("http://127.0.0.1:1")

@@ -19,7 +19,7 @@ from ojs_nats._operations import FETCH, Request
 from ojs_nats.errors import DuplicateError, InvalidRequestError
 from ojs_nats.jobs import Job, JobRequest
 from ojs_nats.sync import SyncClient
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.python_worker import WorkerProcess
 from support.system import System, environment
 

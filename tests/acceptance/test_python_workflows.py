@@ -18,7 +18,7 @@ from ojs_nats.errors import (
     WorkflowCancelled,
     WorkflowFailed,
 )
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from ojs_nats.workflows import Dag
 from support.system import System
 

@@ -15,7 +15,7 @@ from ojs_nats import App, Client, Retry, Worker
 from ojs_nats.client import JobHandle
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import Options
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats.worker._lifecycle import Trigger
 from support.nats import NatsServer
 from support.system import Services
 from support.waiting import eventually, in_the_end

@@ -47,7 +47,7 @@ def imported() -> None:
     for module in pkgutil.walk_packages(ojs_command.__path__, f"{ojs_command.__name__}."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("ojs_nats.worker.process", "ojs_nats._command.worker", "ojs_nats._command.logs"):
+    for name in ("ojs_nats.worker._process", "ojs_nats._command.worker", "ojs_nats._command.logs"):
         with suppress(ModuleNotFoundError):  # an earlier version has none
             importlib.import_module(name)
     with suppress(ModuleNotFoundError):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ojs_nats._operations import Request
 from ojs_nats.jobs import Job, JobRequest
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker import JobContext
 
 
 class Heard:

@@ -19,7 +19,7 @@ from ojs_command.client.problems import CommandFailed
 from ojs_command.client.session import Session
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
-from ojs_nats.operations.subject import parameters, part
+from ojs_nats.operations._subject import parameters, part
 
 _EXAMPLES: Final = """\
   ojs-nats export jobs.ndjson                                       all jobs, the oldest first

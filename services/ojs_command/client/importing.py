@@ -22,7 +22,7 @@ from ojs_nats._operations import PUSH_EACH, Request
 from ojs_nats.errors import NotFoundError
 from ojs_nats.jobs import ENDED
 from ojs_nats.models.jobs import BulkPushed
-from ojs_nats.operations.subject import part
+from ojs_nats.operations._subject import part
 
 _EXAMPLES: Final = """\
   ojs-nats import jobs.ndjson --dry-run                 says what would become of each line

@@ -84,7 +84,7 @@ def run(given: argparse.Namespace) -> int:
     """Run the worker until a signal stops it; returns its exit code."""
     from ojs_nats._command import logs  # noqa: PLC0415
     from ojs_nats.errors import MissingDependencyError  # noqa: PLC0415  # the client, which help needs not
-    from ojs_nats.worker import process, reload  # noqa: PLC0415
+    from ojs_nats.worker import _process, _reload  # noqa: PLC0415
 
     logs.configure(instance=f"{platform.node()}:{os.getpid()}", log_format=given.log_format, level=given.log_level)
     try:
@@ -92,8 +92,8 @@ def run(given: argparse.Namespace) -> int:
             # Apps read it when they are made, here and in children.
             os.environ["OJS_AUTH_TOKEN"] = token_in(given.token_file)
         if given.reload:
-            return reload.run(_without_reload(), Path.cwd())
-        options = process.WorkerOptions(
+            return _reload.run(_without_reload(), Path.cwd())
+        options = _process.WorkerOptions(
             queues=_names(given.queues, "OJS_QUEUES"),
             concurrency=_concurrency(given.concurrency),
             ahead=given.ahead,
@@ -103,8 +103,8 @@ def run(given: argparse.Namespace) -> int:
             log_payloads=_log_payloads(given.log_payloads),
             verbose=given.verbose,
         )
-        process.run(given.modules, _names(given.types, "OJS_JOB_TYPES"), **options)
-    except (process.CannotStart, MissingDependencyError, WrongValue) as problem:
+        _process.run(given.modules, _names(given.types, "OJS_JOB_TYPES"), **options)
+    except (_process.CannotStart, MissingDependencyError, WrongValue) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
         return CANNOT_START
     return 0

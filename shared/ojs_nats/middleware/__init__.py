@@ -11,12 +11,12 @@ Encryption({"2026-11": key}, current="2026-11").install(app)
 from __future__ import annotations
 
 from ojs_nats.chains import EnqueueNext, ExecutionNext
-from ojs_nats.middleware.encryption import Encryption, Undecodable
-from ojs_nats.middleware.error_reporting import ErrorReporting
-from ojs_nats.middleware.logging import Logging
-from ojs_nats.middleware.metrics import Metrics
-from ojs_nats.middleware.timeout import Timeout
-from ojs_nats.middleware.trace_context import TraceContext
+from ojs_nats.middleware._encryption import Encryption, Undecodable
+from ojs_nats.middleware._error_reporting import ErrorReporting
+from ojs_nats.middleware._logging import Logging
+from ojs_nats.middleware._metrics import Metrics
+from ojs_nats.middleware._timeout import Timeout
+from ojs_nats.middleware._trace_context import TraceContext
 
 __all__ = [
     "Encryption",
@@ -29,3 +29,6 @@ __all__ = [
     "TraceContext",
     "Undecodable",
 ]
+
+for _kind in (Encryption, ErrorReporting, Logging, Metrics, Timeout, TraceContext, Undecodable):
+    _kind.__module__ = __name__  # where people find it, in tracebacks and pickles, too

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+__all__ = ["Cron", "CronHistory", "CronRun", "JobTemplate", "TriggeredCron"]
+
 
 class JobTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """The job that a cron entry pushes with each run.

@@ -8,6 +8,8 @@ import msgspec
 
 from ojs_nats.models.jobs import SkippedJob
 
+__all__ = ["DeadLetterRetention", "DeadLetterStats", "DeletedDeadLetters", "RetriedDeadLetters"]
+
 
 class DeadLetterRetention(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of dead letters: how long they are kept, and how many.

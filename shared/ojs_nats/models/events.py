@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+__all__ = ["Event", "EventPage"]
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """An event (docs/events.md).

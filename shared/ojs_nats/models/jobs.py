@@ -12,6 +12,35 @@ import msgspec
 from ojs_nats.jobs import Job, JobError
 from ojs_nats.models.queues import RetryPolicy
 
+__all__ = [
+    "Actor",
+    "AttemptError",
+    "AttemptTrace",
+    "BulkPushed",
+    "ChangedItem",
+    "ChangedPriority",
+    "ChangedSelection",
+    "Explanation",
+    "FailedAttempt",
+    "Failure",
+    "HistoryEvent",
+    "ItemError",
+    "JobDetail",
+    "JobLineage",
+    "JobResult",
+    "JobRetries",
+    "JobSummary",
+    "Notice",
+    "PlannedTransition",
+    "Progress",
+    "PushedItem",
+    "Reason",
+    "ReportedProgress",
+    "SkippedJob",
+    "TimelineEntry",
+    "UniqueJob",
+]
+
 
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A transition of a job: who, when, why.

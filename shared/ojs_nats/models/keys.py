@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+__all__ = ["Key", "KeyLimits", "MadeKey"]
+
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of a key at each gateway. 0 means any number, None what the gateway's settings say.

@@ -8,6 +8,8 @@ import msgspec
 
 from ojs_nats.models.queues import StarvationPrevention
 
+__all__ = ["Dispatches", "ListedPool", "Pool", "SchedulingStats", "SchedulingTotals"]
+
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """A pool: queues that share fetches."""

@@ -8,6 +8,27 @@ import msgspec
 
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
+__all__ = [
+    "ConfiguredQueue",
+    "CountedQueue",
+    "DeadLetterLimits",
+    "DeadLetterSettings",
+    "DeletedQueue",
+    "JobRetention",
+    "PriorityStats",
+    "PurgedQueue",
+    "Queue",
+    "QueueDetail",
+    "QueueNumbers",
+    "QueueRate",
+    "QueueSettings",
+    "QueueStats",
+    "QueueStatus",
+    "RetryPolicy",
+    "StarvationPrevention",
+    "SwitchedQueue",
+]
+
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A queue's state.

@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+__all__ = ["ConcurrencyLimit", "Limit", "LimitOverride", "RateLimit", "StartRate", "ThrottleLimit"]
+
 
 class ConcurrencyLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A limit of jobs that run at once.

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+__all__ = ["Schema", "SchemaHead", "SchemaVersion", "ValidationSettings"]
+
 
 class ValidationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of validation.

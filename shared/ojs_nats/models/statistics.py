@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+__all__ = ["Counts", "Percentiles", "Statistics", "StatisticsPoint", "Throughput", "Window"]
+
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of jobs by state."""

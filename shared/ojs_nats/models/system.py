@@ -8,6 +8,36 @@ import msgspec
 
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
+__all__ = [
+    "AuditDetail",
+    "AuditEntry",
+    "AuditPage",
+    "Authentication",
+    "BackendConfig",
+    "BackendHealth",
+    "DebugStatus",
+    "DeclaredExtension",
+    "DeclaredExtensions",
+    "Finding",
+    "Findings",
+    "Health",
+    "Implementation",
+    "Maintenance",
+    "Manifest",
+    "MiddlewareEntry",
+    "PayloadLimits",
+    "Projector",
+    "RestoredSystem",
+    "Service",
+    "ServicesHealth",
+    "StorageHealth",
+    "StorageLevel",
+    "SystemConfig",
+    "SystemStats",
+    "UniquenessStrength",
+    "UnreadableRecord",
+]
+
 
 class BackendHealth(msgspec.Struct, frozen=True, kw_only=True):
     """The health of NATS.

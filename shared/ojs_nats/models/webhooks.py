@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+__all__ = ["Delivery", "RotatedWebhook", "Webhook", "WebhookFilter", "WebhookKey", "WebhookTest"]
+
 
 class WebhookFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A filter for events, besides their types."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+__all__ = ["DirectedWorkers", "FleetSummary", "HeldJob", "Worker", "WorkerDetail", "WorkerHandler", "WorkerHealth"]
+
 
 class WorkerHandler(msgspec.Struct, frozen=True, kw_only=True):
     """A job type that a worker runs.

@@ -9,6 +9,18 @@ import msgspec
 
 from ojs_nats.jobs import JobError
 
+__all__ = [
+    "CancelledWorkflow",
+    "StepProgress",
+    "StepsPagination",
+    "Workflow",
+    "WorkflowError",
+    "WorkflowHead",
+    "WorkflowMetadata",
+    "WorkflowProgress",
+    "WorkflowStep",
+]
+
 
 class WorkflowMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of a workflow's jobs, those of nested workflows included, callbacks not."""

@@ -11,7 +11,9 @@ from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
 from ojs_nats.jobs import JobRequest, a_job
 from ojs_nats.models.crons import Cron, CronRun, TriggeredCron
-from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters
+
+__all__ = ["Crons", "Overlap"]
 
 _LIST: Final = Operation("listCronJobs", "GET", "/cron")
 _REGISTER: Final = Operation("registerCronJob", "POST", "/cron")

@@ -13,8 +13,10 @@ from ojs_nats._operations import Operation, Request
 from ojs_nats.jobs import Job
 from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
 from ojs_nats.models.jobs import JobDetail
-from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters
 from ojs_nats.options import Retry
+
+__all__ = ["DeadLetterFilter", "DeadLetters"]
 
 _LIST: Final = Operation("listDeadLetterJobs", "GET", "/dead-letter")
 _GET: Final = Operation("getDeadLetterJob", "GET", "/dead-letter/{job_id}")

@@ -8,7 +8,9 @@ from typing import Final
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._transport import EventFilter
 from ojs_nats.models.events import Event, EventPage
-from ojs_nats.operations.subject import Subject, parameters
+from ojs_nats.operations._subject import Subject, parameters
+
+__all__ = ["Events"]
 
 _PAGE: Final = 100
 """The most that the server puts into a page that has a number."""

@@ -28,7 +28,9 @@ from ojs_nats.models.jobs import (
     Progress,
     UniqueJob,
 )
-from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters
+
+__all__ = ["JobFilter", "Jobs", "Priority"]
 
 _ASK_S: Final = 20.0
 """How long the server keeps a question for a result that isn't there yet."""

@@ -11,7 +11,9 @@ import msgspec
 from ojs_nats._durations import Duration, milliseconds, moment
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.keys import Key, KeyLimits, MadeKey
-from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters
+
+__all__ = ["Keys", "Role"]
 
 Role = Literal["producer", "worker", "viewer", "operator", "admin", "custom"]
 

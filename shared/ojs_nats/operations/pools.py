@@ -7,8 +7,10 @@ from typing import Final, Literal
 
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.pools import ListedPool, Pool, SchedulingStats
+from ojs_nats.operations._subject import Subject, body
 from ojs_nats.operations.queues import Prevention
-from ojs_nats.operations.subject import Subject, body
+
+__all__ = ["Pools"]
 
 _LIST: Final = Operation("listPools", "GET", "/admin/pools")
 _GET: Final = Operation("getPool", "GET", "/admin/pools/{pool}")

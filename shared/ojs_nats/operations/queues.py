@@ -21,8 +21,10 @@ from ojs_nats.models.queues import (
     SwitchedQueue,
 )
 from ojs_nats.models.statistics import Statistics
-from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters
 from ojs_nats.options import Rate, Retry
+
+__all__ = ["ALL_QUEUES", "Period", "Prevention", "QueueOptions", "Queues"]
 
 ALL_QUEUES: Final = "_default"
 """The name that settings of all queues go by."""

@@ -9,8 +9,10 @@ from typing import Final
 from ojs_nats._durations import moment
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.rate_limits import Limit
-from ojs_nats.operations.subject import Subject, body
+from ojs_nats.operations._subject import Subject, body
 from ojs_nats.options import Rate
+
+__all__ = ["RateLimits"]
 
 _LIST: Final = Operation("listRateLimits", "GET", "/rate-limits")
 _GET: Final = Operation("getRateLimit", "GET", "/rate-limits/{key}")

@@ -7,7 +7,9 @@ from typing import Any, Final, Literal
 
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.schemas import Schema, SchemaHead, SchemaVersion
-from ojs_nats.operations.subject import Subject, body
+from ojs_nats.operations._subject import Subject, body
+
+__all__ = ["Compatibility", "Mode", "Schemas", "Version"]
 
 _LIST: Final = Operation("listSchemas", "GET", "/schemas")
 _DOCUMENTS: Final = Operation("adminListSchemas", "GET", "/admin/schemas")

@@ -24,8 +24,10 @@ from ojs_nats.models.system import (
     SystemStats,
     UnreadableRecord,
 )
+from ojs_nats.operations._subject import Subject, body, parameters
 from ojs_nats.operations.queues import Period
-from ojs_nats.operations.subject import Subject, body, parameters
+
+__all__ = ["ServerSystem"]
 
 _MANIFEST: Final = Operation("getManifest", "GET", "/ojs/manifest")
 _HEALTH: Final = Operation("getHealth", "GET", "/health")

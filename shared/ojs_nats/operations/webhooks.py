@@ -7,7 +7,9 @@ from typing import Any, Final, Literal
 
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
-from ojs_nats.operations.subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters
+
+__all__ = ["Webhooks"]
 
 _BASE: Final = "/webhooks/subscriptions"
 _CREATE: Final = Operation("createWebhookSubscription", "POST", _BASE)

@@ -8,7 +8,9 @@ from typing import Final, Literal
 from ojs_nats import _deprecated
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
-from ojs_nats.operations.subject import Subject, parameters
+from ojs_nats.operations._subject import Subject, parameters
+
+__all__ = ["Directive", "Workers"]
 
 _LIST: Final = Operation("listWorkers", "GET", "/workers")
 _GET: Final = Operation("getWorker", "GET", "/admin/workers/{worker_id}")

@@ -21,11 +21,13 @@ from ojs_nats._transport import Transport
 from ojs_nats.errors import DuplicateError, RefusedError, WaitTimeoutError, WorkflowCancelled, WorkflowFailed
 from ojs_nats.jobs import Job
 from ojs_nats.models.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress, WorkflowStep
+from ojs_nats.operations._subject import Subject, body, parameters
 from ojs_nats.operations.events import Events
 from ojs_nats.operations.jobs import Jobs
-from ojs_nats.operations.subject import Subject, body, parameters
 from ojs_nats.options import Options, checked, wire
 from ojs_nats.workflows import Flow
+
+__all__ = ["WorkflowHandle", "Workflows"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

@@ -19,22 +19,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Clock", "Drained", "Fake", "Server", "fake", "inline", "working"]
 
-_PLACES = {"_clock": ("Clock",), "_fake": ("Drained", "Fake", "fake", "inline"), "_server": ("Server", "working")}
-"""Where the names are defined. A module is imported when one of its names is used: pytest loads the plugin beside them for each
-project of an environment, also for those that have no jobs.
-"""
-
 if not TYPE_CHECKING:  # type checkers know each name by its import
+    from ojs_nats._lazy import names as _names
 
-    def __getattr__(name: str) -> object:
-        from importlib import import_module  # noqa: PLC0415  # as in `ojs_nats`
-
-        for place, names in _PLACES.items():
-            if name in names:
-                found = globals()[name] = getattr(import_module(f"ojs_nats.testing.{place}"), name)
-                found.__module__ = __name__  # where people find it, in tracebacks and pickles, too
-                return found
-        raise AttributeError(f"module 'ojs_nats.testing' has no attribute {name!r}")
+    __getattr__ = _names(
+        __name__,
+        {
+            "Clock": "_clock",
+            "Drained": "_fake",
+            "Fake": "_fake",
+            "Server": "_server",
+            "fake": "_fake",
+            "inline": "_fake",
+            "working": "_server",
+        },
+    )
 
 
 def __dir__() -> list[str]:

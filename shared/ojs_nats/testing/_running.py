@@ -16,11 +16,11 @@ from ojs_nats.app import App
 from ojs_nats.definitions import JobDefinition
 from ojs_nats.jobs import Job
 from ojs_nats.testing._store import Store
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.context import JobContext, LoopLine
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.reports import Reports
-from ojs_nats.worker.timings import Timings
+from ojs_nats.worker._attempts import Attempt
+from ojs_nats.worker._context import JobContext, LoopLine
+from ojs_nats.worker._execution import Execution
+from ojs_nats.worker._reports import Reports
+from ojs_nats.worker._timings import Timings
 
 _WORKER: Final = "worker_of_the_test"
 _ALONE: Final = Timings(rollout=0.0)

@@ -15,8 +15,8 @@ from typing import Final
 
 from ojs_nats import _portal
 from ojs_nats.app import App
-from ojs_nats.worker.lifecycle import Trigger
-from ojs_nats.worker.worker import Worker
+from ojs_nats.worker._lifecycle import Trigger
+from ojs_nats.worker._worker import Worker
 
 _READY_S: Final = 60.0
 _LOOK_S: Final = 0.02

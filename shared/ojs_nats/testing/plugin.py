@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ojs_nats import App, Worker
     from ojs_nats.testing import Fake, Server
 
+__all__ = ["ojs_app", "ojs_fake", "ojs_inline", "ojs_server", "ojs_worker", "pytest_addoption"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the setting `ojs_app`."""

@@ -16,7 +16,7 @@ import pytest
 
 from ojs_nats import App, Depends, JobContext
 from ojs_nats._arguments import Parameters
-from ojs_nats.worker.outcome import Unfit
+from ojs_nats.worker._outcome import Unfit
 from support.python_samples import context
 
 if TYPE_CHECKING:

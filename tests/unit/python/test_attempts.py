@@ -16,10 +16,10 @@ from ojs_nats._operations import Request
 from ojs_nats.errors import ConflictError, JobCancelled, UnavailableError
 from ojs_nats.jobs import Job
 from ojs_nats.worker import SoftTimeout
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.outcome import Report, ShutDown
-from ojs_nats.worker.timings import Timings
+from ojs_nats.worker._attempts import Attempt
+from ojs_nats.worker._execution import Execution
+from ojs_nats.worker._outcome import Report, ShutDown
+from ojs_nats.worker._timings import Timings
 from support.python_samples import Heard, context
 
 Handler = Callable[..., Coroutine[Any, Any, Any]]

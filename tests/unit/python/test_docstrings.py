@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[3] / "shared" / "ojs_nats"
 SUBJECTS = [
     *(f"{name}.py" for name in ("__init__", "app", "chains", "client", "definitions", "dependencies", "errors")),
     *(f"{name}.py" for name in ("jobs", "options", "sync", "tls", "webhooks", "workflows")),
-    *(f"worker/{name}.py" for name in ("context", "outcome", "worker")),
+    *(f"worker/{name}.py" for name in ("_context", "_outcome", "_worker")),
     *(f"testing/{name}.py" for name in ("__init__", "_clock", "_fake", "_server", "plugin")),
     *sorted(
         str(path.relative_to(PACKAGE))

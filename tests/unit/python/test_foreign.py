@@ -30,7 +30,7 @@ from ojs_nats._plain import encoded, plain
 from ojs_nats._results import Results
 from ojs_nats.jobs import JobRequest
 from ojs_nats.testing import fake, inline
-from ojs_nats.worker.outcome import Unfit, raised
+from ojs_nats.worker._outcome import Unfit, raised
 from support.python_samples import context
 from support.tables import each
 

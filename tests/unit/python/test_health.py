@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 
 from ojs_nats.chains import ExecutionChain
 from ojs_nats.middleware import Metrics
-from ojs_nats.worker.health import Health
-from ojs_nats.worker.lifecycle import Vitals, WorkerState
+from ojs_nats.worker._health import Health
+from ojs_nats.worker._lifecycle import Vitals, WorkerState
 
 
 def vitals(

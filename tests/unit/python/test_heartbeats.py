@@ -10,7 +10,7 @@ import msgspec
 
 from ojs_nats._operations import Request
 from ojs_nats._transport import Answer, Transport
-from ojs_nats.worker.heartbeats import Heartbeats, Signs
+from ojs_nats.worker._heartbeats import Heartbeats, Signs
 
 
 class SlowWay(Transport):

@@ -14,10 +14,10 @@ import pytest
 
 from ojs_nats import App, Job, JobContext, Snooze
 from ojs_nats._logging import parts
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.jobs_log import JobsLog
-from ojs_nats.worker.outcome import FailedInProcess, raised
+from ojs_nats.worker._attempts import Attempt
+from ojs_nats.worker._execution import Execution
+from ojs_nats.worker._jobs_log import JobsLog
+from ojs_nats.worker._outcome import FailedInProcess, raised
 from support.python_samples import Heard, context
 
 Line = tuple[str, dict[str, Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ojs_nats.worker.lifecycle import Trigger, WorkerState, after
+from ojs_nats.worker._lifecycle import Trigger, WorkerState, after
 from support.tables import each
 
 RUNNING, QUIET, TERMINATE = WorkerState.RUNNING, WorkerState.QUIET, WorkerState.TERMINATE

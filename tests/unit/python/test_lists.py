@@ -9,7 +9,7 @@ import pytest
 
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Answer, Transport
-from ojs_nats.operations.subject import Subject
+from ojs_nats.operations._subject import Subject
 
 LIST = Operation("listThings", "GET", "/things")
 ALL = list(range(450))

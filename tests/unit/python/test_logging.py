@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from ojs_nats._logging import bind_to_task, get_logger, parts
-from ojs_nats.worker.outcome import SoftTimeout
+from ojs_nats.worker import SoftTimeout
 from support.python_samples import context
 
 

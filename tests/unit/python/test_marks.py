@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ojs_nats.worker.marks import Complete, Marks
+from ojs_nats.worker._marks import Complete, Marks
 
 
 def registered() -> Marks:

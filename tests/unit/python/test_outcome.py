@@ -11,7 +11,7 @@ import pytest
 
 from ojs_nats import Snooze
 from ojs_nats.worker import DeadLetter, Discard, RetryLater
-from ojs_nats.worker.outcome import Report, ShutDown, TimedOut, Unfit, raised, returned
+from ojs_nats.worker._outcome import Report, ShutDown, TimedOut, Unfit, raised, returned
 
 
 def error_of(report: Report) -> dict[str, Any]:

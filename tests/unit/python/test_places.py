@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_nats.worker.places import Load, Places
+from ojs_nats.worker._places import Load, Places
 from support.waiting import eventually
 
 

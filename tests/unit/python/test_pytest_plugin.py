@@ -58,7 +58,7 @@ def test_a_project_that_has_no_jobs_imports_nothing_for_the_plugin(tmp_path: Pat
         [line] = [line for line in said.splitlines() if line.startswith("loaded:")]
         return set(line.split()[1:])
 
-    assert loaded("-p", PLUGIN) - loaded() == {"ojs_nats", "ojs_nats.testing", PLUGIN}
+    assert loaded("-p", PLUGIN) - loaded() == {"ojs_nats", "ojs_nats._lazy", "ojs_nats.testing", PLUGIN}
 
 
 def test_the_lines_of_a_module_that_the_plugin_imports_are_covered(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from ojs_nats import Snooze
 from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Answer, Transport
 from ojs_nats.jobs import Job
-from ojs_nats.worker import outcome
-from ojs_nats.worker.reports import Reports
-from ojs_nats.worker.timings import Timings
+from ojs_nats.worker import _outcome
+from ojs_nats.worker._reports import Reports
+from ojs_nats.worker._timings import Timings
 from support.python_server import html
 
 Answering = Callable[[Any], tuple[int, Any]]
@@ -68,7 +68,7 @@ def fine(jobs: Any) -> tuple[int, Any]:
 async def report(server: Server, *results: Any) -> None:
     reports = Reports(server, "w", None, QUICK)
     jobs = (Job(str(index), "a.b", "active", attempt=1) for index in range(len(results)))
-    sent = (reports.send(job, outcome.returned(result)) for job, result in zip(jobs, results, strict=True))
+    sent = (reports.send(job, _outcome.returned(result)) for job, result in zip(jobs, results, strict=True))
     async with asyncio.timeout(60):
         await asyncio.gather(*sent)
 
@@ -153,7 +153,7 @@ async def test_successes_that_meet_a_proxy_together_stay_successes(reply: Callab
 async def test_a_failure_that_is_refused_is_told_with_the_least(error: Exception, members: dict[str, Any]) -> None:
     refusal = Answer(413, msgspec.json.encode(whole("envelope_too_large")))
     server = Server(fine, [refusal])
-    await Reports(server, "w", None, QUICK).send(Job("0", "a.b", "active", attempt=1), outcome.raised(error))
+    await Reports(server, "w", None, QUICK).send(Job("0", "a.b", "active", attempt=1), _outcome.raised(error))
     first, second = server.nacks
     assert len(msgspec.json.encode(first)) < 1_000_000
     named = {name: first["error"][name] for name in ("code", "type") if name in first["error"]}

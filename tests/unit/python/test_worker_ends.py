@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from ojs_nats import App, Depends, JobContext, Worker
 from ojs_nats._transport import Answer
-from ojs_nats.worker.timings import Timings
+from ojs_nats.worker._timings import Timings
 from support import python_ends
 from support.examples import examples
 from support.python_server import Reply, Score, Server, html, lost, ojs_error, serving, silence

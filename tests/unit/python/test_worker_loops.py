@@ -16,8 +16,8 @@ import pytest
 from ojs_nats import App, JobContext, Worker
 from ojs_nats._logging import parts
 from ojs_nats._transport import Answer
-from ojs_nats.worker.lifecycle import Trigger, WorkerState
-from ojs_nats.worker.timings import Timings
+from ojs_nats.worker._lifecycle import Trigger, WorkerState
+from ojs_nats.worker._timings import Timings
 from support.python_server import Reply, Server, html, ojs_error, serving, silence
 from support.waiting import eventually, until
 

@@ -21,7 +21,7 @@ from ojs_nats.errors import JobCancelled, MissingDependencyError
 from ojs_nats.jobs import JobRequest
 from ojs_nats.middleware import ErrorReporting, Logging, Metrics, Timeout, TraceContext
 from ojs_nats.worker import DeadLetter, Discard
-from ojs_nats.worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
+from ojs_nats.worker._outcome import FailedInProcess, ShutDown, TimedOut, Unfit
 from support.python_samples import context, run_of
 
 

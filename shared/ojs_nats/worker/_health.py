@@ -16,8 +16,8 @@ from aiohttp import web
 
 from ojs_nats._extras import extra
 from ojs_nats.chains import ExecutionChain
-from ojs_nats.middleware.metrics import Metrics
-from ojs_nats.worker.lifecycle import Vitals
+from ojs_nats.middleware._metrics import Metrics
+from ojs_nats.worker._lifecycle import Vitals
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -18,8 +18,8 @@ from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 from ojs_nats.definitions import JobDefinition
 from ojs_nats.errors import OjsError, RefusedError
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.frames import (
+from ojs_nats.worker._attempts import Attempt
+from ojs_nats.worker._frames import (
     HEAD_BYTES,
     Answered,
     Logged,
@@ -33,12 +33,12 @@ from ojs_nats.worker.frames import (
     frame,
     length,
 )
-from ojs_nats.worker.outcome import FailedInProcess, NotHere, SoftTimeout
+from ojs_nats.worker._outcome import FailedInProcess, NotHere, SoftTimeout
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.pool")
 
 _BEGIN: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats.worker.child import main; main(int(sys.argv[2]))"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats.worker._child import main; main(int(sys.argv[2]))"
 )
 _NOT_STARTED_MS: Final = 15_000
 """For how long a job stays away for which no process could be started."""

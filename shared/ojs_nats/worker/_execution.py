@@ -19,12 +19,12 @@ from ojs_nats.app import App
 from ojs_nats.definitions import JobDefinition
 from ojs_nats.dependencies import Provided
 from ojs_nats.jobs import Job
-from ojs_nats.worker import outcome
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.jobs_log import USUAL, JobsLog
-from ojs_nats.worker.outcome import Report, SoftTimeout, TimedOut
-from ojs_nats.worker.pool import Pool
-from ojs_nats.worker.timings import TIMINGS, Timings
+from ojs_nats.worker import _outcome
+from ojs_nats.worker._attempts import Attempt
+from ojs_nats.worker._jobs_log import USUAL, JobsLog
+from ojs_nats.worker._outcome import Report, SoftTimeout, TimedOut
+from ojs_nats.worker._pool import Pool
+from ojs_nats.worker._timings import TIMINGS, Timings
 
 _HANDED_BACK: Final = "the job is handed back: this worker can't run it"
 
@@ -71,12 +71,12 @@ class Execution:
         timers = _timers(definition, job, attempt)
         began = self._log.begins(attempt.context.log, job.queue)
         try:
-            report = outcome.returned(await attempt.result(self._run(definition, attempt)))
-        except outcome.Interrupted as error:
+            report = _outcome.returned(await attempt.result(self._run(definition, attempt)))
+        except _outcome.Interrupted as error:
             attempt.context.log.warning("a handler raised KeyboardInterrupt: the worker stops")
             self._interrupt()
             return self._failed(attempt, error, began)
-        except outcome.Unfit as error:
+        except _outcome.Unfit as error:
             if error.newer and _age_s(job) < self._timings.rollout:
                 return self._not_here(attempt, f"the job's producer may be newer than this worker: {error}")
             return self._failed(attempt, error, began)
@@ -89,18 +89,18 @@ class Execution:
         return report
 
     def _failed(self, attempt: Attempt, error: BaseException, began: float) -> Report:
-        report = outcome.raised(error, outcome.not_tried_again(attempt.job))
-        if issubclass(type(error), outcome.NotHere):  # silence would leave nothing to see but a job that never runs
+        report = _outcome.raised(error, _outcome.not_tried_again(attempt.job))
+        if issubclass(type(error), _outcome.NotHere):  # silence would leave nothing to see but a job that never runs
             attempt.context.log.warning(_HANDED_BACK, reason=str(error))
         if attempt.lost or report.members.get("requeue"):
-            self._log.handed_back(attempt.context.log, began, outcome.kind(error))
+            self._log.handed_back(attempt.context.log, began, _outcome.kind(error))
         else:
             self._log.failed(attempt.context.log, began, report.members["error"])
         return report
 
     def _not_here(self, attempt: Attempt, reason: str) -> Report:
         attempt.context.log.warning(_HANDED_BACK, reason=reason)
-        return outcome.raised(outcome.NotHere(reason, round(self._timings.not_here_pause * 1_000)))
+        return _outcome.raised(_outcome.NotHere(reason, round(self._timings.not_here_pause * 1_000)))
 
     async def _run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         job = attempt.context.job
@@ -111,9 +111,9 @@ class Execution:
                 return await self._app.execution.run(attempt.context, lambda: self._compared(definition, attempt))
             return await self._compared(definition, attempt)
         except SystemExit as error:  # either would end the loop
-            raise outcome.exited(error) from error
+            raise _outcome.exited(error) from error
         except KeyboardInterrupt as error:
-            raise outcome.interrupted(error) from error
+            raise _outcome.interrupted(error) from error
 
     async def _compared(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         """Return what `_handled` does, and log if it isn't of its hint. The job has done its work, so it completes."""
@@ -141,7 +141,7 @@ class Execution:
     ) -> Any:
         if definition.in_loop:
             return await self._in_loop(definition, attempt, definition.handler(*given, **named))
-        call = functools.partial(contextvars.copy_context().run, outcome.called, definition.handler, given, named)
+        call = functools.partial(contextvars.copy_context().run, _outcome.called, definition.handler, given, named)
         attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
         try:
             found = await asyncio.shield(attempt.thread)

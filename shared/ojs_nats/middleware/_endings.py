@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from ojs_nats.errors import JobCancelled
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDown, Snooze, TimedOut, Unfit
+from ojs_nats.worker._context import JobContext
+from ojs_nats.worker._outcome import DeadLetter, Discard, FailedInProcess, ShutDown, Snooze, TimedOut, Unfit
 
 
 def ending(error: BaseException | None, context: JobContext) -> str:

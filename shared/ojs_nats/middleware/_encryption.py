@@ -16,7 +16,7 @@ from ojs_nats.app import App
 from ojs_nats.chains import EnqueueNext, ExecutionNext
 from ojs_nats.errors import OjsError
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker._context import JobContext
 
 _ENCODING: Final = "binary/encrypted"
 _ENCODINGS: Final = "ojs.codec.encodings"

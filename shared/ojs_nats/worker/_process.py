@@ -19,10 +19,10 @@ from ojs_nats._logging import get_logger
 from ojs_nats._lookups import Loop
 from ojs_nats.app import App
 from ojs_nats.errors import MissingDependencyError, OjsError, RefusedError, UnavailableError
-from ojs_nats.worker.lifecycle import Trigger
-from ojs_nats.worker.worker import Worker
+from ojs_nats.worker._lifecycle import Trigger
+from ojs_nats.worker._worker import Worker
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.process")
 
 _LEAVE_S: Final = 3.0
 """The time that threads have to end in, once the worker has."""

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from ojs_nats.chains import ExecutionNext
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker._context import JobContext
 
 Reporter = Callable[[Exception, JobContext], Awaitable[object] | object]
 

@@ -11,7 +11,7 @@ import msgspec
 from ojs_nats._durations import LONGEST_MS, Duration, milliseconds
 from ojs_nats._plain import encoded
 from ojs_nats.jobs import Job
-from ojs_nats.worker.jobs_log import where
+from ojs_nats.worker._jobs_log import where
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ class Discard(Exception):
         ```
     """
 
+    __module__ = "ojs_nats.worker"
+
     action = "DISCARD"
 
 
@@ -60,6 +62,8 @@ class DeadLetter(Exception):
         raise DeadLetter("the address bounced")
         ```
     """
+
+    __module__ = "ojs_nats.worker"
 
     action = "DEAD_LETTER"
 
@@ -77,6 +81,8 @@ class RetryLater(_Pickled):
     Raises:
         ValueError: The delay is longer than ten years.
     """
+
+    __module__ = "ojs_nats.worker"
 
     def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
         super().__init__(reason)
@@ -100,6 +106,8 @@ class Snooze(_Pickled):
         ```
     """
 
+    __module__ = "ojs_nats.worker"
+
     def __init__(self, delay: Duration, reason: str = "put off") -> None:
         super().__init__(reason)
         self.delay_ms = _delay_ms(delay)
@@ -110,6 +118,8 @@ class SoftTimeout(Exception):
 
     If the handler doesn't catch it, the attempt has failed.
     """
+
+    __module__ = "ojs_nats.worker"
 
 
 class ShutDown(Exception):

@@ -24,11 +24,11 @@ from ojs_nats.errors import (
     refused,
 )
 from ojs_nats.jobs import Job
-from ojs_nats.worker import outcome
-from ojs_nats.worker.outcome import Report
-from ojs_nats.worker.timings import TIMINGS, Timings
+from ojs_nats.worker import _outcome
+from ojs_nats.worker._outcome import Report
+from ojs_nats.worker._timings import TIMINGS, Timings
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.reports")
 
 _MOST: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
@@ -295,7 +295,7 @@ class Reports:
             log.warning("a job's result was refused", job_id=job.id, code=error.code, reason=str(error))
             self._successes.pop(success, None)
             # Without a report the job would hang until its lease ends.
-            failed = asyncio.create_task(self._nack(job, outcome.raised(ResultRefused(str(error))), success.trial))
+            failed = asyncio.create_task(self._nack(job, _outcome.raised(ResultRefused(str(error))), success.trial))
             failed.add_done_callback(lambda _: _set(success.told))
         elif not success.trial.failed(job, error):
             self._successes.pop(success, None)
@@ -322,7 +322,7 @@ class Reports:
             except Exception as error:  # noqa: BLE001  # whatever it is, the job would hang without a report
                 if isinstance(error, _UNACCEPTABLE) and not shortened:
                     log.warning("a job's failure was refused", job_id=job.id, code=error.code, reason=str(error))
-                    report, shortened = outcome.without_details(report, str(error)), True
+                    report, shortened = _outcome.without_details(report, str(error)), True
                     continue
                 if not trial.failed(job, error):
                     log.error(_UNREPORTED, job_id=job.id, reason=str(error))

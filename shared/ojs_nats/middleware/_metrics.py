@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from ojs_nats._extras import extra
 from ojs_nats.chains import ExecutionNext
-from ojs_nats.middleware.endings import ending
-from ojs_nats.worker.context import JobContext
+from ojs_nats.middleware._endings import ending
+from ojs_nats.worker._context import JobContext
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ojs_nats._extras import extra
 from ojs_nats._logging import get_logger
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.reload")
 
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 _OTHERS: Final = (signal.SIGTSTP, signal.SIGCONT)

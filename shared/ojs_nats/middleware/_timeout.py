@@ -6,8 +6,8 @@ import asyncio
 
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats.chains import ExecutionNext
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import TimedOut
+from ojs_nats.worker._context import JobContext
+from ojs_nats.worker._outcome import TimedOut
 
 
 class Timeout:

@@ -18,9 +18,9 @@ from ojs_nats._logging import get_logger
 from ojs_nats._operations import HEARTBEAT, Request
 from ojs_nats._transport import Transport
 from ojs_nats.errors import OjsError
-from ojs_nats.worker.marks import Complete
+from ojs_nats.worker._marks import Complete
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.heartbeats")
 
 _STUCK_S: Final = 5.0
 """A loop that hasn't been let in for so long is warned of."""

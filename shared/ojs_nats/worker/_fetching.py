@@ -15,10 +15,10 @@ from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import Transport
 from ojs_nats.errors import NotFoundError, OjsError, PermissionDeniedError, RateLimitedError, UnauthorizedError, refused
 from ojs_nats.jobs import Job
-from ojs_nats.worker.reports import Acked, Refusal, Reports, Success
-from ojs_nats.worker.timings import TIMINGS, Timings
+from ojs_nats.worker._reports import Acked, Refusal, Reports, Success
+from ojs_nats.worker._timings import TIMINGS, Timings
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.fetching")
 
 _BEYOND_WAIT_S: Final = 10.0
 """The time that an answer may take beyond the time that the server waits for jobs."""

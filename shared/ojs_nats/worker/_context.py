@@ -87,6 +87,8 @@ class JobContext:
         ```
     """
 
+    __module__ = "ojs_nats.worker"
+
     def __init__(
         self,
         job: Job,

@@ -13,7 +13,7 @@ from ojs_nats.app import App
 from ojs_nats.chains import EnqueueNext, ExecutionNext
 from ojs_nats.errors import MissingDependencyError
 from ojs_nats.jobs import JobRequest
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker._context import JobContext
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -7,9 +7,9 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
-from ojs_nats.worker.context import JobContext, Line
-from ojs_nats.worker.outcome import ShutDown, SoftTimeout
-from ojs_nats.worker.timings import TIMINGS, Timings
+from ojs_nats.worker._context import JobContext, Line
+from ojs_nats.worker._outcome import ShutDown, SoftTimeout
+from ojs_nats.worker._timings import TIMINGS, Timings
 
 
 class _Met(SoftTimeout, asyncio.CancelledError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from ojs_nats.chains import ExecutionNext
-from ojs_nats.middleware.endings import ending
-from ojs_nats.worker.context import JobContext
+from ojs_nats.middleware._endings import ending
+from ojs_nats.worker._context import JobContext
 
 
 class Logging:

@@ -14,7 +14,7 @@ from ojs_nats._logging import get_logger
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.operations.subject")
 
 T = TypeVar("T")
 

@@ -21,9 +21,9 @@ from ojs_nats._operations import Request
 from ojs_nats._plain import encoded
 from ojs_nats.definitions import JobDefinition
 from ojs_nats.errors import UnavailableError, refused
-from ojs_nats.worker import outcome
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.frames import (
+from ojs_nats.worker import _outcome
+from ojs_nats.worker._context import JobContext
+from ojs_nats.worker._frames import (
     HEAD_BYTES,
     Answered,
     Logged,
@@ -36,7 +36,7 @@ from ojs_nats.worker.frames import (
     frame,
     length,
 )
-from ojs_nats.worker.outcome import SoftTimeout
+from ojs_nats.worker._outcome import SoftTimeout
 
 _NEARLY_OVER: Final = "the job's soft time-out is over"
 _SOFT: Final = signal.SIGUSR1
@@ -82,7 +82,7 @@ class _Child:
             try:
                 self.say(ended)
             except Exception as error:  # noqa: BLE001  # the worker waits for an end
-                self.say(Raised(outcome.raised(error).members))
+                self.say(Raised(_outcome.raised(error).members))
 
     def say(self, said: ToWorker) -> None:
         """Send it. Raises ValueError and TypeError for what a frame can't hold."""
@@ -198,10 +198,10 @@ class _Child:
             definition = _definition(run.module, run.name)
             given = definition.parameters.given(self._context)
             with self._softly():
-                result = outcome.called(definition.handler, given, {})
+                result = _outcome.called(definition.handler, given, {})
             return Returned(msgspec.Raw(encoded(result, "the result")))
         except BaseException as error:  # noqa: BLE001  # whatever a handler raises is its job's error
-            return Raised(outcome.raised(error, outcome.not_tried_again(run.job)).members)
+            return Raised(_outcome.raised(error, _outcome.not_tried_again(run.job)).members)
         finally:
             self._context = None
 

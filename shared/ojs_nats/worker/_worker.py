@@ -25,24 +25,24 @@ from ojs_nats.app import App
 from ojs_nats.errors import JobCancelled, OjsError
 from ojs_nats.jobs import Job
 from ojs_nats.options import DEFAULT_QUEUE
-from ojs_nats.worker import outcome
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.context import JobContext, LoopLine
-from ojs_nats.worker.ending import Ending
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.fetching import Fetching
-from ojs_nats.worker.heartbeats import Beat, Heartbeats, Signs
-from ojs_nats.worker.jobs_log import JobsLog
-from ojs_nats.worker.lifecycle import Trigger, Vitals, WorkerState, after
-from ojs_nats.worker.marks import Marks
-from ojs_nats.worker.places import Load, Places
-from ojs_nats.worker.reports import Reports, Success
-from ojs_nats.worker.timings import TIMINGS, Timings
+from ojs_nats.worker import _outcome
+from ojs_nats.worker._attempts import Attempt
+from ojs_nats.worker._context import JobContext, LoopLine
+from ojs_nats.worker._ending import Ending
+from ojs_nats.worker._execution import Execution
+from ojs_nats.worker._fetching import Fetching
+from ojs_nats.worker._heartbeats import Beat, Heartbeats, Signs
+from ojs_nats.worker._jobs_log import JobsLog
+from ojs_nats.worker._lifecycle import Trigger, Vitals, WorkerState, after
+from ojs_nats.worker._marks import Marks
+from ojs_nats.worker._places import Load, Places
+from ojs_nats.worker._reports import Reports, Success
+from ojs_nats.worker._timings import TIMINGS, Timings
 
 if TYPE_CHECKING:
-    from ojs_nats.worker.health import Health
+    from ojs_nats.worker._health import Health
 
-log = get_logger(__name__)
+log = get_logger("ojs_nats.worker.worker")
 
 _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
@@ -100,6 +100,8 @@ class Worker:
         await worker.stop()
         ```
     """
+
+    __module__ = "ojs_nats.worker"
 
     def __init__(
         self,
@@ -266,7 +268,7 @@ class Worker:
         log.info("the worker has stopped", worker_id=self.id)
 
     def _told_at(self, host: str, port: int) -> Health:
-        from ojs_nats.worker.health import Health  # noqa: PLC0415  # it needs more than a worker without it
+        from ojs_nats.worker._health import Health  # noqa: PLC0415  # it needs more than a worker without it
 
         return Health(host, port, self._app.execution, self._vitals)
 
@@ -430,15 +432,15 @@ class Worker:
     def _hand_back(self, attempt: Attempt) -> None:
         """Hand back a job that hasn't begun."""
         reason = "the worker is quiet" if self.state is WorkerState.QUIET else "the jobs before it take long"
-        why = _stopped() if self.state is WorkerState.TERMINATE else outcome.NoPlace(reason)
+        why = _stopped() if self.state is WorkerState.TERMINATE else _outcome.NoPlace(reason)
         attempt.stop(why)
-        attempt.task = asyncio.create_task(self._report(attempt, outcome.raised(why)))
+        attempt.task = asyncio.create_task(self._report(attempt, _outcome.raised(why)))
 
     def _end_unread(self, job: Job, error: Exception) -> None:
         """Fail a job that can't be read."""
         attempt = self._attempt_of(job)
         attempt.context.log.error("the job can't be read", reason=str(error))
-        attempt.task = asyncio.create_task(self._report(attempt, outcome.raised(error)))
+        attempt.task = asyncio.create_task(self._report(attempt, _outcome.raised(error)))
 
     async def _attempt(self, attempt: Attempt) -> None:
         now = asyncio.get_running_loop().time
@@ -454,7 +456,7 @@ class Worker:
                 unfinished.add_done_callback(self._vacate)
         await self._report(attempt, report)
 
-    async def _report(self, attempt: Attempt, report: outcome.Report) -> None:
+    async def _report(self, attempt: Attempt, report: _outcome.Report) -> None:
         try:
             if not attempt.lost:
                 await self._reports.send(attempt.job, report)
@@ -526,8 +528,8 @@ def _heartbeat_s(job: Job) -> float:
     return _LONGEST_S if job.visibility_timeout_ms is None else max(job.visibility_timeout_ms / 3_000, _SHORTEST_S)
 
 
-def _stopped() -> outcome.ShutDown:
-    return outcome.ShutDown("the worker stopped before the job had ended")
+def _stopped() -> _outcome.ShutDown:
+    return _outcome.ShutDown("the worker stopped before the job had ended")
 
 
 _deprecated.arguments(Worker, every="heartbeat_interval", wait="fetch_timeout", grace="grace_period")
