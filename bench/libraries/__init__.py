@@ -1,1 +1,0 @@
-"""Job libraries side by side: `python -m bench.libraries`."""
