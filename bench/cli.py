@@ -23,7 +23,6 @@ from bench.plan import Plan, ServerRefused
 from bench.report import render, summarise
 from bench.result import FORMAT, Report
 from bench.scenarios import SCENARIOS
-from bench.simulation.cli import main as simulate
 from bench.system import NoSystem, RunFile, read_run_file, started_system
 
 _DEFAULTS: Final = Plan()
@@ -42,7 +41,6 @@ examples:
   python -m bench --url http://127.0.0.1:8080 --run-file data/run.json enqueue drain
   python -m bench --json before.json --repeat 3; …; python -m bench --json after.json --repeat 3
   python -m bench --compare before.json after.json
-  python -m bench simulate --help                   what a larger system would take; nothing is measured
   git worktree add ../before HEAD~10; python -m bench --against ../before --rounds 5 enqueue drain whole
 
 exit codes: 0 done, 1 a bar was missed, 2 wrong use, 3 nothing to measure, 130 interrupted
@@ -125,8 +123,6 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None, *, in_turn: InTurn = in_turn) -> int:
     """Run the command; returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given[:1] == ["simulate"]:
-        return simulate(given[1:])
     parser = _parser()
     options = parser.parse_args(given)
     if options.compare:
