@@ -26,7 +26,6 @@ from bench.scenarios import (
     lists,
     projector,
     queues,
-    unique,
     whole,
     wide,
     workflows,
@@ -47,7 +46,6 @@ class Scenario(NamedTuple):
 SCENARIOS: Final[dict[str, Scenario]] = {
     "enqueue": Scenario("POST one job per request; latency is that of a request", enqueue.run),
     "batch": Scenario("POST many jobs per request, one request at a time; latency is that of a request", batch.run),
-    "unique": Scenario("POST unique jobs, one per request; latency is that of a request", unique.run),
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
     "wide": Scenario("the same, each fetch naming 1, 20 and 100 queues; latency is that of all three", wide.run),
