@@ -22,7 +22,6 @@ from bench.scenarios import (
     idle,
     index,
     keys,
-    limits,
     lists,
     projector,
     queues,
@@ -59,9 +58,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "projector": Scenario(
         "transitions at a fixed rate; latency is how far the projector is behind", projector.run, needs_nats=True
-    ),
-    "limits": Scenario(
-        "jobs through a store, with limits and without; CPU and messages of this process per job", limits.run, needs_nats=True
     ),
     "keys": Scenario("requests at the door, with keys and without, in this process; CPU of one request", keys.run),
     "blocked": Scenario(

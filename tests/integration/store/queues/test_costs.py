@@ -9,11 +9,11 @@ from contextlib import nullcontext
 
 import pytest
 
-from bench.traffic import counted, kind_of, without_limits
 from integration.samples import acked, configure, draft, fetch
 from ojs_core.domain import transitions
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.store.store import Store
+from support.traffic import counted, kind_of, without_limits
 
 JOBS = 20
 

@@ -11,7 +11,6 @@ import pytest
 from msgspec import Raw
 
 import ojs_reaper
-from bench.traffic import counted
 from integration.samples import attempt, draft, fetch, losing_answers, put_raw, refusal, set_up, timed, tokens, unreachable
 from integration.store.dispatch.test_tokens import no_token, put_token
 from integration.store.queues.test_capacity import only_tokens
@@ -27,6 +26,7 @@ from ojs_core.store.records.tokens import Token
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from support.traffic import counted
 from support.waiting import eventually
 
 Leave = Callable[[Store, Job], Awaitable[object]]
