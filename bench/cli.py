@@ -18,6 +18,7 @@ import uvloop
 
 from bench.bars import BARS, judge
 from bench.compare import Ratio, compare, costs, ratios
+from bench.counts.cli import main as count
 from bench.measure import InTurn, in_turn, measure, say
 from bench.plan import Plan, ServerRefused
 from bench.report import render, summarise
@@ -41,6 +42,7 @@ examples:
   python -m bench --url http://127.0.0.1:8080 --run-file data/run.json enqueue drain
   python -m bench --json before.json --repeat 3; …; python -m bench --json after.json --repeat 3
   python -m bench --compare before.json after.json
+  python -m bench counts --check                    what operations cause, exactly, against the table
   git worktree add ../before HEAD~10; python -m bench --against ../before --rounds 5 enqueue drain whole
 
 exit codes: 0 done, 1 a bar was missed, 2 wrong use, 3 nothing to measure, 130 interrupted
@@ -123,6 +125,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None, *, in_turn: InTurn = in_turn) -> int:
     """Run the command; returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["counts"]:
+        return count(given[1:])
     parser = _parser()
     options = parser.parse_args(given)
     if options.compare:
