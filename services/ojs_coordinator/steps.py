@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import OjsError
 from ojs_core.domain.workflows.step_end import gone, outcome_of
+from ojs_core.runtime.dueloop import contained
 from ojs_core.store.workflows.workflows import Report
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class StepWorker:
         for hint in hints:
             if await self._judge(hint, found[hint.job_id], reports.setdefault(hint.workflow_id, Report())):
                 taken.setdefault(hint.workflow_id, []).append(hint.due)
-        outcomes = await asyncio.gather(*(self._apply(name, reports[name]) for name in taken))
+        outcomes = await asyncio.gather(*(contained("workflow", name, self._apply(name, reports[name])) for name in taken))
         await self.messages.done([due for name, done in zip(taken, outcomes, strict=True) if done for due in taken[name]])
 
     def _read(self, due: Due) -> StepHint | None:
@@ -105,12 +105,5 @@ class StepWorker:
         return False
 
     async def _apply(self, workflow_id: str, report: Report) -> bool:
-        try:
-            await self._workflows.apply(workflow_id, report)
-        except OjsError as error:
-            log.warning("workflow waits", workflow_id=workflow_id, reason=error.message)
-            return False
-        except Exception:  # one workflow's trouble must not keep the others of its batch waiting
-            log.exception("workflow can't be advanced; its hints will come back", workflow_id=workflow_id)
-            return False
+        await self._workflows.apply(workflow_id, report)
         return True

@@ -13,7 +13,7 @@ from ojs_core.domain.transitions import Liveness
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.runtime.preparation import Preparation, checks, configured_chain, strict_of
 from ojs_core.runtime.timekeeping import Timekeeper
-from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from ojs_scheduler.crons import CronWorker
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Scheduler:
     """Every kind of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
 
-    def __init__(self, jobs: Timekeeper, crons: CronWorker, batches: DueLoop, limits: BlockedJobsWorker) -> None:
+    def __init__(self, jobs: Timekeeper, crons: CronWorker, batches: DueLoop, limits: DueLoop) -> None:
         self._loops = (jobs, crons, batches, limits)
 
     async def start(self) -> None:
@@ -49,6 +49,5 @@ def build(store: Store, settings: Settings) -> Service:
     prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict_of(settings)))
     outbox = store.outbox()
     batches = DueLoop("batch", outbox.messages, outbox.handle)
-    return Scheduler(
-        Timekeeper(store, "scheduler", _no_liveness), CronWorker(store, prepare), batches, BlockedJobsWorker(store)
-    )
+    jobs = Timekeeper(store, "scheduler", _no_liveness)
+    return Scheduler(jobs, CronWorker(store, prepare), batches, blocked_jobs_loop(store))

@@ -7,12 +7,11 @@ from typing import Final
 
 import structlog
 
-from ojs_core.base.errors import OjsError
 from ojs_core.domain.cron import ticks
 from ojs_core.domain.cron.record import Cron, CronRun, CronTimer
 from ojs_core.domain.cron.step import Step
 from ojs_core.jetstream.due_messages import Due
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.dueloop import DueLoop, contained
 from ojs_core.store.crons import CronDue, Prepare, StoredCron
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
@@ -81,16 +80,13 @@ class CronWorker:
             return None
         if stored.cron is None:
             return True
+        return await contained("cron entry", stored.cron.name, self._judged(stored.cron, stored.sequence, hint.op, due.at))
+
+    async def _judged(self, cron: Cron, sequence: int, op: str, fired_at: int) -> bool:
         try:
-            await self._judge(stored.cron, stored.sequence, hint.op, due.at)
+            await self._judge(cron, sequence, op, fired_at)
         except Conflict:
             return False
-        except OjsError as error:
-            log.warning("cron entry waits", cron=stored.cron.name, reason=error.message)
-            return None
-        except Exception:  # one entry's trouble must not keep the others of its batch waiting
-            log.exception("cron entry can't be judged and will come back", cron=stored.cron.name)
-            return None
         return True
 
     async def _judge(self, cron: Cron, sequence: int, op: str, fired_at: int) -> None:

@@ -16,7 +16,7 @@ from ojs_core.domain.webhooks.records import DeliveryRecord, Tally
 from ojs_core.domain.webhooks.rules import OWN, Verdict, delivery_id, judge
 from ojs_core.jetstream.event_consumer import WORKING_S
 from ojs_core.jetstream.event_reader import EventFilter
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
 from ojs_core.store.announce import announce
 from ojs_core.telemetry import metrics
 from ojs_core.wire.redaction import redacted
@@ -63,7 +63,8 @@ class Subscriber:
         self._targets = targets
         self._consumer = store.webhooks.consumer(subscription.id)
         self._due = self._deliveries.due(subscription.id, _AT_ONCE)
-        self._retries = DueLoop(f"webhook-retries-{subscription.id}", self._due, self._retry, tell=False)
+        retry = one_by_one(self._due, "webhook's delivery", self._retry)
+        self._retries = DueLoop(f"webhook-retries-{subscription.id}", self._due, retry, tell=False)
         self._under_way: dict[asyncio.Task[None], ConsumedEvent] = {}
         self._tally = Tally()
         self._rest_s = 0.0
@@ -148,18 +149,15 @@ class Subscriber:
 
     # Deliveries that have failed
 
-    async def _retry(self, batch: list[Due]) -> None:
-        await asyncio.gather(*map(self._again, batch))
-
-    async def _again(self, due: Due) -> None:
+    async def _retry(self, due: Due) -> Handled:
         delivery = self._deliveries.of(self.subscription.id, due)
         try:
             if delivery is not None:
                 await self._attempt(delivery, lambda: self._due.working([due]))
-            await self._due.done([due])
         except OjsError as error:
             self._waits(error)
-            self._due.later(due, self._timings.again_ms)
+            return Again(self._timings.again_ms)
+        return "done"
 
     # Both
 

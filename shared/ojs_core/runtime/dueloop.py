@@ -1,17 +1,77 @@
-"""The loop that takes due messages to their handler, from start to stop."""
+"""The loop that takes due messages to their handler, from start to stop, and handlers that take them one by one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeVar
 
+import structlog
+
+from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.due_messages import Due, DueMessages
 
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
 _LATER_MS: Final = 500
 _STOP_S: Final = 2.0
+
+
+class Again(NamedTuple):
+    """Have the message again after so long."""
+
+    ms: int
+
+
+Handled = Literal["done", "leave"] | Again
+"""What becomes of a message: it goes, it comes again soon, or it comes again at a time."""
+
+
+async def contained(what: str, name: str, work: Awaitable[T]) -> T | None:
+    """Return what work comes to. One that fails is logged and None: it holds up no others of its batch."""
+    try:
+        return await work
+    except OjsError as error:
+        log.warning("what is due waits", kind=what, name=name, reason=error.message)
+    except Exception:
+        log.exception("what is due can't be handled and will come back", kind=what, name=name)
+    return None
+
+
+def one_by_one(
+    messages: DueMessages,
+    what: str,
+    handle: Callable[[Due], Awaitable[Handled]],
+    key: Callable[[Due], str] = lambda due: due.job_id,
+) -> Callable[[list[Due]], Awaitable[None]]:
+    """Return a handler of batches that asks `handle` about each message. Those of equal keys come one after the other, all
+    others side by side.
+    """
+
+    async def in_turn(name: str, alike: list[Due]) -> None:
+        done: list[Due] = []
+        for due in alike:
+            match await contained(what, name, handle(due)):
+                case "done":
+                    done.append(due)
+                case Again(ms):
+                    messages.later(due, ms)
+                case "leave" | None:
+                    pass
+        if done:
+            await messages.done(done)
+
+    async def batch_handler(batch: list[Due]) -> None:
+        groups: dict[str, list[Due]] = {}
+        for due in batch:
+            groups.setdefault(key(due), []).append(due)
+        await asyncio.gather(*(in_turn(name, alike) for name, alike in groups.items()))
+
+    return batch_handler
 
 
 class DueLoop:

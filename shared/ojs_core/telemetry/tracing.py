@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ojs_core.telemetry.spans import Spans
 
 _MISSING: Final = (
-    "otlp_endpoint is set, but OpenTelemetry is not installed: pip install 'ojs-nats-server[otel]', or set otlp_endpoint to off"
+    "otlp_endpoint is set, but OpenTelemetry is not installed: install ojs-nats-server with its extra otel, "
+    "or set otlp_endpoint to off"
 )
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from ojs_core.telemetry import metrics
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
-from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from ojs_scheduler.crons import CronWorker
 from support.examples import amount, examples
 from support.outside import before, clock_of
@@ -89,7 +89,7 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
 @pytest.mark.parametrize("keys", [1, 300 if amount() == "all" else 100])
 async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: Store, open_here: OpenStore, keys: int) -> None:
     """Neither before they are put aside, nor while that goes on, nor afterwards; and others of their queue come through."""
-    keeper = BlockedJobsWorker(await open_here(role="scheduler"))
+    keeper = blocked_jobs_loop(await open_here(role="scheduler"))
     await keeper.start()
     before = safety_net_finds()
     await store.batches.push([limited("q", f"k{key}") for key in range(keys)])
@@ -355,7 +355,7 @@ async def test_a_job_that_was_let_go_late_has_not_lost_its_token(net: SafetyNet,
     assert await store.blocked.count(key_scope("key")) == 1
     await indexed(store)
     await net.look()
-    keeper = BlockedJobsWorker(store)
+    keeper = blocked_jobs_loop(store)
     await keeper.start()
     try:
         await store.jobs.change(first.id, acked)

@@ -18,7 +18,7 @@ from ojs_core.domain.job import Job
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector
-from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from support.truth import all_events
 from support.waiting import eventually
 
@@ -78,7 +78,7 @@ def limited(key: str, **policy: Any) -> Job:
 
 @pytest.fixture
 async def keeper(open_here: OpenStore) -> Any:
-    keeper = BlockedJobsWorker(await open_here(role="scheduler"))
+    keeper = blocked_jobs_loop(await open_here(role="scheduler"))
     await keeper.start()
     yield keeper
     await keeper.stop()

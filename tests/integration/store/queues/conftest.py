@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.store import Store
-from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 
 
 @pytest.fixture
@@ -14,9 +15,9 @@ def key(queue: str) -> str:
 
 
 @pytest.fixture
-async def keeper(other: Store) -> AsyncIterator[BlockedJobsWorker]:
+async def keeper(other: Store) -> AsyncIterator[DueLoop]:
     """Lets jobs that were put aside go on."""
-    keeper = BlockedJobsWorker(other)
+    keeper = blocked_jobs_loop(other)
     await keeper.start()
     yield keeper
     await keeper.stop()

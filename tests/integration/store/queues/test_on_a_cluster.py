@@ -9,7 +9,7 @@ from integration.conftest import OpenStore
 from integration.samples import acked, attempt, draft, fetch, set_up
 from integration.store.queues.test_limits import ids, push
 from ojs_core.domain import transitions
-from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
@@ -20,7 +20,7 @@ async def test_pause_bound_and_limit_hold_on_three_servers(
     nats_cluster: NatsCluster, open_store: OpenStore, queue: str
 ) -> None:
     store, other = [await open_store(nats_cluster.url, replicas=3) for _ in range(2)]
-    keeper = BlockedJobsWorker(other)
+    keeper = blocked_jobs_loop(other)
     await keeper.start()
     try:
         name = f"cluster-{queue}"

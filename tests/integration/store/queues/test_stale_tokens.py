@@ -25,7 +25,7 @@ from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.tokens import Token
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
-from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from support.traffic import counted
 from support.waiting import eventually
 
@@ -266,7 +266,7 @@ async def test_who_waits_for_a_key_hears_of_a_job_that_left_in_its_place(
     running, second, third = [await store.jobs.push(limited(queue, queue, concurrency=1)) for _ in range(3)]
     assert ids(await fetch(store, queue, count=3)) == [running.id]
     assert await held(store, queue) == 2
-    keeper = BlockedJobsWorker(other)
+    keeper = blocked_jobs_loop(other)
     await keeper.start()
     try:
         await store.jobs.change(running.id, transitions.cancel)

@@ -37,7 +37,7 @@ def test_what_is_no_url_is_refused(wrong: str) -> None:
 def test_without_opentelemetry_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ojs_core.telemetry.spans", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(StartupProblem, match=r"pip install 'ojs-nats-server\[otel\]'"):
+    with pytest.raises(StartupProblem, match=r"install ojs-nats-server with its extra otel"):
         tracing.start(COLLECTOR, "gateway", "here")
 
 
