@@ -29,7 +29,6 @@ from ojs_core.read.messages import WAIT_S, ProjectorStatus
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
-from ojs_core.store.rate_limits.threshold_alerts import alert_reader
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
@@ -381,8 +380,6 @@ def _seen(record: Record) -> Seen:
                 return Seen(record, None, None, worker_reader.decode(name, body))
             case "cron":
                 return Seen(record, None, cron=cron_reader.decode(name, body))
-            case "crossing":
-                return Seen(record, None, crossing=alert_reader.decode(name, body))
             case "unique":
                 lock_reader.decode(name, body)
             case "stats":

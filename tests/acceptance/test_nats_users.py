@@ -133,6 +133,7 @@ def test_all_services_in_one_process_work_as_their_users_or_as_one(guarded: Guar
 def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
     call = guarded.call
     call("POST", "/webhooks/subscriptions", {"url": target.url, "events": ["job.completed"]})
+    _a_limit_is_reached_and_left(guarded)
     call("PUT", "/queues/email/config", {"max_size": 100})
     call("PUT", "/queues/broken/config", {"dead_letter": {"retention": {"max_count": 1}}})
     for _ in range(2):
@@ -165,6 +166,17 @@ def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
     assert call("GET", "/jobs?limit=5")["jobs"] != []
     assert call("GET", "/events?types=job.completed&limit=5")["events"] != []
     call("GET", "/queues/email/stats")
+
+
+def _a_limit_is_reached_and_left(guarded: Guarded) -> None:
+    """A gateway sees the one, the scheduler the other."""
+    limited = {"queue": "limited", "rate_limit": {"key": "api", "concurrency": 1}}
+    for _ in range(2):
+        guarded.call("POST", "/jobs", {"type": "t", "args": [], "options": limited})
+    [job] = guarded.call("POST", "/workers/fetch", {"queues": ["limited"], "worker_id": "w", "count": 2})["jobs"]
+    guarded.call("POST", "/workers/ack", {"job_id": job["id"]})
+    told = ["rate_limit.exceeded", "rate_limit.released"]
+    until(lambda: [event["type"] for event in guarded.call("GET", "/events?types=rate_limit.*")["events"]] == told)
 
 
 def _fails_for_good(guarded: Guarded, queue: str) -> None:

@@ -303,6 +303,8 @@ def _header(line: str) -> str:
     value = value.strip()
     if name in _SEQUENCES and value != "0":
         value = "<sequence>"
+    if name == "Nats-Msg-Id":
+        value = re.sub(r"=20(?:reset=20)?\d+$", "=20<sequence>", value)
     return f"{name}: {value}"
 
 

@@ -161,7 +161,7 @@ SYSTEM: Final = Part(
             "List records that can't be read",
             {200: UnreadableRecordPage},
             "Written by hand, or by another version. Each is passed over by itself. Jobs, workflows, workers, cron entries, "
-            "unique locks, queues, pools, crossings and statistics are listed; who meets another kind is told its name.",
+            "unique locks, queues, pools and statistics are listed; who meets another kind is told its name.",
             query=(Parameter("kind", TEXT, "Of this kind alone."), *NUMBERED_50),
         ),
         Route(

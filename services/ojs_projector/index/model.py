@@ -19,7 +19,6 @@ import structlog
 
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job
-from ojs_core.domain.threshold_alerts import AlertRecord
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
@@ -66,7 +65,6 @@ class Seen(NamedTuple):
     workflow: Workflow | None = None
     worker: WorkerRecord | None = None
     cron: Cron | None = None
-    crossing: AlertRecord | None = None
     problem: str | None = None
 
     def unreadable(self, problem: str) -> Seen:

@@ -9,11 +9,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.events.crons import events_of_cron
 from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.events.threshold_alerts import events_of_alert
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.events.workflows import events_of_workflow
 from ojs_core.domain.job import Job
-from ojs_core.domain.threshold_alerts import AlertRecord
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.subjects import encode_token
 from ojs_projector.index.model import Seen
@@ -22,7 +20,6 @@ from ojs_projector.index.time_buckets import birth_of
 # Where the events of a job's subject name its queue.
 _WORKFLOWS: Final = "workflow"
 _CRONS: Final = "cron"
-_LIMITS: Final = "limit"
 
 
 class Numbered(Protocol):
@@ -61,8 +58,6 @@ def told_of(seen: Seen) -> EventSource | None:
         return _workflow(seen.workflow)
     if seen.cron is not None:
         return _cron(seen.cron)
-    if seen.crossing is not None:
-        return _crossing(seen.record.job_id, seen.crossing)
     return None
 
 
@@ -85,9 +80,3 @@ def _workflow(workflow: Workflow) -> EventSource:
 def _cron(cron: Cron) -> EventSource:
     first = cron.log[0].n if cron.log else 0
     return EventSource(encode_token(cron.name), cron.created_at, _CRONS, cron.log, first, partial(events_of_cron, cron))
-
-
-def _crossing(scope: str, record: AlertRecord) -> EventSource:
-    first = record.log[0].n if record.log else 0
-    events = partial(events_of_alert, record)
-    return EventSource(encode_token(scope), record.created_at, record.queue or _LIMITS, record.log, first, events)

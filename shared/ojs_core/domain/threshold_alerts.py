@@ -1,49 +1,58 @@
-"""When a limit begins and ceases to hold jobs up, and when a bounded queue fills and empties; pure (docs/adr/021).
+"""When a limit begins and ceases to hold jobs up, and when a bounded queue fills and empties; pure (docs/adr/139).
 
-One record for each limit and each bounded queue says how it stands and logs its last changes. The log is what
-`rate_limit.exceeded`, `rate_limit.released`, `backpressure.warning`, `backpressure.cleared` and `queue.full` are told from:
-a change is one compare-and-swap, so it is told once, however many gateways saw it.
+What was announced last of a limit or a bound says how it stands for all processes: `rate_limit.exceeded`,
+`rate_limit.released`, `backpressure.warning`, `backpressure.cleared` and `queue.full` are announced where that is news.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from ojs_core.base.numbers import At, Whole
-from ojs_core.domain.transitions.result import Moment
-
 SPACING_MS: Final = 1_000
-"""Between two times that one limit, or bound, is said to have been reached, at least."""
-_KEPT: Final = 16
+"""Between the last announcement of a limit, or bound, and one that says it has been reached, at least."""
 
 AlertLevel = Literal["calm", "exceeded", "warned", "full"]
-"""`exceeded`: a limit holds jobs up. `warned` and `full` are a bounded queue's, which stays full until it is calm again."""
+"""`exceeded`: a limit holds jobs up. `warned` and `full` are a bounded queue's, which is full until it is calm again."""
+
+_OF_LIMITS: Final[Mapping[str, AlertLevel]] = {"rate_limit.exceeded": "exceeded", "rate_limit.released": "calm"}
+_OF_BOUNDS: Final[Mapping[str, AlertLevel]] = {
+    "backpressure.warning": "warned",
+    "queue.full": "full",
+    "backpressure.cleared": "calm",
+}
+ALERT_TYPES: Final = (*_OF_LIMITS, *_OF_BOUNDS)
 
 
-class Crossed(Struct, frozen=True, array_like=True):
-    """One entry of the log: an event in the making. `n` counts from 1, `at` is Unix ms."""
-
-    n: Whole
-    at: At
-    event: str
-    data: dict[str, Any]
-
-
-class AlertRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Key `crossing.<scope>`: `key.<key>` and `queue.<queue>` for limits, `bound.<queue>` for bounds."""
+class Threshold(NamedTuple):
+    """The limit of a key, or, where `queue` is given, that of a queue or its bound: it may be reached."""
 
     name: str
-    """What the events are about: a key, or a queue."""
+    """A key, or a queue: the subject of the events."""
     queue: str | None = None
     """The queue that they are filed under, None for a key's."""
-    created_at: At
+    bound: bool = False
+
+    @property
+    def levels(self) -> Mapping[str, AlertLevel]:
+        """The types of its events, and how it stands after each."""
+        return _OF_BOUNDS if self.bound else _OF_LIMITS
+
+
+class Announced(NamedTuple):
+    """The last announcement of a threshold: how it stood then."""
+
     level: AlertLevel = "calm"
-    log: tuple[Crossed, ...] = ()
-    op: str = ""
+    at: int = 0
+    """Server time, Unix ms."""
+    sequence: int = 0
+    """Its place in the event stream; 0 if nothing was announced."""
+    strategy: str | None = None
+    """The part of a limit that held jobs up."""
+
+
+Alerts = list[tuple[str, dict[str, Any]]]
+"""Events to announce, in order: type and data of each."""
 
 
 class QueueBound(NamedTuple):
@@ -56,7 +65,7 @@ class QueueBound(NamedTuple):
 
 
 def level_of(found: QueueBound, before: AlertLevel) -> AlertLevel:
-    """How a bounded queue stands that stood at `before`."""
+    """Return how a bounded queue stands that stood at `before`."""
     if found.depth >= found.bound:
         return "full"
     if found.depth < found.threshold * found.bound:
@@ -64,50 +73,35 @@ def level_of(found: QueueBound, before: AlertLevel) -> AlertLevel:
     return "warned" if before == "calm" else before
 
 
-def pressed(old: AlertRecord | None, found: QueueBound, moment: Moment) -> AlertRecord | None:
-    """A bounded queue as it was found; None if that is nothing new, or too soon to be told."""
-    before = "calm" if old is None else old.level
-    level = level_of(found, before)
-    data = {"queue": found.queue, "depth": found.depth, "bound": found.bound}
-    news: list[tuple[str, dict[str, Any]]] = []
-    if level == "calm":
-        news.append(("backpressure.cleared", data))
-    elif before == "calm":
-        news.append(("backpressure.warning", data))
+def pressed(last: Announced, found: QueueBound, now: int) -> Alerts:
+    """Return what is news of a bounded queue as it was found."""
+    level = level_of(found, last.level)
+    if level == last.level or _too_soon(last, now):
+        return []
+    types = ["backpressure.cleared"] if level == "calm" else ["backpressure.warning"] if last.level == "calm" else []
     if level == "full":
-        news.append(("queue.full", data))
-    return _crossed(old, AlertRecord(name=found.queue, queue=found.queue, created_at=moment.now), level, news, moment)
+        types.append("queue.full")
+    return [(event_type, {"queue": found.queue, "depth": found.depth, "bound": found.bound}) for event_type in types]
 
 
-def exceeded(old: AlertRecord | None, name: str, queue: str | None, hit: dict[str, Any], moment: Moment) -> AlertRecord | None:
-    """A limit holds a job up. `hit`: its `strategy`, `limit` and `current`; as `pressed`."""
-    new = AlertRecord(name=name, queue=queue, created_at=moment.now)
-    return _crossed(old, new, "exceeded", [("rate_limit.exceeded", _of_limit(name, queue) | hit)], moment)
+def exceeded(last: Announced, limit: Threshold, hit: dict[str, Any], now: int) -> Alerts:
+    """Return what is news of a limit that holds a job up. `hit`: its `strategy`, `limit` and `current`."""
+    if last.level == "exceeded" or _too_soon(last, now):
+        return []
+    return [("rate_limit.exceeded", _of_limit(limit) | hit)]
 
 
-def released(old: AlertRecord | None, job_id: str | None, moment: Moment) -> AlertRecord | None:
-    """No job waits for a limit any more; the last that did was `job_id`. As `pressed`."""
-    if old is None or not old.log:
-        return None
-    data = _of_limit(old.name, old.queue) | {"strategy": old.log[-1].data.get("strategy")}
-    if job_id is not None:
-        data["job_id"] = job_id
-    return _crossed(old, old, "calm", [("rate_limit.released", data)], moment)
+def released(last: Announced, limit: Threshold, job_id: str | None) -> Alerts:
+    """Return what is news of a limit that no job waits for any more; the last that did was `job_id`."""
+    if last.level == "calm":
+        return []
+    job = {} if job_id is None else {"job_id": job_id}
+    return [("rate_limit.released", _of_limit(limit) | {"strategy": last.strategy} | job)]
 
 
-def _of_limit(name: str, queue: str | None) -> dict[str, Any]:
-    return {"key": name} if queue is None else {"key": f"queue:{queue}", "queue": queue}
+def _too_soon(last: Announced, now: int) -> bool:
+    return last.level == "calm" and last.sequence > 0 and now - last.at < SPACING_MS
 
 
-def _crossed(
-    old: AlertRecord | None, new: AlertRecord, level: AlertLevel, news: Sequence[tuple[str, dict[str, Any]]], moment: Moment
-) -> AlertRecord | None:
-    found = new if old is None else old
-    if found.level == level:
-        return None
-    last = found.log[-1] if found.log else None
-    if found.level == "calm" and last is not None and moment.now - last.at < SPACING_MS:
-        return None
-    first = 1 if last is None else last.n + 1
-    fresh = [Crossed(first + place, moment.now, event, data) for place, (event, data) in enumerate(news)]
-    return replace(found, level=level, log=(*found.log, *fresh)[-_KEPT:], op=moment.op)
+def _of_limit(limit: Threshold) -> dict[str, Any]:
+    return {"key": limit.name} if limit.queue is None else {"key": f"queue:{limit.queue}", "queue": limit.queue}

@@ -28,7 +28,6 @@ FeedKind = Literal[
     "cron",
     "worker",
     "unique",
-    "crossing",
     "queue",
     "pool",
     "schema",
@@ -44,7 +43,6 @@ _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("cron", ANY, "cron"),
     ("worker", ANY, "worker"),
     ("unique", ANY, "unique"),
-    ("crossing", REST, "crossing"),
     ("queue", ANY, "queue"),
     ("pool", ANY, "pool"),
     ("schema", REST, "schema"),
@@ -61,8 +59,7 @@ class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
     `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint
-    for `unique`, a scope for `crossing`, the name of a span of time for `stats`; `gone` is of jobs only,
-    of the others one that has left has no data.
+    for `unique`, the name of a span of time for `stats`; `gone` is of jobs only, of the others one that has left has no data.
     """
 
     kind: FeedKind

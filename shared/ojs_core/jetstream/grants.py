@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
+from ojs_core.domain.threshold_alerts import ALERT_TYPES
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS, REST, Kind, StoreConfig, Wildcard
 from ojs_link.address import INBOX
 
@@ -41,7 +42,7 @@ _DURABLES: Final[Mapping[Service, tuple[str, ...]]] = {
 }
 """The consumers of records that the processes of a role share."""
 
-_TOKENS: Final[tuple[Kind, ...]] = ("job", "unique", "limit", "crossing")
+_TOKENS: Final[tuple[Kind, ...]] = ("job", "unique", "limit")
 """What a transition of a job may write beside tokens, timers and steps."""
 _WRITES: Final[Mapping[Service, tuple[Kind, ...]]] = {
     "gateway": (
@@ -266,7 +267,10 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             config.event(Wildcard("webhook.*"), ANY, ANY),
             config.events_stored,
         ]
-    told = [config.event("worker.stopped", "worker", ANY), config.events_stored] if role == "reaper" else []
+    told = [config.event(event_type, ANY, ANY) for event_type in ALERT_TYPES]
+    told += [f"$JS.API.STREAM.MSG.GET.{events}", config.events_stored]
+    if role == "reaper":
+        told.append(config.event("worker.stopped", "worker", ANY))
     made = [subject for name in _DURABLES[role] for subject in _durable(config, name)]
     return [*made, f"$JS.API.STREAM.MSG.DELETE.{records}", *told]
 

@@ -55,7 +55,6 @@ Kind = Literal[
     "wfres",
     "queue",
     "limit",
-    "crossing",
     "pool",
     "schema",
     "webhook",
@@ -439,10 +438,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
         _check(scope, what)
         return f"{self.namespace}.step.limit.{scope}.{what}"
-
-    def crossing(self, scope: str) -> str:
-        """Subject of the record that says whether a limit or a bound is reached."""
-        return self.record("crossing", scope)
 
     @property
     def limit_steps(self) -> str:

@@ -18,7 +18,6 @@ from ojs_core.store.keys import key_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.rate_limits.permits import Permits, limit_reader
-from ojs_core.store.rate_limits.threshold_alerts import alert_reader
 from ojs_core.store.records.blobs import blob_reader
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.idempotency import request_reader
@@ -52,7 +51,6 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
         result_reader,
         queue_reader,
         limit_reader,
-        alert_reader,
         pool_reader,
         schema_reader,
         span_reader,

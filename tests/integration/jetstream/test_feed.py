@@ -19,7 +19,6 @@ READ: dict[str, FeedKind] = {
     "cron": "cron",
     "worker": "worker",
     "unique": "unique",
-    "crossing": "crossing",
     "queue": "queue",
     "pool": "pool",
     "schema": "schema",
@@ -27,7 +26,7 @@ READ: dict[str, FeedKind] = {
     "stats": "stats",
     "barrier": "barrier",
 }
-PARTED = {"crossing", "schema", "stats", "barrier"}
+PARTED = {"schema", "stats", "barrier"}
 """Kinds whose names have several parts."""
 
 

@@ -1,4 +1,4 @@
-"""Events of limits and bounded queues: told once for each crossing, however many gateways see it."""
+"""Events of limits and bounded queues: announced once for each change, however many gateways see it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.projector.conftest import StartProjector
-from integration.projector.samples import crash
-from integration.samples import acked, attempt, draft, fetch, refusal, set_up
-from ojs_core.base.errors import OjsError
+from integration.samples import acked, attempt, draft, fetch, put_raw, set_up
 from ojs_core.domain.job import Job
 from ojs_core.read.client import Queries
+from ojs_core.read.messages import UnreadableAsk
 from ojs_core.store.store import Store
-from ojs_projector.projector import Projector
 from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from support.truth import all_events
 from support.waiting import eventually
@@ -30,7 +27,6 @@ async def other(open_here: OpenStore) -> Store:
 
 async def told(store: Store) -> list[tuple[str, str, dict[str, Any]]]:
     """Type, subject and data of every event that is of no job, oldest first."""
-    await Queries(store).until_relayed()
     events = [msgspec.json.decode(event.body) for event in await all_events(store) if not event.type.startswith("job.")]
     return [(event["type"], event["subject"], event["data"]) for event in events]
 
@@ -39,7 +35,6 @@ def types(events: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
     return [event[0] for event in events]
 
 
-@pytest.mark.usefixtures("projector")
 async def test_a_queue_that_fills_and_empties_is_told_of_once(store: Store, other: Store) -> None:
     await set_up([store, other], "mail.out", max_size=10)
     await asyncio.gather(*(attempt(one, "mail.out") for _ in range(15) for one in (store, other)))
@@ -57,7 +52,6 @@ async def test_a_queue_that_fills_and_empties_is_told_of_once(store: Store, othe
     assert cleared[0][2]["depth"] < 8
 
 
-@pytest.mark.usefixtures("projector")
 async def test_pushes_alone_tell_of_a_threshold(store: Store, other: Store) -> None:
     await set_up([store, other], "mail.out", max_size=4, warning_threshold=0.5)
     for one in (store, other, store):
@@ -84,7 +78,7 @@ async def keeper(open_here: OpenStore) -> Any:
     await keeper.stop()
 
 
-@pytest.mark.usefixtures("projector", "keeper")
+@pytest.mark.usefixtures("keeper")
 async def test_a_key_at_its_limit_is_told_of_once_until_nobody_waits(store: Store, other: Store) -> None:
     jobs = [await store.jobs.push(limited("api", concurrency=2)) for _ in range(8)]
     fetched = await asyncio.gather(*(fetch(one, "limited", count=4) for one in (store, other)))
@@ -103,35 +97,6 @@ async def test_a_key_at_its_limit_is_told_of_once_until_nobody_waits(store: Stor
     assert found[1][2]["job_id"] in {job.id for job in jobs[2:]}
 
 
-@pytest.mark.usefixtures("projector", "keeper")
-@pytest.mark.slow
-async def test_a_stop_that_came_too_soon_after_the_last_is_told_when_it_lasts(store: Store) -> None:
-    policy = {"concurrency": 1}
-    for _ in range(2):
-        await store.jobs.push(limited("api", **policy))
-    for _ in range(2):
-        [running] = await eventually(lambda: fetch(store, "limited"))
-        await fetch(store, "limited")
-        await store.jobs.change(running.id, acked)
-    await eventually(lambda: released(store, 1))
-    await store.jobs.push(limited("api", **policy))
-    await store.jobs.push(limited("api", **policy))
-    await eventually(lambda: fetch(store, "limited"))
-    await fetch(store, "limited")
-    found = await eventually(lambda: exceeded(store, 2))  # it is told when it has lasted for `SPACING_MS`
-    assert types(found) == ["rate_limit.exceeded", "rate_limit.released", "rate_limit.exceeded"]
-
-
-async def exceeded(store: Store, number: int) -> list[Any]:
-    found = await told(store)
-    return found if types(found).count("rate_limit.exceeded") == number else []
-
-
-async def released(store: Store, number: int) -> bool:
-    return types(await told(store)).count("rate_limit.released") == number
-
-
-@pytest.mark.usefixtures("projector")
 async def test_a_queues_own_limit_is_told_of_under_the_queue(store: Store, other: Store) -> None:
     await set_up([store, other], "slow", concurrency=1)
     for _ in range(2):
@@ -155,6 +120,7 @@ async def test_jobs_that_are_dropped_at_a_limit_tell_of_it_once(store: Store, ot
         await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
     for one in (store, other, store, other):
         await fetch(one, "limited", count=2)
+    await Queries(store).until_relayed()
     found = await told(store)
     assert types(found).count("rate_limit.exceeded") == 1
     dropped = [event for event in found if event[0] == "rate_limit.dropped"]
@@ -162,7 +128,6 @@ async def test_jobs_that_are_dropped_at_a_limit_tell_of_it_once(store: Store, ot
     assert {event[2]["key"] for event in dropped} == {"api"}
 
 
-@pytest.mark.usefixtures("projector")
 async def test_a_limit_that_drops_is_released_by_the_next_that_starts(store: Store) -> None:
     rate = {"limit": 1, "period": "PT0.2S"}
     for _ in range(2):
@@ -179,24 +144,32 @@ async def test_a_limit_that_drops_is_released_by_the_next_that_starts(store: Sto
     assert found[1][2] == {"key": "api", "strategy": "rate", "job_id": job.id}
 
 
-@pytest.mark.usefixtures("nats_server")
-async def test_a_projector_that_was_away_tells_each_crossing_once(start_projector: StartProjector, store: Store) -> None:
-    projector: Projector = await start_projector()
+async def test_a_process_that_starts_goes_by_what_was_announced(store: Store, open_here: OpenStore) -> None:
+    await set_up([store], "mail", max_size=2)
+    for _ in range(2):
+        await store.jobs.push(draft(queue="mail"))
+    first = await told(store)
+    assert types(first) == ["backpressure.warning", "queue.full"]
+    late = await open_here()
+    await set_up([late], "mail", max_size=2)
+    assert await attempt(late, "mail") is None
+    assert await told(store) == first
+    while await fetch(late, "mail"):
+        pass
+    assert types((await told(store))[2:]) == ["backpressure.cleared"]
+
+
+@pytest.mark.usefixtures("projector")
+async def test_the_records_that_older_versions_kept_of_alerts_disturb_nobody(store: Store) -> None:
+    log = [[1, store.clock.now(), "queue.full", {"queue": "mail", "depth": 2, "bound": 2}]]
+    record = {"name": "mail", "queue": "mail", "created_at": 1, "level": "full", "log": log, "op": "op"}
+    subject = f"$KV.{store.config.bucket}.crossing.bound.mail"
+    await put_raw(store, subject, msgspec.json.encode(record), "Nats-TTL: 60s\r\n")
+    await put_raw(store, f"{subject}.x", b"{", "Nats-TTL: 60s\r\n")
     await set_up([store], "mail", max_size=2)
     await store.jobs.push(draft(queue="mail"))
+    await Queries(store).until_relayed()
+    assert await told(store) == []
+    assert (await Queries(store).unreadable(UnreadableAsk())).records == []
     await store.jobs.push(draft(queue="mail"))
-    await told(store)
-    await crash(projector)
-    with refusal("queue_full"):
-        await store.jobs.push(draft(queue="mail"))
-    await fetch(store, "mail", count=2)
-    await start_projector()
-    found = await eventually(lambda: relayed(store))
-    assert types(found) == ["backpressure.warning", "queue.full", "backpressure.cleared"]
-
-
-async def relayed(store: Store) -> list[Any]:
-    try:
-        return await told(store)
-    except OjsError:  # nobody relays yet
-        return []
+    assert types(await told(store)) == ["backpressure.warning", "queue.full"]

@@ -2,22 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.domain.events.threshold_alerts import events_of_alert
 from ojs_core.domain.threshold_alerts import (
     SPACING_MS,
     AlertLevel,
-    AlertRecord,
+    Announced,
     QueueBound,
+    Threshold,
     exceeded,
     level_of,
     pressed,
     released,
 )
-from ojs_core.domain.transitions import Moment
 
-
-def at(now: int) -> Moment:
-    return Moment(now, f"op{now}")
+KEY = Threshold("tenant:a")
+HIT = {"strategy": "rate", "limit": 5, "current": 5}
 
 
 def bound(depth: int) -> QueueBound:
@@ -40,60 +38,53 @@ def test_a_queue_is_full_until_it_is_below_its_threshold(depth: int, before: Ale
     assert level_of(bound(depth), before) == level
 
 
-def walk(*steps: tuple[int, int]) -> list[tuple[int, str, int]]:
-    """What is told when a queue is found with `depth` jobs at `now`: number, event and depth of each."""
-    record: AlertRecord | None = None
-    for now, depth in steps:
-        record = pressed(record, bound(depth), at(now)) or record
-    return [] if record is None else [(entry.n, entry.event, entry.data["depth"]) for entry in record.log]
+def announced(*depths: int, every_ms: int = SPACING_MS) -> list[tuple[str, int]]:
+    """What is announced of a queue that is found with so many jobs, one time after the other: event and depth of each."""
+    found: list[tuple[str, int]] = []
+    last = Announced()
+    for number, depth in enumerate(depths, 1):
+        news = pressed(last, bound(depth), number * every_ms)
+        if news:
+            last = Announced(level_of(bound(depth), last.level), number * every_ms, number)
+        found += [(event_type, data["depth"]) for event_type, data in news]
+    return found
 
 
-def test_a_crossing_is_told_once_however_often_it_is_seen() -> None:
-    assert walk((1, 3), (2, 7)) == []
-    steps = [(1, 8), (2, 9), (3, 8), (4, 10), (5, 9), (6, 10), (7, 7), (8, 2)]
-    assert walk(*steps) == [
-        (1, "backpressure.warning", 8),
-        (2, "queue.full", 10),
-        (3, "backpressure.cleared", 7),
+def test_a_change_is_news_once_however_often_it_is_seen() -> None:
+    assert announced(3, 7) == []
+    assert announced(8, 9, 8, 10, 9, 10, 7, 2) == [
+        ("backpressure.warning", 8),
+        ("queue.full", 10),
+        ("backpressure.cleared", 7),
     ]
 
 
 def test_a_queue_that_fills_at_once_is_said_to_be_both() -> None:
-    assert walk((1, 10)) == [(1, "backpressure.warning", 10), (2, "queue.full", 10)]
+    assert announced(10) == [("backpressure.warning", 10), ("queue.full", 10)]
 
 
 def test_a_queue_at_its_threshold_is_told_of_once_a_second_at_most() -> None:
-    steps = [(now, 8 if now % 2 else 7) for now in range(10 * SPACING_MS)]
-    told = walk(*steps)
-    assert told[-1][0] <= 2 * 11
-    assert [event for _, event, _ in told[-4:]] == ["backpressure.warning", "backpressure.cleared"] * 2
+    told = announced(*[8, 7] * (5 * SPACING_MS), every_ms=1)
+    assert len(told) <= 2 * 11
+    assert [event for event, _ in told[-4:]] == ["backpressure.warning", "backpressure.cleared"] * 2
 
 
 def test_a_limit_is_exceeded_and_released_with_what_stopped_whom() -> None:
-    hit = {"strategy": "rate", "limit": 5, "current": 5}
-    first = exceeded(None, "tenant:a", None, hit, at(1))
-    assert first is not None
-    assert exceeded(first, "tenant:a", None, hit, at(5_000)) is None
-    second = released(first, "job-1", at(6_000))
-    assert second is not None
-    assert released(second, "job-1", at(6_001)) is None
-    assert exceeded(second, "tenant:a", None, hit, at(6_002)) is None  # too soon
-    assert exceeded(second, "tenant:a", None, hit, at(6_000 + SPACING_MS)) is not None
-    told = [event for entry in second.log for event in events_of_alert(second, entry)]
-    assert [(event.type, event.subject, event.data) for event in told] == [
-        ("rate_limit.exceeded", "tenant:a", {"key": "tenant:a", "strategy": "rate", "limit": 5, "current": 5}),
-        ("rate_limit.released", "tenant:a", {"key": "tenant:a", "strategy": "rate", "job_id": "job-1"}),
-    ]
-    assert len({event.id for event in told}) == 2
-    assert [event.id for entry in second.log[:1] for event in events_of_alert(first, entry)] == [told[0].id]
+    assert exceeded(Announced(), KEY, HIT, 1) == [("rate_limit.exceeded", {"key": "tenant:a"} | HIT)]
+    stopped = Announced("exceeded", 1, 1, "rate")
+    assert exceeded(stopped, KEY, HIT, 5_000) == []
+    told = {"key": "tenant:a", "strategy": "rate", "job_id": "job-1"}
+    assert released(stopped, KEY, "job-1") == [("rate_limit.released", told)]
+    free = Announced("calm", 6_000, 2)
+    assert released(free, KEY, "job-1") == []
+    assert exceeded(free, KEY, HIT, 6_002) == []  # too soon
+    assert exceeded(free, KEY, HIT, 6_000 + SPACING_MS) != []
 
 
 def test_what_was_never_exceeded_is_not_released() -> None:
-    assert released(None, "job-1", at(1)) is None
+    assert released(Announced(), KEY, "job-1") == []
 
 
 def test_the_limit_of_a_queue_names_the_queue() -> None:
-    hit = {"strategy": "concurrency", "limit": 1, "current": 1}
-    record = exceeded(None, "mail.out", "mail.out", hit, at(1))
-    assert record is not None
-    assert record.log[0].data == {"key": "queue:mail.out", "queue": "mail.out"} | hit
+    [(_, data)] = exceeded(Announced(), Threshold("mail.out", "mail.out"), HIT, 1)
+    assert data == {"key": "queue:mail.out", "queue": "mail.out"} | HIT

@@ -23,7 +23,7 @@ from ojs_core.base.errors import OjsError, queue_full
 from ojs_core.base.lru import Lru
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
-from ojs_core.domain.threshold_alerts import QueueBound, level_of, pressed
+from ojs_core.domain.threshold_alerts import QueueBound
 from ojs_core.jetstream.api import delete_unheard, put_if
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.capacity.stale_tokens import Live, StaleTokens, available_at
@@ -122,10 +122,7 @@ class Capacity:
         bound = self._queues.bound(queue)
         if not bound:
             return
-        scope = f"bound.{queue.replace('.', '_')}"
-        found = QueueBound(queue, max(depth, 0), bound, self._threshold(queue))
-        level = level_of(found, self._alerts.level(scope))
-        await self._alerts.note(scope, level, lambda old, moment: pressed(old, found, moment))
+        await self._alerts.pressed(QueueBound(queue, max(depth, 0), bound, self._threshold(queue)))
 
     @asynccontextmanager
     async def places(self, queue: str, number: int, check: Check | None = None) -> AsyncIterator[None]:

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from ojs_core.domain import threshold_alerts
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits import permits
 from ojs_core.domain.rate_limits.permits import Hit, PermitHolder
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
+from ojs_core.domain.threshold_alerts import Threshold
 from ojs_core.domain.transitions import claim_of
 from ojs_core.jetstream.api import delete, heard, put_all
 from ojs_core.jetstream.contents import message, messages, sequence_of, subjects_of
@@ -91,30 +91,26 @@ class BlockedJobs:
         if room.hit is None:
             await self._permits.hint(scope)
             return
-        untold = await self.stopped(scope, None, room.hit, len(waiting))
-        if (at := _first(room.at, later, untold)) is not None:
+        await self.stopped(scope, None, room.hit, len(waiting))
+        if (at := _first(room.at, later)) is not None:
             await self._wake_at(scope, at)
 
     async def count(self, scope: str) -> int:
         """Tokens that wait for a permit of a key."""
         return sum((await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))).values())
 
-    async def stopped(self, scope: str, queue: str | None, hit: Hit, jobs: int = 1) -> int | None:
-        """Note that a limit holds jobs up, of a key or of a `queue`; when that can be told if it is too soon now."""
-        name = queue or key_of_scope(scope)
+    async def stopped(self, scope: str, queue: str | None, hit: Hit, jobs: int = 1) -> None:
+        """Note that a limit holds jobs up, of a key or of a `queue`."""
         metrics.LIMITED.labels(hit.strategy).inc(jobs)
-        told = hit._asdict()
-        return await self._alerts.note(
-            scope, "exceeded", lambda old, moment: threshold_alerts.exceeded(old, name, queue, told, moment)
-        )
+        await self._alerts.exceeded(_threshold(scope, queue), hit._asdict())
 
     def known_stopped(self, scope: str) -> bool:
-        """Whether this process has seen it noted that a limit holds jobs up."""
-        return self._alerts.level(scope) == "exceeded"
+        """Return whether this process has seen it announced that a key's limit holds jobs up."""
+        return self._alerts.level(_threshold(scope)) == "exceeded"
 
-    async def freed(self, scope: str, job_id: str | None) -> None:
-        """Note that no job waits for a limit any more; the last that did was `job_id`."""
-        await self._alerts.note(scope, "calm", lambda old, moment: threshold_alerts.released(old, job_id, moment))
+    async def freed(self, scope: str, queue: str | None, job_id: str | None) -> None:
+        """Note that no job waits for a limit any more, of a key or of a `queue`; the last that did was `job_id`."""
+        await self._alerts.released(_threshold(scope, queue), job_id)
 
     async def _wake_at(self, scope: str, at: int) -> None:
         look = alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
@@ -169,7 +165,7 @@ class BlockedJobs:
                 left -= len(moved)
                 last = moved[-1] if moved else last
         if looked_at >= sum(subjects.values()):
-            await self.freed(scope, last)
+            await self.freed(scope, None, last)
             return
         after = room
         if gone := [PermitHolder("", "", 0, self._clock.now())] * (most - left):
@@ -178,8 +174,8 @@ class BlockedJobs:
         if after.hit is None:  # there are more than one look moves
             await self._permits.hint(scope)
             return
-        untold = await self.stopped(scope, None, after.hit)
-        if (wake := _first(after.at, later, untold)) is not None:  # time alone makes room once those have started
+        await self.stopped(scope, None, after.hit)
+        if (wake := _first(after.at, later)) is not None:  # time alone makes room once those have started
             await self._wake_at(scope, wake)
 
     async def _policy_of_first(self, subject: str) -> LimitPolicy:
@@ -226,6 +222,10 @@ class BlockedJobs:
 
 def _first(*times: int | None) -> int | None:
     return min((at for at in times if at is not None), default=None)
+
+
+def _threshold(scope: str, queue: str | None = None) -> Threshold:
+    return Threshold(queue or key_of_scope(scope), queue)
 
 
 def _order(subject: str) -> tuple[int, bool]:

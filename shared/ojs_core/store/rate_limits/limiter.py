@@ -101,14 +101,14 @@ class Limiter:
 
     async def stopped(self, queue: str, hit: Hit) -> None:
         """Jobs of the queue wait although they were asked for, because of its own limit."""
-        if await self._blocked.stopped(queue_scope(queue), queue, hit) is None:
-            self._stopped.put(queue, True, 1)
+        await self._blocked.stopped(queue_scope(queue), queue, hit)
+        self._stopped.put(queue, True, 1)
 
     async def emptied(self, queue: str, last: str | None) -> None:
         """A fetch has got all that the queue had, its own limit notwithstanding; `last` is the last job of it."""
         if self.known_stopped(queue):
             self._stopped.drop(queue)
-            await self._blocked.freed(queue_scope(queue), last)
+            await self._blocked.freed(queue_scope(queue), queue, last)
 
     async def judge(self, queue: str, candidates: Sequence[Candidate]) -> Verdicts:
         """Take the permits that the candidates need; all of one limit in one write."""
@@ -206,7 +206,7 @@ class Limiter:
 
     async def _started(self, scope: str, job: Job) -> None:
         if self._blocked.known_stopped(scope):
-            await self._blocked.freed(scope, job.id)
+            await self._blocked.freed(scope, None, job.id)
 
     # Queues
 

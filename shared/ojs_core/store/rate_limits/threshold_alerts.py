@@ -1,101 +1,121 @@
-"""The records of crossings, `crossing.<scope>`: swapped by whoever sees a limit or a bound reached or left (docs/adr/021).
+"""Announcing that a limit or a bound is reached, or left (docs/adr/139).
 
-What a process knows of a record holds for a second, so that a flood of jobs under one limit costs one read a second.
-Nothing here fails a request: what can't be noted now is noted when it is seen again.
+The last announcement is read from the event stream, where all processes find the same. Two that see a change at
+once announce it with one message id, so it is stored once. What a process has read holds for a second, so that a
+flood of jobs under one limit costs one look a second. Nothing here fails a request: what can't be announced now is
+announced when it is seen again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
-from ojs_core.domain.threshold_alerts import SPACING_MS, AlertLevel, AlertRecord
-from ojs_core.domain.transitions import Moment
-from ojs_core.jetstream.reading import RecordReader
+from ojs_core.domain import threshold_alerts
+from ojs_core.domain.threshold_alerts import AlertLevel, Alerts, Announced, QueueBound, Threshold
+from ojs_core.jetstream.contents import message
+from ojs_core.jetstream.subjects import encode_token
+from ojs_core.store.announce import Once, announce
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.documents import Beside, Documents
 
 log = structlog.get_logger(__name__)
 
-_TTL_S: Final = 30 * 86_400
-_BUDGET_S: Final = 2.0
-"""Pushes and fetches wait for it."""
 _KNOWN: Final = 10_000
 _KNOWN_S: Final = 1.0
+_OF_KEYS: Final = "limit"
+"""The events of keys' limits are filed under it."""
 
-DecideAlert = Callable[[AlertRecord | None, Moment], AlertRecord | None]
-"""What becomes of a record; None leaves it as it is."""
-
-
-def _sound(_scope: str, record: AlertRecord) -> None:
-    if not record.name:
-        raise ValueError("it is of no limit")
-
-
-alert_reader: Final = RecordReader("crossing", msgspec.json.Decoder(AlertRecord).decode, _sound)
-
-
-class _Known(NamedTuple):
-    """What a record said, what was wanted then, and until when (loop time) that needs no second look."""
-
-    level: AlertLevel
-    wanted: AlertLevel
-    until: float
-    again_at: int | None
-    """When the wish, which came too soon after the last change, can be told (server time, Unix ms)."""
+_parse_event = msgspec.json.Decoder(dict[str, dict[str, Any] | str]).decode
 
 
 class ThresholdAlerts:
-    """Any number of processes may note the same: the first one's swap is what is told."""
+    """Any number of processes may see the same."""
 
     def __init__(self, bucket: Bucket) -> None:
-        self._clock = bucket.clock
-        self._documents = Documents(bucket, bucket.config.crossing, alert_reader, lambda record, op: record.op == op)
-        self._known: Lru[_Known] = Lru(_KNOWN)
+        self._bucket = bucket
+        self._known: Lru[tuple[Announced, float]] = Lru(_KNOWN)
+        """The last announcements that were read, and until when (loop time) they need no second look."""
 
-    def level(self, scope: str) -> AlertLevel:
-        """As this process last saw it."""
-        known = self._known.get(scope)
-        return "calm" if known is None else known.level
+    def level(self, threshold: Threshold) -> AlertLevel:
+        """Return how a threshold stands, as this process last read it."""
+        return self._last(threshold)[0].level
 
-    async def note(self, scope: str, level: AlertLevel, decide: DecideAlert) -> int | None:
-        """See to it that a scope is told to stand at `level`, by a pure decision.
+    async def pressed(self, found: QueueBound) -> None:
+        """See to it that a bounded queue is told of as it was found."""
+        threshold = Threshold(found.queue, found.queue, bound=True)
+        await self._note(threshold, lambda last, now: threshold_alerts.pressed(last, found, now))
 
-        When it can be told if it is too soon now (server time, Unix ms), else None.
-        """
-        known = self._known.get(scope)
-        if known is not None and level in (known.level, known.wanted) and _now() < known.until:
-            return known.again_at if level != known.level else None
-        try:
-            return await self._change(scope, level, decide)
-        except OjsError as error:
-            log.debug("a crossing was not noted", scope=scope, reason=error.message)
-            return None
+    async def exceeded(self, limit: Threshold, hit: dict[str, Any]) -> None:
+        """See to it that a limit is told to hold jobs up."""
+        await self._note(limit, lambda last, now: threshold_alerts.exceeded(last, limit, hit, now))
+
+    async def released(self, limit: Threshold, job_id: str | None) -> None:
+        """See to it that a limit is told to hold no job up any more; the last one was `job_id`."""
+        await self._note(limit, lambda last, _now: threshold_alerts.released(last, limit, job_id))
 
     async def clear(self) -> None:
         """Forget what was read (reset)."""
         self._known.clear()
 
-    async def _change(self, scope: str, level: AlertLevel, decide: DecideAlert) -> int | None:
-        _, old, new = await self._documents.change(scope, decide, lambda _old, _new: Beside(ttl_s=_TTL_S), budget_s=_BUDGET_S)
-        again_at = self._keep(scope, new, level, self._clock.now())
-        return again_at if new is old else None
+    def _last(self, threshold: Threshold) -> tuple[Announced, float]:
+        return self._known.get(threshold) or (Announced(), 0.0)
 
-    def _keep(self, scope: str, record: AlertRecord | None, wanted: AlertLevel, now: int) -> int | None:
-        found = "calm" if record is None else record.level
-        again_at, seconds = None, _KNOWN_S
-        if found == "calm" and wanted != "calm" and record is not None and record.log:
-            again_at = max(record.log[-1].at + SPACING_MS, now)
-            seconds = (again_at - now) / 1_000
-        self._known.put(scope, _Known(found, wanted, _now() + seconds, again_at), 1)
-        return again_at
+    async def _note(self, threshold: Threshold, news: Callable[[Announced, int], Alerts]) -> None:
+        last, until = self._last(threshold)
+        now, loop = self._bucket.clock.now(), asyncio.get_running_loop()
+        if loop.time() < until and not news(last, now):
+            return
+        try:
+            last = await self._read(threshold) or last  # an event that has left the stream counts on
+            last = await self._announce(threshold, last, news(last, now))
+        except (OjsError, msgspec.MsgspecError) as error:
+            log.debug("an alert waits until it is seen again", name=threshold.name, reason=str(error))
+            return
+        self._known.put(threshold, (last, loop.time() + _KNOWN_S), 1)
+
+    async def _announce(self, threshold: Threshold, last: Announced, alerts: Alerts) -> Announced:
+        """Return what was announced last then. Raises as `message`."""
+        scope, found = _scope(threshold), last
+        if not alerts:
+            return last
+        before = f"{last.sequence}" if last.sequence else f"reset {await self._last_reset()}"
+        for event_type, data in alerts:
+            # Who has read the same last announcement names the same: only the first one is stored.
+            once = Once(f"{event_type} {scope} {threshold.name} {before}", self._bucket.clock.now())
+            name = threshold.name
+            sequence = await announce(self._bucket, event_type, scope=scope, subject=name, data=data, once=once)
+            if sequence is None:
+                return found
+            found = Announced(threshold.levels[event_type], once.at, sequence, data.get("strategy"))
+        return found
+
+    async def _read(self, threshold: Threshold) -> Announced | None:
+        """Return the last announcement that is stored, as the leader of the event stream has it. Raises as `message`."""
+        config, nats = self._bucket.config, self._bucket.nats
+        scope, subject, levels = _scope(threshold), encode_token(threshold.name), threshold.levels
+        names = [config.event(event_type, scope, subject) for event_type in levels]
+        stored = await asyncio.gather(
+            *(message(nats, config.events_stream, {"last_by_subj": name}, "alerts") for name in names)
+        )
+        found = [(event, level) for event, level in zip(stored, levels.values(), strict=True) if event is not None]
+        if not found:
+            return None
+        event, level = max(found, key=lambda one: one[0].seq)
+        data = _parse_event(event.data).get("data")
+        return Announced(level, event.at, event.seq, data.get("strategy") if isinstance(data, dict) else None)
+
+    async def _last_reset(self) -> int:
+        """Return where the last reset ended, 0 if there was none: nats-server remembers the ids of purged messages."""
+        config = self._bucket.config
+        mark = await message(self._bucket.nats, config.records_stream, {"last_by_subj": config.epoch}, "the last reset")
+        return 0 if mark is None else mark.seq
 
 
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+def _scope(threshold: Threshold) -> str:
+    return _OF_KEYS if threshold.queue is None else threshold.queue

@@ -359,11 +359,11 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000))
     await store.jobs.push(draft(queue=queue))
     await fetch(other, queue)
-    await put_raw(store, store.config.crossing("bound.some"), b"{}")
+    await put_raw(store, store.config.limit("key.some"), b"{}")
     await store.reset()
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
-    assert await message(store, store.config.crossing("bound.some")) is None
+    assert await message(store, store.config.limit("key.some")) is None
     assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.>") == {}
     assert await tokens(store, queue) == 0
     again = await other.jobs.push(draft(queue=queue))
@@ -396,7 +396,7 @@ async def test_resetting_leaves_only_the_records_of_services(nats_server: NatsSe
     await store.jobs.push(draft(queue="full"))
     assert await attempt(store, "full") is None
     await fetch(store, "full")
-    assert {"job", "queue", "limit", "crossing"} <= await kinds(store)
+    assert {"job", "queue", "limit"} <= await kinds(store)
     await store.reset()
     assert await kinds(store) <= LASTING
 

@@ -17,6 +17,7 @@ from integration.store.queues.test_capacity import only_tokens
 from integration.store.queues.test_limits import held, ids, limited
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.threshold_alerts import Threshold
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.unique import keyed
 from ojs_core.runtime.settings import Settings
@@ -79,7 +80,7 @@ async def fill(store: Store, queue: str, number: int) -> list[Job]:
 
 
 def level(store: Store, queue: str) -> str:
-    return store.capacity._alerts.level(f"bound.{queue}")
+    return store.capacity._alerts.level(Threshold(queue, queue, bound=True))
 
 
 # Whoever ends a job
@@ -321,8 +322,7 @@ async def test_the_oldest_that_is_dropped_may_be_one_that_waits_for_a_key(store:
 async def test_a_fetch_that_puts_jobs_aside_leaves_their_queue_as_full_as_it_was(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=3)
     await fill_aside(store, queue, 3)
-    scope = f"bound.{queue.replace('.', '_')}"
-    assert store.capacity._alerts.level(scope) == "full"
+    assert level(store, queue) == "full"
 
 
 # Dropping the oldest
