@@ -30,7 +30,9 @@ _AGAIN: Final = frozenset({502, 503, 504})
 """Answers that say that the server, or what is before it, can't work now."""
 _AGAIN_OF_OTHERS: Final = frozenset({408, 425, 429, 500})
 """Answers that say it where no OJS error comes with them."""
-_NOT_DONE: Final = frozenset({425, 429, 503})
+_STILL_RUNS: Final = "conflict"
+"""With Retry-After: the same request was sent before, and has no answer yet."""
+_NOT_DONE: Final = frozenset({409, 425, 429, 503})
 """The statuses among them that say that nothing was done."""
 _QUIET_S: Final = 2.0
 """How long nobody may answer before the log says so, since a program that waits seems to hang."""
@@ -146,7 +148,8 @@ def error_of(answer: Answer) -> OjsError:
     """Return NotNow for what may go well later, else RefusedError."""
     refused = refusal(answer.status, answer.body, answer.retry_after)
     of_others = answer.status in _AGAIN_OF_OTHERS and not is_refusal(answer.body)
-    if answer.status not in _AGAIN and not of_others and not isinstance(refused, RateLimitedError):
+    still_runs = refused.code == _STILL_RUNS and refused.retry_after_s is not None
+    if not (answer.status in _AGAIN or of_others or still_runs or isinstance(refused, RateLimitedError)):
         return refused
     later = NotNow(refused, carried_out=answer.status not in _NOT_DONE, retry_after_s=refused.retry_after_s)
     later.__cause__ = refused

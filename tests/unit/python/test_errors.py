@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ojs_core.base.errors import CODES
+from ojs_nats._transport import Answer, NotNow, error_of
 from ojs_nats.errors import DuplicateError, QueueFullError, RefusedError, refusal
 from support.tables import each
 
@@ -37,3 +38,21 @@ def test_an_answer_of_somebody_else_is_known_by_its_status_alone(body: bytes) ->
     found = refusal(404, body, None)
     assert type(found) is RefusedError
     assert "404, and no OJS error" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retry_after", "later"),
+    [
+        (409, "conflict", "5", True),  # a request with the same idempotency key still runs
+        (409, "conflict", None, False),
+        (409, "queue_paused", "5", False),
+        (409, "duplicate", None, False),
+        (503, "backend_unavailable", "2", True),
+        (400, "invalid_request", None, False),
+    ],
+)
+def test_what_may_go_well_later_is_told_from_what_is_refused(
+    status: int, code: str, retry_after: str | None, later: bool
+) -> None:
+    body = json.dumps({"error": {"code": code, "message": "m", "retryable": later}}).encode()
+    assert isinstance(error_of(Answer(status, body, retry_after)), NotNow) is later

@@ -44,8 +44,8 @@ Status = Annotated[int, Meta(ge=0, le=599)]
 class IdempotencyTimings(Struct, frozen=True, kw_only=True):
     """How long the first runner of a request is waited for."""
 
-    silent_ms: int = 60_000
-    """A runner that has not finished by then is taken for dead."""
+    silent_ms: int = 20_000
+    """A runner that has not finished by then is taken for dead: in less time than clients repeat a request."""
     wait_s: float = 10.0
     """How long a repetition waits for the first answer."""
 
