@@ -8,7 +8,7 @@ import pytest
 
 from integration.conftest import opened_store
 from integration.samples import from_heads
-from integration.traces.operations import fetch_pooled, push_plain, schema
+from integration.traces.operations import fetch_pooled, push_plain, queue_pause, schema
 from ojs_command.services import SERVICES
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
@@ -75,11 +75,12 @@ class Bench:
         return trace
 
     async def _warm(self) -> None:
-        """Have the gateway hear of what it follows from its first request on."""
+        """Have the gateway hear of what it follows from its first request on, and store the first event."""
         trace = self._trace()
         await push_plain(trace)
         await fetch_pooled(trace)
         await schema(trace)
+        await queue_pause(trace)
 
     @asynccontextmanager
     async def _service(self, name: str) -> AsyncIterator[None]:
