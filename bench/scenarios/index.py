@@ -19,7 +19,6 @@ from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import caught_up, opened_store
 from ojs_core.read.client import Queries
-from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector
 
@@ -66,8 +65,7 @@ async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "inde
     progress: set[float] = set()
     errors: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="ojs-bench-") as folder:
-        settings = Settings()
-        projector = Projector(store, Path(folder), searched=settings.searched_args)
+        projector = Projector(store, Path(folder))
         begun = perf_counter()
         await projector.start()
         try:

@@ -16,6 +16,5 @@ def build(store: Store, settings: Settings) -> Service:
     return Projector(
         store,
         settings.projector_data,
-        searched=settings.searched_args,
         dead_letters=settings.dead_letter_max_count,
     )

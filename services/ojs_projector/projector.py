@@ -89,8 +89,8 @@ COPIED_BYTES: Final = 4_000
 class Projector:
     """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
-    `searched` is how many bytes of a job's arguments can be searched, `copied` how many bytes a job may have of which a copy
-    is kept for lists; 0 for none. `dead_letters` is how many each queue keeps that doesn't say otherwise; 0 for any number.
+    `copied` is how many bytes a job may have of which a copy is kept for lists; 0 for none. `dead_letters` is how many each
+    queue keeps that doesn't say otherwise; 0 for any number.
     """
 
     def __init__(
@@ -98,7 +98,6 @@ class Projector:
         store: Store,
         folder: Path | None,
         *,
-        searched: int = 0,
         copied: int = COPIED_BYTES,
         dead_letters: int = 0,
         timings: ProjectorTimings = ProjectorTimings(),
@@ -108,7 +107,6 @@ class Projector:
         self._ordering = ordering
         self._timings = timings
         self._store = store
-        self._searched = searched
         self._copied = copied
         self._place = IndexFile(folder) if folder is not None else None
         self._connections: list[Connection] = []
@@ -144,7 +142,7 @@ class Projector:
         store = self._store
         path = self._place.take() if self._place is not None else None
         try:
-            self._model = model = Model(path, self._searched, self._copied, self._ordering)
+            self._model = model = Model(path, self._copied, self._ordering)
         except (OSError, sqlite3.Error) as error:
             if self._place is None:
                 raise

@@ -124,7 +124,6 @@ class SyncJobs:
         worker: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        text: str | None = None,
         meta: Mapping[str, str] | None = None,
         sort: Literal["created_at", "scheduled_at", "priority"] = "created_at",
         order: Literal["desc", "asc"] = "desc",

@@ -33,7 +33,7 @@ class Shared:
     def system(self, folders: pytest.TempPathFactory) -> System:
         """Return it; it is started if it doesn't run."""
         if self._running is None:
-            started = System.started(folders.mktemp("system"), TOGETHER, "--searched-args", "1024")
+            started = System.started(folders.mktemp("system"), TOGETHER)
             self._running = self._stack.enter_context(started)
             self._running.observe = Described.by(self._running.url).check
             self._running.way = way = KeptConnection()

@@ -131,7 +131,7 @@ def jobs(client: Client) -> None:
     client("PATCH", f"/jobs/{full['id']}", {"priority": 5})
     client("GET", "/jobs?queue=de.all&state=scheduled&tag=t&sort=priority&order=asc&limit=1")
     client("GET", "/jobs?state=wrong", status=400)
-    client("GET", "/jobs?text=nothing&meta.m=1")
+    client("GET", "/jobs?meta.m=1")
     client("GET", "/admin/jobs?page=1&per_page=1")
     client("DELETE", f"/jobs/{full['id']}", {"reason": "not needed"})
     client("DELETE", f"/jobs/{full['id']}", status=409)

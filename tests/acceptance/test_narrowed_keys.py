@@ -189,12 +189,12 @@ async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: G
 
 
 async def test_a_key_without_payloads_can_t_guess_what_jobs_carry(guarded: Guarded) -> None:
-    """Who finds a job by a word, or counts those that have it, knows that it is there."""
+    """Who finds a job by what it carries, or counts those that have it, knows that it is there."""
     tokens = [(await guarded.made("guesses", "custom", permissions=["read", *more]))["token"] for more in ([], ["payloads"])]
     for path in ("/jobs", "/admin/jobs"):
-        for query in ("text=ada", "meta.tenant=acme", "state=active&meta.tenant=acme"):
+        for query in ("meta.tenant=acme", "state=active&meta.tenant=acme"):
             seen = [await guarded.ask("GET", f"{path}?{query}", token=token) for token in tokens]
-            assert [status for status, _, _ in seen] in ([403, 200], [403, 422]), query  # words may not be indexed here
+            assert [status for status, _, _ in seen] == [403, 200], query
             assert seen[0][1]["error"]["details"]["permission"] == "payloads"
     controls = [(await guarded.made("acts", "custom", permissions=["control", *more]))["token"] for more in ([], ["payloads"])]
     body = {"filter": {"queue": "guessed", "meta": {"tenant": "acme"}}, "dry_run": True, "confirm": True}

@@ -5,7 +5,7 @@ export const STATES = ['scheduled', 'available', 'pending', 'active', 'retryable
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 });
 
 /** Terms of the line; each is a parameter of `GET /jobs`. */
-const LISTED = ['state', 'queue', 'type', 'tag', 'error', 'worker', 'text', 'since', 'until', 'sort', 'order'];
+const LISTED = ['state', 'queue', 'type', 'tag', 'error', 'worker', 'since', 'until', 'sort', 'order'];
 const parameter = (/** @type {string} */ name) => (name === 'error' ? 'error_type' : name);
 /** Those that filters of bulk operations have as well. */
 const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta', 'tag', 'error', 'worker']);
@@ -29,10 +29,11 @@ const LONGEST_S = 1e10;
 /** Terms that bound the same thing: one of each is enough. */
 const BOUND = /** @type {Record<string, string>} */ ({ 'age>': 'until', 'age<': 'since' });
 
-/** @returns {Filter} The terms of a line; words without a name are looked for in arguments, an id is a job's. */
+/** @returns {Filter} The terms of a line; an id without a name is a job's. */
 export function parsed(/** @type {string} */ line) {
 	const filter = /** @type {Filter} */ ({ terms: [], problems: [], id: '' });
 	const texts = [...line.matchAll(/(?:"[^"]*"|\S)+/g)].map((match) => match[0]);
+	if (texts.length === 1 && ID.test(line.trim())) return { ...filter, id: line.trim() };
 	const there = new Map(/** @type {[string, string][]} */ ([]));
 	for (const text of texts) {
 		const read = term(text);
@@ -41,13 +42,11 @@ export function parsed(/** @type {string} */ line) {
 			continue;
 		}
 		filter.terms.push(read);
-		if (read.name === 'text') continue;
 		const bound = BOUND[read.name] ?? read.name;
 		const before = there.get(bound);
 		if (before !== undefined) filter.problems.push(`${before} and ${text} can't both hold: leave one out.`);
 		there.set(bound, text);
 	}
-	if (texts.length === 1 && ID.test(line.trim())) filter.id = line.trim();
 	return filter;
 }
 
@@ -59,12 +58,12 @@ function term(/** @type {string} */ text) {
 	if (age && seconds < LONGEST_S) return { name: `age${age[1]}`, value: `${seconds}`, text };
 	if (/^age[<>=:]/i.test(text)) return `${text} isn't an age: write age>1h or age<5m, with s, m, h, d or w.`;
 	const [, name = '', sign = '', value = ''] = /^([^\s":=<>]+)([:=<>])(.*)$/s.exec(text) ?? [];
-	if (!name) return { name: 'text', value: bare(text), text };
+	if (!name) return `${text} isn't understood. A filter can name ${KNOWN}`;
 	const known = LISTED.includes(name) || /^meta\../.test(name);
 	if (!known) {
 		const like = LISTED.toSorted((a, b) => distance(a, name) - distance(b, name))[0] ?? '';
 		const meant = distance(like, name) < 3 ? `Did you mean ${like}:${value}?` : `A filter can name ${KNOWN}`;
-		return `${text} isn't understood. ${meant} To look for it in arguments, put it in quotation marks.`;
+		return `${text} isn't understood. ${meant}`;
 	}
 	if (sign !== ':') return `${text} isn't understood. Did you mean ${name}:${value}?`;
 	if (!bare(value)) return `${text} has no value.`;
@@ -96,7 +95,6 @@ export function listed(/** @type {Filter} */ filter, now = time()) {
 	for (const { name, value } of filter.terms) {
 		if (name === 'age>') query['until'] = ago(value, now);
 		else if (name === 'age<') query['since'] = ago(value, now);
-		else if (name === 'text') query['text'] = `${query['text'] ?? ''} ${value}`.trim();
 		else query[parameter(name)] = value;
 	}
 	return query;

@@ -564,8 +564,8 @@ export interface Operations {
 	'GET /admin/unreadable': { permission: "read"; query: { kind?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UnreadableRecordPage };
 	'DELETE /admin/unreadable/{kind}/{record}': { permission: "destroy"; query: { }; body: undefined; answer: RemovedRecord };
 	'POST /jobs': { permission: "enqueue"; query: { }; body: JobRequest; answer: PushedJob | EnqueuedJob };
-	'GET /jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; worker_id?: Value; since?: Value; until?: Value; text?: Value; sort?: Value; order?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
-	'GET /admin/jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; worker_id?: Value; since?: Value; until?: Value; text?: Value; sort?: Value; order?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
+	'GET /jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; worker_id?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
+	'GET /admin/jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; worker_id?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
 	'GET /jobs/{job_id}': { permission: "read"; query: { }; body: undefined; answer: OneJob };
 	'DELETE /jobs/{job_id}': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
 	'PATCH /jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };

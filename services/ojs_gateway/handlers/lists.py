@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, short_text, shown, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
 from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, is_job_cursor, job_cursor
 from ojs_core.read.numbers import QueuePage
-from ojs_core.wire.jobs.filters import meta_members, search_text
+from ojs_core.wire.jobs.filters import meta_members
 from ojs_core.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.jobs.lists import JobPage as JobPageAnswer
 from ojs_core.wire.jobs.results import without_expired_result
@@ -95,8 +95,7 @@ class ListHandlers:
     async def _jobs(self, call: Call, asked: Page) -> JobPageAnswer:
         sort = _sort(call.query("sort"))
         check_cursor(asked, lambda cursor: is_job_cursor(cursor, sort), f"a page sorted by {sort}")
-        text, meta = search_text(call.query("text")), meta_members(call.queries)
-        call.require_payloads("text", text)
+        meta = meta_members(call.queries)
         call.require_payloads("meta", meta)
         queue, job_type = call.narrowed_to(call.query("queue") or None, call.query("type") or None)
         page = await self._queries.jobs(
@@ -108,7 +107,6 @@ class ListHandlers:
                 error_type=call.query("error_type") or None,
                 worker=call.query("worker") or call.query("worker_id") or None,
                 meta=meta,
-                text=text,
                 since=timestamp(call.query("since"), "since"),
                 until=timestamp(call.query("until"), "until"),
                 sort=sort,
@@ -119,9 +117,6 @@ class ListHandlers:
                 whole=True,
             )
         )
-        if not page.searched:
-            message = "arguments can't be searched here: the projector indexes none of them"
-            raise OjsError("unsupported", message, hint="Start the projectors with --searched-args above 0, or leave out text.")
         jobs, cursor = await whole_jobs(self._store, page, sort)
         jobs = [job for job in jobs if call.sees(job.queue, job.type)]  # some have moved since
         return job_page(jobs, page, asked, page.total, cursor)

@@ -7,7 +7,7 @@ from typing import Final
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
 from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
-from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT, META
+from ojs_core.wire.jobs.filters import MAX_MEMBERS, META
 from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
 from ojs_core.wire.jobs.priority import ChangedPriority, PriorityBody
@@ -83,7 +83,6 @@ _FILTERS: Final = (
     Parameter("worker", TEXT, "Who holds it, or held it last."),
     Parameter("worker_id", TEXT, "Another name of `worker`.", same_as="worker"),
     *PERIOD,
-    Parameter("text", text(most=MAX_TEXT), "Words that are all in its arguments; 422 unless the projectors index them."),
     Parameter("sort", one_of(*_SORTS)),
     Parameter("order", one_of("desc", "asc")),
 )

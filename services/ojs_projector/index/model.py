@@ -31,7 +31,6 @@ from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count, counts_of
 from ojs_projector.index.orders import Ordering
 from ojs_projector.index.schema import INSERT, KNOWN, UPDATE, Known, changing, connect, wipe
 from ojs_projector.index.starts import Start, forget_starts, keep_starts, starts_of
-from ojs_projector.index.texts import Texts
 from ojs_projector.index.time_buckets import TimeBuckets
 from ojs_projector.index.unreadable import forget_unreadable, set_aside
 from ojs_projector.index.workflows import apply_workflows, forget_workflows
@@ -108,22 +107,17 @@ class _Changes:
 class Model:
     """One replica's index. All methods but `make_orders` are short and block; `applied` is the last sequence it has seen.
 
-    `searched` is how many bytes of a job's arguments are indexed by their words, 0 for none; `copied` how large a job may be
-    whose document is kept, too. `ordering` makes what makes the orders of lists, `texts` what keeps the words of arguments.
+    `copied` is how large a job may be whose document is kept, too. `ordering` makes what makes the orders of lists.
     """
 
     def __init__(
         self,
         path: Path | None,
-        searched: int = 0,
         copied: int = 0,
         ordering: Callable[[Path], Ordering] = Ordering,
-        texts: Callable[[sqlite3.Connection, int], Texts] = Texts,
     ) -> None:
         self._path = path
         self._make_ordering = ordering
-        self._make_texts = texts
-        self._searched = searched
         self._copied = copied
         self._open()
         self._unsaved = 0
@@ -139,11 +133,6 @@ class Model:
     def db(self) -> sqlite3.Connection:
         """For reading."""
         return self._db
-
-    @property
-    def searched(self) -> int:
-        """How many bytes of a job's arguments are searched; 0 if that is off, or not possible here."""
-        return self._texts.limit
 
     @property
     def partial(self) -> bool:
@@ -176,15 +165,14 @@ class Model:
     def _open(self) -> None:
         self._db = connect(self._path)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        self._texts = self._make_texts(self._db, self._searched)
         [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
         self._numbers = itertools.count(last + 1)
         self.time_buckets = TimeBuckets(self._db)
 
     @property
     def _settings(self) -> dict[str, str]:
-        """What a file was made for."""
-        return {"searched": str(self.searched), "copied": str(self._copied)}
+        """Return what a file was made for. `searched` is of versions that found jobs by words: a file without them goes on."""
+        return {"searched": "0", "copied": str(self._copied)}
 
     def attach(self, stream: str, last_sequence: int) -> None:
         """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
@@ -389,9 +377,6 @@ class Model:
                 ((n, job.created_at, labels) for n, job, labels in new),
                 ((old.n, old.created_at, old.labels) for old in gone),
             )
-        self._texts.keep(
-            ((n, job.args) for n, job, _ in new), ((old.n, job.args) for old, job in changes.changed), (old.n for old in gone)
-        )
         count(db, changes.kinds)
         since: dict[str, int] = {}
         for _, job, _ in new:
@@ -418,7 +403,6 @@ class Model:
             db.execute(ROWS)
         for statement in RECOUNT:
             db.execute(statement)
-        self._texts.forget_all_but_jobs()
         if sequence > self.applied:  # not when it is read once more
             self.time_buckets.wipe(sequence)
 

@@ -196,7 +196,7 @@ def wipe(path: Path) -> None:
 
 def _open(path: Path | str) -> sqlite3.Connection:
     if isinstance(path, Path):
-        # Words of arguments are in it. SQLite makes what it keeps beside it alike.
+        # Copies of jobs are in it. SQLite makes what it keeps beside it alike.
         path.touch(mode=0o600)
     db = sqlite3.connect(path, isolation_level=None)
     try:

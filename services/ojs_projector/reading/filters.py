@@ -10,7 +10,6 @@ from ojs_core.domain.job import State
 from ojs_core.read.messages import JobsAsk
 from ojs_projector.index.labels import pair_label, tag_label
 from ojs_projector.index.numbers import ALL, DEAD
-from ojs_projector.index.texts import words
 
 END: Final = 1 << 62
 """Beyond all times."""
@@ -66,7 +65,6 @@ class Filters:
         self.until = END if ask.until is None else ask.until
         self._labels = [pair_label(key, value) for key, value in ask.meta]
         self._labels += [tag_label(ask.tag)] if ask.tag is not None else []
-        self.words = words(ask.text) if ask.text is not None else []
         self._conditions = dict(self._all())
 
     # As conditions
@@ -88,10 +86,6 @@ class Filters:
         for label in self._labels:
             has = "EXISTS (SELECT 1 FROM labels WHERE label = ? AND labels.at = jobs.created_at AND labels.n = jobs.n)"
             yield label, Condition(has, (label,))
-        if self.words:
-            parts = " AND ".join("instr(body, ?) > 0" for _ in self.words)
-            has = f"EXISTS (SELECT 1 FROM words WHERE words.rowid = jobs.n AND {parts})"
-            yield "words", Condition(has, tuple(f" {word} " for word in self.words))
 
     def but(self, subset: Subset) -> Condition | None:
         """All filters but those of a set and the time, as one; None if there are no others."""
@@ -122,10 +116,6 @@ class Filters:
         if self._type is not None and self._type.endswith("*"):
             index = "jobs INDEXED BY of_type"
             yield Subset(frozenset({"type"}), index, "", None, "type BETWEEN ? AND ?", [_span(self._type)])
-        if self.words:
-            asked = " AND ".join(f'"{word}"' for word in self.words)
-            join = " CROSS JOIN jobs ON jobs.n = words.rowid"
-            yield Subset(frozenset({"words"}), "words", join, None, "words MATCH ?", [(asked,)])
 
     def by_state(self, index: str, where: str, name: str = "state", *values: str) -> Subset:
         """A set with a range for each state; `name` is that of the filter that the first `values` are of."""

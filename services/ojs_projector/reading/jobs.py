@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ojs_core.read.messages import CURSOR, KEYED_CURSOR, MAX_COUNTED, MAX_OFFSET, JobPage, JobRow, JobsAsk, job_cursor
+from ojs_core.read.messages import CURSOR, KEYED_CURSOR, MAX_COUNTED, MAX_OFFSET, JobPage, JobsAsk, job_cursor
 from ojs_projector.index.model import Model
 from ojs_projector.index.rows import job_rows, limit_of
 from ojs_projector.reading.filters import END, Filters, Subset
@@ -38,9 +38,6 @@ def jobs(model: Model, ask: JobsAsk, bounds: Bounds = Bounds()) -> JobPage:
     if model.ordering is not None:
         return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
     filters = Filters(ask)
-    if ask.text is not None and not (model.searched and filters.words):
-        none: list[JobRow] = []
-        return JobPage(jobs=none, total=0, searched=bool(model.searched), partial=model.partial, progress=model.progress)
     found = _Search(model.db, filters, ask, bounds).page()
     shown = job_rows(model.db, [place.n for place in found.places], whole=ask.whole)
     last = found.last if len(shown) == len(found.places) else found.places[len(shown) - 1].position

@@ -93,7 +93,7 @@ class JobsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
 
     `worker` is the one that holds a job or held it last, `error_type` that of its last failure. `since` and `until` bound
     the time of its creation, both included. `meta` are members of its metadata, all of which it has: a string by its text,
-    other plain values as JSON writes them. `text` is words that are all in its arguments. Among jobs of one priority or one
+    other plain values as JSON writes them. Among jobs of one priority or one
     time `created_at` decides, and those without a time come last. `whole` asks for their documents, too.
     """
 
@@ -104,7 +104,6 @@ class JobsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     error_type: str | None = None
     worker: str | None = None
     meta: tuple[tuple[str, str], ...] = ()
-    text: str | None = None
     since: int | None = None
     until: int | None = None
     sort: Sort = "created_at"
@@ -215,13 +214,10 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
-    """`total` counts all that match, on every page; None where more than `MAX_COUNTED` jobs would have to be looked through.
-    `searched` is false if this projector doesn't index arguments, so that it can't answer a `text`.
-    """
+    """`total` counts all that match, on every page; None where more than `MAX_COUNTED` jobs would have to be looked through."""
 
     jobs: list[JobRow]
     total: int | None
-    searched: bool = True
 
 
 class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -112,7 +112,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     webhook_private: bool = False
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
-    searched_args: int = 0
     dead_letter_max_count: int = 10_000
     data: Path = Path("data")
     nats_port: int = 4222
@@ -520,13 +519,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _PROJECTOR,
     ),
     Option(
-        "searched_args",
-        setting_readers.integer(0, 65_536),
-        "BYTES",
-        "how much of a job's arguments a projector indexes, so that lists can be searched for words of them; 0 for nothing",
-        _INDEXES,
-    ),
-    Option(
         "dead_letter_max_count",
         setting_readers.integer(0, 10_000_000),
         "N",
@@ -582,6 +574,7 @@ GONE: Final = {
     "inbox_prefixes": "answers over NATS go to subjects that begin with _INBOX: let the prefixes of clients begin so",
     "key_streams": "each key may have 200 open; 'ojs-nats keys limit --streams' gives a key another number",
     "key_waiting": "2,000 may wait for each key; 'ojs-nats keys limit --waiting' gives a key another number",
+    "searched_args": "jobs aren't found by words of their arguments: give them tags or members of meta, which are filters",
     "trace_url": "the dashboard shows the id of a job's trace, to be copied",
     "unconfirmed_bulk": "send confirm: true, or name a type or a queue",
 }

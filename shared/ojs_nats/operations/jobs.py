@@ -156,7 +156,6 @@ class Jobs(Subject):
         worker: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        text: str | None = None,
         meta: Mapping[str, str] | None = None,
         sort: Literal["created_at", "scheduled_at", "priority"] = "created_at",
         order: Literal["desc", "asc"] = "desc",
@@ -175,7 +174,6 @@ class Jobs(Subject):
             worker: The id of the worker that ran the job.
             since: The earliest time of creation, with a time zone.
             until: The latest time of creation, with a time zone.
-            text: Words in the arguments. The server finds them only if it is set to index arguments.
             meta: Members of the job's `meta`, and their values.
             sort: The time or number that the list is sorted by.
             order: `"desc"` for the highest first, `"asc"` for the lowest.
@@ -183,7 +181,7 @@ class Jobs(Subject):
         """
         asked = parameters(
             state=state, queue=queue, type=type, tag=tag, error_type=error_type, worker=worker,
-            since=since, until=until, text=text, sort=sort, order=order,
+            since=since, until=until, sort=sort, order=order,
         )  # fmt: skip
         asked |= {f"meta.{name}": value for name, value in (meta or {}).items()}
         return self._each(Job, "jobs", _LIST, limit, asked, queue)

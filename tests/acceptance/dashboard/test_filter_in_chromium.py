@@ -32,10 +32,12 @@ NOT_UNDERSTOOD: Final = {
     "age>1constructor": "isn't an age",
     "queue:": "queue: has no value.",
     'queue:""': "has no value.",
-    'text:"a b': "quotation mark that isn't closed",
+    'queue:"a b': "quotation mark that isn't closed",
     "state:dead": "There is no state dead: it can be scheduled",
     "order:up": "it can be asc or desc",
-    "http://x": "put it in quotation marks",
+    "http://x": "A filter can name state: queue:",
+    "words": "words isn't understood",
+    '"two words"': "A filter can name state: queue:",
 }
 UNDERSTOOD: Final = (
     "queue:u3a type:u3.t",

@@ -332,7 +332,7 @@ class World:
 async def world(url: str, index: Path) -> AsyncIterator[World]:
     stores = [await Store.open(url, StoreConfig(), role=role) for role in ("gateway", "projector", "scheduler", "coordinator")]
     gateway, reading, scheduling, coordinating = stores
-    projector = Projector(reading, index, searched=1_000, copied=4_096)
+    projector = Projector(reading, index, copied=4_096)
     services = [projector, scheduler(scheduling, Settings()), Coordinator(coordinating)]
     try:
         for service in services:

@@ -42,7 +42,7 @@ def barrier(sequence: int) -> Seen:
     return Seen(Record("barrier", sequence, NOW + sequence, "", b"", None), None)
 
 
-def fresh(last_sequence: int = 0, searched: int = 0, copied: int = 0) -> Model:
-    model = Model(None, searched, copied)
+def fresh(last_sequence: int = 0, copied: int = 0) -> Model:
+    model = Model(None, copied)
     model.attach(STREAM, last_sequence)
     return model

@@ -38,7 +38,6 @@ def add_filters(parser: CommandParser) -> None:
     parser.add_argument("--worker", metavar="ID", help="that has it")
     parser.add_argument("--since", type=ago, metavar="WHEN", help="created since then: 1h, or 2026-11-24T08:00Z")
     parser.add_argument("--until", type=ago, metavar="WHEN", help="created until then")
-    parser.add_argument("--search", metavar="WORDS", help="in its arguments, if the server is set to keep them")
 
 
 def filters_of(given: argparse.Namespace) -> dict[str, Any]:
@@ -53,7 +52,6 @@ def filters_of(given: argparse.Namespace) -> dict[str, Any]:
         "worker": given.worker,
         "since": given.since,
         "until": given.until,
-        "text": given.search,
     }
 
 

@@ -87,7 +87,7 @@ export function open(visit) {
 				${PRESETS.map(([q, name]) => html`<a href=${address('/jobs', { q })} aria-current=${q === line() && !unique() ? 'page' : 'false'}>${name}</a>`)}
 				${may('payloads') ? html`<a href=${address('/jobs', { view: 'unique' })} aria-current=${unique() ? 'page' : 'false'}>Unique</a>` : nothing}
 			</nav>
-			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))], filter.problems)}
+			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, or an id', [...SUGGESTIONS, ...new Set(names.filter(Boolean))], filter.problems)}
 			${progress()}
 			<section>
 				${
@@ -180,7 +180,7 @@ function cliOf(/** @type {string} */ line) {
 	for (const [name, value] of Object.entries(listed(parsed(line)))) {
 		if (name === 'sort' || name === 'order') return null;
 		if (name.startsWith('meta.')) words.push('--meta', `${name.slice(5)}=${value}`);
-		else words.push(name === 'text' ? '--search' : `--${name.replace('_', '-')}`, value);
+		else words.push(`--${name.replace('_', '-')}`, value);
 	}
 	return words;
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,14 +15,13 @@ from ojs_core.domain.job import Job, JobError, State
 from ojs_core.read.messages import JobsAsk
 from ojs_projector.index import labels
 from ojs_projector.index.model import Model
-from ojs_projector.index.texts import Texts
 from ojs_projector.reading import jobs
 from ojs_projector.reading.filters import Filters
 from ojs_projector.reading.jobs import Bounds
 from ojs_projector.reading.orders import Reads
 from support.examples import costly
 from support.tables import each
-from unit.projector.samples import NOW, STREAM, epoch, fresh, gone, job, seen
+from unit.projector.samples import NOW, epoch, fresh, gone, job, seen
 
 QUEUES, TYPES, TAGS = ("a", "b"), ("mail.send", "mail.read", "bill"), ("x", "y", "z")
 STATES = (State.AVAILABLE, State.COMPLETED, State.DISCARDED)
@@ -41,7 +39,6 @@ def sample(n: int) -> Job:
         tags=tuple(tag for bit, tag in enumerate(TAGS) if n >> bit & 1),
         worker=f"w{n % 3}" if n % 2 else None,
         error=JobError(code="c", type=f"E{n % 2}", message="m", attempt=1, at=NOW) if n % 5 else None,
-        args=Raw(msgspec.json.encode([{"to": f"user{n % 4}@example.org", "n": n % 7}])),
         meta=Raw(msgspec.json.encode({"tenant": f"t{n % 3}", "vip": n % 2 == 0, "nested": {"n": n}})),
     )
 
@@ -50,7 +47,7 @@ SAMPLES = [sample(n) for n in range(1, 61)]
 
 
 def filled() -> Model:
-    model = fresh(searched=1_000)
+    model = fresh()
     model.apply([seen(n, found) for n, found in enumerate(SAMPLES, 1)])
     return model
 
@@ -71,14 +68,9 @@ def fits(ask: JobsAsk, found: Job) -> bool:
         and ask.error_type in (None, error_type)
         and ask.worker in (None, found.worker)
         and all(str(msgspec.json.decode(found.meta)[key]).lower() == value for key, value in ask.meta)
-        and (ask.text is None or all(f'"{word}' in text_of(found) or f":{word}" in text_of(found) for word in ask.text.split()))
         and (ask.since is None or found.created_at >= ask.since)
         and (ask.until is None or found.created_at <= ask.until)
     )
-
-
-def text_of(found: Job) -> str:
-    return bytes(found.args).decode()
 
 
 def order_of(ask: JobsAsk, found: Job) -> tuple[int, int, str]:
@@ -119,7 +111,6 @@ ASKS = st.builds(
     error_type=maybe(["E0", "E1"]),
     worker=maybe(["w0", "w1"]),
     meta=st.sampled_from([(), (), (("tenant", "t1"),), (("tenant", "t1"), ("vip", "true")), (("tenant", "none"),)]),
-    text=maybe(["user1", "user2 3", "none"]),
     since=maybe([NOW, NOW + 5]),
     until=maybe([NOW + 5, NOW + 10]),
     sort=st.sampled_from(["created_at", "scheduled_at", "priority"]),
@@ -154,7 +145,6 @@ def test_cursors_show_every_job_that_fits_once_and_in_order(ask: JobsAsk, within
         JobsAsk(worker="w1", tag="x", state=State.COMPLETED),
         JobsAsk(error_type="E1", ascending=True, since=NOW),
         JobsAsk(meta=(("tenant", "t1"),), state=State.COMPLETED),
-        JobsAsk(text="user1"),
         JobsAsk(sort="priority"),
         JobsAsk(sort="scheduled_at", state=State.COMPLETED),
         JobsAsk(queue="a", sort="priority", since=NOW),
@@ -168,8 +158,6 @@ def test_no_list_by_age_is_sorted_or_scanned_as_a_whole(ask: JobsAsk) -> None:
     model.db.set_trace_callback(None)
     assert statements
     for text in statements:
-        if text.startswith("--"):  # what SQLite does by itself for words
-            continue
         plan = " ".join(row[3] for row in model.db.execute(f"EXPLAIN QUERY PLAN {text}"))
         assert "TEMP B-TREE" not in plan, plan
         assert "SCAN jobs" not in plan, plan
@@ -251,81 +239,6 @@ def test_metadata_is_found_by_plain_values(meta: bytes, key: str, value: str, fo
     model = fresh()
     model.apply([seen(1, job(meta=Raw(meta)))])
     assert jobs.jobs(model, JobsAsk(meta=((key, value),))).total == int(found)
-
-
-# Arguments
-
-
-def told(model: Model, text: str) -> list[str]:
-    return [row.id for row in jobs.jobs(model, JobsAsk(text=text)).jobs]
-
-
-@each(
-    ("text", "found"),
-    [
-        ("ada", True),
-        ("ADA@Example.org", True),
-        ("example ada", True),
-        ("exam", False),
-        ("to", True),
-        ("muller", True),
-        ("M\u00fcller", True),
-        ("new line", True),
-        ("quoted", True),
-        ("42", True),
-        ("snake_case", True),
-        ("snake", False),
-        ("\u65e5\u672c", True),
-        ("ada bob", False),
-        ("late", False),
-        ('"; DROP', False),
-        ("...", False),
-    ],
-)
-def test_arguments_are_found_by_whole_words(text: str, found: bool) -> None:
-    args = {
-        "to": "ada@example.org",
-        "name": "M\u00fcller",
-        "text": 'new\nline "quoted"',
-        "n": 42,
-        "x": "snake_case \u65e5\u672c",
-    }
-    raw = msgspec.json.encode([args, "x" * 1_000, "late"])
-    model = fresh(searched=500)
-    model.apply([seen(1, job(args=Raw(raw)))])
-    assert told(model, text) == (["job-1"] if found else [])
-
-
-def test_escapes_of_what_was_sent_are_no_part_of_words() -> None:
-    model = fresh(searched=500)
-    model.apply([seen(1, job(args=Raw(b'["M\\u00fcller\\nnext","\\ud83d\\ude00smile"]')))])
-    assert [told(model, word) for word in ("m\u00fcller", "next", "smile", "nnext")] == [["job-1"]] * 3 + [[]]
-
-
-def test_arguments_leave_with_their_job_and_follow_changes() -> None:
-    model = fresh(searched=500)
-    model.apply([seen(1, job("a", args=Raw(b'["one"]'))), seen(2, job("b", args=Raw(b'["one"]')))])
-    model.apply([seen(3, job("a", State.ACTIVE, args=Raw(b'["one"]')))])
-    assert told(model, "one") == ["b", "a"]
-    model.apply([seen(4, job("a", args=Raw(b'["two"]'))), gone(5, "b")])
-    assert (told(model, "one"), told(model, "two")) == ([], ["a"])
-    assert model.db.execute("SELECT body FROM words").fetchall() == [(" two ",)]
-    model.apply([seen(7, job("c", args=Raw(b'["two"]'))), epoch(6)])
-    assert told(model, "two") == ["c"]
-    assert model.db.execute("SELECT count(*) FROM words WHERE words MATCH 'two'").fetchone() == (1,)
-
-
-def test_without_the_means_to_search_arguments_that_is_said() -> None:
-    for model in (fresh(searched=0), unable()):
-        model.apply([seen(1, job(args=Raw(b'["one"]')))])
-        page = jobs.jobs(model, JobsAsk(text="one"))
-        assert (page.searched, page.jobs, jobs.jobs(model, JobsAsk()).total) == (False, [], 1)
-
-
-def unable() -> Model:
-    model = Model(None, 500, texts=partial(Texts, able=lambda _db: False))
-    model.attach(STREAM, 0)
-    return model
 
 
 # Bounds
@@ -432,7 +345,7 @@ def test_a_page_of_a_moment_that_very_many_jobs_share_costs_what_it_shows(crowde
 @costly
 @given(st.data())
 def test_a_walk_shows_each_job_that_stays_once_whatever_moves_meanwhile(data: st.DataObject) -> None:
-    model = fresh(searched=500)
+    model = fresh()
     alive = {n: replace(sample(n), state=State.COMPLETED if n % 2 else State.DISCARDED) for n in range(1, 25)}
     model.apply([seen(n, found) for n, found in alive.items()])
     ask = replace(data.draw(ASKS), limit=2)
