@@ -33,7 +33,7 @@ histogram_quantile(0.99, sum by (le, queue) (rate(ojs_job_queue_time_seconds_buc
 ```
 
 Metrics of jobs have the names of ojs-observability; those of ojs-events (`ojs_jobs_…`) aren't served
-([adr/037](adr/037-one-series-for-each-metric.md)). No metric has job ids, arguments or messages in its labels. The first
+([adr/018](adr/018-statistics-over-time.md)). No metric has job ids, arguments or messages in its labels. The first
 {metrics.MAX_SERIES} pairs of queue and job type that a process meets have series of their own; later types count as
 `{metrics.OTHER}` in their queue, and later queues, beyond a hundred, as `{metrics.OTHER}`, too.
 

@@ -79,7 +79,7 @@ class EmbeddedServer(Supervised):
     `dev` was killed. `port` 0 takes any free port and keeps it over restarts.
 
     A stream that could not be written once, because the disk was full, takes no writes until nats-server is started again:
-    this does so as soon as `reserve` bytes of the disk are free (docs/adr/032).
+    this does so as soon as `reserve` bytes of the disk are free (docs/adr/010).
     """
 
     def __init__(

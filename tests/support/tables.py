@@ -1,4 +1,4 @@
-"""Tables of cases in one test, for cases that take less than a test costs by itself (docs/adr/070)."""
+"""Tables of cases in one test, for cases that take less than a test costs by itself (docs/adr/034)."""
 
 from __future__ import annotations
 

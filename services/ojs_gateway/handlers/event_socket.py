@@ -1,7 +1,7 @@
 """Events over a WebSocket: the messages of ojs-realtime §3 and of ojs-events §6.2.
 
 Both ask by `action`. What answers has both names of itself, `type` and `action`. In the channel `events` an event stands under
-`event`; in the others that is its type, and it stands under `data` (docs/adr/046).
+`event`; in the others that is its type, and it stands under `data` (docs/adr/007).
 """
 
 from __future__ import annotations

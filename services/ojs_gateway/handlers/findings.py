@@ -1,4 +1,4 @@
-"""What is wrong with the system: gathers the facts that the rules judge (docs/adr/083)."""
+"""What is wrong with the system: gathers the facts that the rules judge (docs/adr/018)."""
 
 from __future__ import annotations
 

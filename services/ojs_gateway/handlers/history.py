@@ -1,4 +1,4 @@
-"""What happened to jobs: history, lineage, attempts, recent failures; and how this gateway is (docs/adr/049)."""
+"""What happened to jobs: history, lineage, attempts, recent failures; and how this gateway is (docs/adr/007)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class SystemHandlers:
         """GET /health, /readyz: 200 while NATS stores what is written, 503 with the reason while it does not, or while the
         gateway drains.
 
-        `degraded` and 200: part of the work waits, which taking this gateway out of service would not help (docs/adr/032).
+        `degraded` and 200: part of the work waits, which taking this gateway out of service would not help (docs/adr/010).
         """
         room, roles = self._store.room, self._context.roles
         storage = storage_health(room.levels, shortage=room.shortage, trouble=room.trouble is not None)

@@ -193,7 +193,7 @@ class Call(ABC):
         # A byte may be a thousand when it is unpacked.
         return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
-    # A key has limits (docs/adr/080)
+    # A key has limits (docs/adr/072)
 
     def count_pushes(self, number: int) -> None:
         """Count the jobs that the request pushes. Raises rate_limited if its key has pushed too many lately."""

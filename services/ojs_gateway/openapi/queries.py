@@ -1,4 +1,4 @@
-"""The parameters of query strings that each operation takes (docs/adr/130)."""
+"""The parameters of query strings that each operation takes (docs/adr/047)."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Route(NamedTuple):
     test_only: bool = False
     """Whether it is there in test mode alone."""
     narrowing: Narrowing = "refused"
-    """How its answer is held to the queues and job types that its caller may reach (docs/adr/078)."""
+    """How its answer is held to the queues and job types that its caller may reach (docs/adr/072)."""
     besides: tuple[Permission, ...] = ()
     """Permissions that it takes besides `need`, by what it makes happen later."""
     by_queue: bool = False

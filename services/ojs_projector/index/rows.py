@@ -1,4 +1,4 @@
-"""Jobs as answers show them: their rows, with their documents where those are asked for (docs/adr/025)."""
+"""Jobs as answers show them: their rows, with their documents where those are asked for (docs/adr/006)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of jobs by any combination of filters, in any order, either way round (docs/adr/039).
+"""Lists of jobs by any combination of filters, in any order, either way round (docs/adr/006).
 
 One of the filters' sets is followed in its order: a page by that filter alone costs what it shows. Where there are other
 filters, or is another order, the smallest set is looked through as a whole if it is small; else, and where the kept numbers say

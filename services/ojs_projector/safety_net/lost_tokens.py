@@ -1,4 +1,4 @@
-"""Available jobs that have no token (docs/adr/033).
+"""Available jobs that have no token (docs/adr/028).
 
 Three steps, from what costs nothing to what is certain. The index names jobs that became available long before the first token
 of their kind that is still to be handed out; tokens are handed out in order, so theirs should have gone. Their records say

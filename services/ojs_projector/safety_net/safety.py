@@ -1,4 +1,4 @@
-"""The safety net: hints that must be there and are not (docs/adr/033). In normal running it finds nothing.
+"""The safety net: hints that must be there and are not (docs/adr/028). In normal running it finds nothing.
 
 The index names suspects, the leader's record decides. What is issued again is a hint, so doing it once too often does no harm.
 """

@@ -1,4 +1,4 @@
-"""How much one key may ask of one gateway: pushes a second, streams, and requests that wait (docs/adr/080)."""
+"""How much one key may ask of one gateway: pushes a second, streams, and requests that wait (docs/adr/072)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed-in sessions: what a browser shows in place of a key (docs/adr/073).
+"""Signed-in sessions: what a browser shows in place of a key (docs/adr/072).
 
 A session is sealed with what its own key's record has, so every gateway can check it, nothing is stored for it, and it ends
 with its key.

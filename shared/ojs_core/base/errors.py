@@ -345,7 +345,7 @@ def queue_full(queue: str, depth: int, bound: int, strategy: str, *, wanted: int
 
 
 def storage_full(reason: str) -> OjsError:
-    """503 for what would be new while there is no room; what is there can still be finished (docs/adr/032)."""
+    """503 for what would be new while there is no room; what is there can still be finished (docs/adr/010)."""
     return OjsError("storage_full", f"there is no room for more: {reason}", retry_after=5)
 
 

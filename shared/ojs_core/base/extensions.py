@@ -1,4 +1,4 @@
-"""Members of extensions (`ext_…`, `x_…`) in documents that are stored: kept as sent, within bounds (docs/adr/121).
+"""Members of extensions (`ext_…`, `x_…`) in documents that are stored: kept as sent, within bounds (docs/adr/047).
 
 One within an inner object of a document is kept under its path, such as `filter.x_region`.
 """

@@ -152,7 +152,7 @@ def check_once(body: bytes) -> bytes:
     """Return a body in which no object names a member twice. Raises invalid_request naming the member.
 
     Readers differ in which of both counts: who looks at a request ahead of the server may see another one. This takes
-    longer than reading the body, so it is for requests that are rare and change much or many (docs/adr/061).
+    longer than reading the body, so it is for requests that are rare and change much or many (docs/adr/047).
     """
     try:
         _members_once(str(body, "utf-8"))

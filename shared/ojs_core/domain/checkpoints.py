@@ -1,4 +1,4 @@
-"""What a worker has saved of a job to go on from, should its attempt be lost (ojs-durable-execution, docs/adr/044)."""
+"""What a worker has saved of a job to go on from, should its attempt be lost (ojs-durable-execution, docs/adr/020)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Without a pool, queues are served from left to right. Within one, every queue has a virtual time that grows by 1/weight with
 each of its jobs, and the one that is furthest behind comes next. A queue that has nothing gains no claim to later.
-A pool may guarantee each of its queues a part of what is handed out, whatever its strategy (docs/adr/022).
+A pool may guarantee each of its queues a part of what is handed out, whatever its strategy (docs/adr/029).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far an attempt of a job has come, as its worker says (ojs-progress, docs/adr/043)."""
+"""How far an attempt of a job has come, as its worker says (ojs-progress, docs/adr/020)."""
 
 from __future__ import annotations
 

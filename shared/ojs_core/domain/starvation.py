@@ -1,4 +1,4 @@
-"""Whose turn is overdue: of several that wait, those that were passed over for too long (docs/adr/022); pure."""
+"""Whose turn is overdue: of several that wait, those that were passed over for too long (docs/adr/029); pure."""
 
 from __future__ import annotations
 

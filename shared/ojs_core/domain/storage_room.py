@@ -1,4 +1,4 @@
-"""How much room there is to store what is new, and when too little (docs/adr/032): figures."""
+"""How much room there is to store what is new, and when too little (docs/adr/010): figures."""
 
 from __future__ import annotations
 

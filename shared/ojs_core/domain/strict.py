@@ -1,4 +1,4 @@
-"""Strict mode: the demands of ojs-security §8 that the core specification contradicts (docs/adr/077)."""
+"""Strict mode: the demands of ojs-security §8 that the core specification contradicts (docs/adr/047)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Mark(Struct, frozen=True, array_like=True):
 class CompleteList(Struct, frozen=True):
     """The ids of all jobs that a worker's process holds, of those that it was given from one mark to another.
 
-    What the worker held before `since` was held by an earlier process of the same id (docs/adr/059).
+    What the worker held before `since` was held by an earlier process of the same id (docs/adr/016).
     """
 
     since: Mark

@@ -1,4 +1,4 @@
-"""Server time, so that deadlines mean the same to every process and to the engine that keeps them (docs/adr/027)."""
+"""Server time, so that deadlines mean the same to every process and to the engine that keeps them (docs/adr/041)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One NATS connection with a lean request path; the only module that uses private names of nats-py.
 
 nats-py's own `request` costs a validation, a queue, a task hop and a timer for each message, which is most of a job's
-budget (docs/adr/001). Here replies are handed over inside the read loop, requests of one loop turn leave in one
+budget (docs/adr/035). Here replies are handed over inside the read loop, requests of one loop turn leave in one
 socket write, and one timer serves all timeouts. Nothing is sent, or kept for later, while the
 connection is down: the caller hears so at once.
 """

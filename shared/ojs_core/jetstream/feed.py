@@ -82,7 +82,7 @@ class Feed:
 
     def __init__(self, nats: Connection, config: StoreConfig, name: str) -> None:
         self._name = name
-        # One filter, though it lets through more: with several, nats-server searches for each message (docs/adr/056).
+        # One filter, though it lets through more: with several, nats-server searches for each message (docs/adr/006).
         self._consumer = OrderedConsumer(nats, config.records_stream, name, [config.records], _BATCH)
         self._ahead: asyncio.Task[Collected | Failed] | None = None
         self._next = 1

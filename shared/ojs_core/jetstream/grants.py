@@ -1,4 +1,4 @@
-"""What each role may say and hear on NATS: one row a role, of the names in `StoreConfig` (docs/adr/075).
+"""What each role may say and hear on NATS: one row a role, of the names in `StoreConfig` (docs/adr/054).
 
 NATS refuses whatever isn't in a row. Streams are made by the operator alone: who makes one could have nats-server publish
 anything anywhere (`republish`).

@@ -1,4 +1,4 @@
-"""The guard of answers over NATS (docs/adr/058).
+"""The guard of answers over NATS (docs/adr/054).
 
 The asker names the reply subject, and nats-server doesn't hold that name to what the asker may publish. The answer is
 published with the rights of whoever answers.

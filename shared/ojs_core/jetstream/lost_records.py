@@ -1,4 +1,4 @@
-"""Records that a process knows and NATS has lost: kept, written back and reported (docs/adr/108).
+"""Records that a process knows and NATS has lost: kept, written back and reported (docs/adr/028).
 
 A record that is deleted leaves a trace for an hour: the record that says so, or a marker. One that is gone without
 a trace was lost, as with a damaged file or in a power cut. What it restricted must not be permitted because of that.

@@ -1,7 +1,7 @@
 """Marks: facts about a system that outlive its records.
 
 A mark is a durable consumer that never delivers anything. nats-server keeps consumers outside of the files of messages
-and makes one at most once. A process needs no further right for it: all make consumers of records (docs/adr/108).
+and makes one at most once. A process needs no further right for it: all make consumers of records (docs/adr/028).
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "pro
 Lane = str
 """Where tokens of one priority wait: one of `LANES`, or beside them for those who can run their jobs (`handler_lane`)."""
 LANES: Final = ("front", "line", "key", "late")
-"""Ahead of a priority, in line, or beside it because a key limits their jobs (docs/adr/030). `late` is read: 0.2 wrote it."""
+"""Ahead of a priority, in line, or beside it because a key limits their jobs (docs/adr/014). `late` is read: 0.2 wrote it."""
 _FOR: Final = "for"
 
 
@@ -98,7 +98,7 @@ def is_held(subject: str) -> bool:
 
 
 def handler_lane(job_type: str, version: str | None) -> Lane:
-    """The lane of jobs of a type and version that somebody who fetched couldn't run (docs/adr/051)."""
+    """The lane of jobs of a type and version that somebody who fetched couldn't run (docs/adr/029)."""
     return f"{_FOR}.{encode_token(job_type)}.{encode_token(version or '')}"
 
 
@@ -163,7 +163,7 @@ def checked_namespace(name: str) -> str:
 class StoreConfig(Struct, frozen=True, kw_only=True):
     """Where everything lives. More buckets, should one Raft group not be enough, would be a change of this object alone.
 
-    All names are derived from the `namespace` (docs/adr/069). Raises ValueError for one that `checked_namespace` refuses.
+    All names are derived from the `namespace` (docs/adr/054). Raises ValueError for one that `checked_namespace` refuses.
     """
 
     namespace: str = DEFAULT_NAMESPACE

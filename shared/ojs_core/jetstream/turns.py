@@ -1,7 +1,7 @@
 """The bound on requests of the JetStream API that one connection has under way.
 
 nats-server has one queue of them for all its clients and drops requests where it is full: a process that asks for a
-thousand things at once would keep all others waiting (docs/adr/112).
+thousand things at once would keep all others waiting (docs/adr/029).
 """
 
 from __future__ import annotations

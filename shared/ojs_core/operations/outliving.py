@@ -1,4 +1,4 @@
-"""Webhooks and cron entries that a key leaves behind (docs/adr/106)."""
+"""Webhooks and cron entries that a key leaves behind (docs/adr/072)."""
 
 from __future__ import annotations
 

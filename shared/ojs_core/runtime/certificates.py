@@ -1,4 +1,4 @@
-"""The certificate of a TLS server, read again when its files change (docs/adr/074)."""
+"""The certificate of a TLS server, read again when its files change (docs/adr/031)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way from an accepted socket to a server: the header of a balancer (docs/adr/104), TLS (074)."""
+"""The way from an accepted socket to a server: the header of a balancer, TLS (docs/adr/031)."""
 
 from __future__ import annotations
 

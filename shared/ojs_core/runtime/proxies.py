@@ -1,4 +1,4 @@
-"""Where a request comes from, as far as proxies in front are believed (docs/proxies.md, docs/adr/104)."""
+"""Where a request comes from, as far as proxies in front are believed (docs/proxies.md, docs/adr/031)."""
 
 from __future__ import annotations
 

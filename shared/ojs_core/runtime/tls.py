@@ -1,4 +1,4 @@
-"""Connections by TLS: each is looked at before its handshake, which has a context of its own moment (docs/adr/074)."""
+"""Connections by TLS: each is looked at before its handshake, which has a context of its own moment (docs/adr/031)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a process counts and measures, for Prometheus. docs/metrics.md is made from this module.
 
-Two documents of Open Job Spec name the metrics of jobs; those of ojs-observability are served (docs/adr/037). Each process
+Two documents of Open Job Spec name the metrics of jobs; those of ojs-observability are served (docs/adr/018). Each process
 counts the transitions that it stored itself, so a figure of the system is the sum over its processes.
 
 A metric belongs to the process, so everything here is a module's.

@@ -16,7 +16,7 @@ from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Pagination
 
 STATE_CHANGED: Final = "job.state_changed"
-"""Made of a stored event for those who follow a job, a queue or all; nowhere stored itself (docs/adr/046)."""
+"""Made of a stored event for those who follow a job, a queue or all; nowhere stored itself (docs/adr/007)."""
 
 LIVE_TYPES: Final = ("job.checkpointed", "job.heartbeat", "job.progress", "worker.heartbeat")
 """Events that only those who follow hear, since they are stored nowhere. One more type is one more name here."""

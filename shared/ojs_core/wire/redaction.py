@@ -1,4 +1,4 @@
-"""Redaction: an answer without what jobs carry, for who may see jobs and not their payloads (docs/adr/078).
+"""Redaction: an answer without what jobs carry, for who may see jobs and not their payloads (docs/adr/072).
 
 A member is hidden by its name, wherever it stands, so that a new answer with the same names is covered. It is left out, and
 `redacted` beside it names it. Everything else stays byte by byte.

@@ -1,4 +1,4 @@
-"""Settings that NATS has lost, which running processes know: they go on by them, and write them back (docs/adr/108)."""
+"""Settings that NATS has lost, which running processes know: they go on by them, and write them back (docs/adr/028)."""
 
 from __future__ import annotations
 

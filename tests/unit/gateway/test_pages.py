@@ -20,7 +20,7 @@ from unit.gateway.conftest import Start
 ROOT = Path(__file__).parents[3]
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 MOST_BYTES = 70_000
-"""Of everything, as a client that takes nothing but gzip gets it (docs/adr/082)."""
+"""Of everything, as a client that takes nothing but gzip gets it (docs/adr/018)."""
 MOST_LINES = 6_000
 
 

@@ -1,4 +1,4 @@
-"""A gateway behind TCP load balancers, which say whose connections they carry ahead of their bytes (docs/adr/104)."""
+"""A gateway behind TCP load balancers, which say whose connections they carry ahead of their bytes (docs/adr/031)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of query strings: each operation refuses what it doesn't have, and what is given twice (docs/adr/130)."""
+"""Parameters of query strings: each operation refuses what it doesn't have, and what is given twice (docs/adr/047)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway that speaks TLS (docs/adr/074)."""
+"""A gateway that speaks TLS (docs/adr/031)."""
 
 from __future__ import annotations
 

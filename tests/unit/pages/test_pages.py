@@ -26,6 +26,8 @@ SPAN: Final = re.compile(r"`([^`\n]+)`")
 COMMAND: Final = re.compile(r"(?<![\w/.-])ojs-nats ((?:[^`\n\\|;&<>()#]|\\\n)+)")
 OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 TEST: Final = re.compile(r"\b(tests/[\w/.-]+\.py)(?:::(\w+))?")
+DECISIONS: Final = ROOT / "docs" / "adr"
+DECISION: Final = re.compile(r"\b(?:adr/|ADR )(\d{3})\b")
 SETTING: Final = re.compile(r"\bOJS_[A-Z_]+[A-Z]\b")
 
 
@@ -124,6 +126,24 @@ def test_tests_that_pages_name_exist() -> None:
             file = ROOT / path
             if not file.exists() or (name and f"def {name}" not in file.read_text(encoding="utf-8")):
                 gone.append(str(Place(page, f"{path}::{name}")))
+    assert gone == []
+
+
+def test_the_index_of_decisions_has_each_record() -> None:
+    index = text_of(DECISIONS / "README.md")
+    assert [record.name for record in sorted(DECISIONS.glob("[0-9]*.md")) if f"]({record.name})" not in index] == []
+
+
+def test_decisions_that_are_named_anywhere_exist() -> None:
+    there = {record.name[:3] for record in DECISIONS.glob("[0-9]*.md")}
+    tops = ("shared", "services", "tests", "script", "bench", "docs", "deploy")
+    files = [ROOT / "pyproject.toml", *ROOT.glob("*.md")]
+    files += [path for top in tops for path in (ROOT / top).rglob("*") if path.suffix in {".py", ".md", ".toml", ".js"}]
+    gone = []
+    for path in files:
+        if "node_modules" not in path.parts and path.parent != DECISIONS:
+            named = DECISION.findall(path.read_text(encoding="utf-8"))
+            gone += [f"{path.relative_to(ROOT)}: {number}" for number in named if number not in there]
     assert gone == []
 
 

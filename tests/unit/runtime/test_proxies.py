@@ -1,4 +1,4 @@
-"""Headers of proxies: the nearest trusted one is believed, and so from the right (docs/adr/104)."""
+"""Headers of proxies: the nearest trusted one is believed, and so from the right (docs/adr/031)."""
 
 from __future__ import annotations
 

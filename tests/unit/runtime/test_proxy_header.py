@@ -1,4 +1,4 @@
-"""Headers of the PROXY protocol: what they say, and that nothing else is taken for one (docs/adr/104)."""
+"""Headers of the PROXY protocol: what they say, and that nothing else is taken for one (docs/adr/031)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests ask for what is promised: what they need otherwise, times or the network's trouble, constructors take (ADR 071)."""
+"""Tests ask for what is promised: what they need otherwise, times or the network's trouble, constructors take (ADR 034)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to a job in the words of ojs-execution-history §3, and its attempts: made of the job's log (docs/adr/049)."""
+"""What happened to a job in the words of ojs-execution-history §3, and its attempts: made of the job's log (docs/adr/007)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     allowed_job_types: tuple[str, ...] | None = None
     """Types that may be pushed; an entry may end in `*`."""
     rotation_ms: Ms | None = None
-    """A priority that holds jobs and was passed over for so long comes next, with one job (docs/adr/022); 0 lifts what a lower
+    """A priority that holds jobs and was passed over for so long comes next, with one job (docs/adr/029); 0 lifts what a lower
     layer sets.
     """
     strict_pause: bool | None = None

@@ -1,4 +1,4 @@
-"""Which JSON Schema documents are taken, so that none can make validation slow or reach beyond itself (docs/adr/045).
+"""Which JSON Schema documents are taken, so that none can make validation slow or reach beyond itself (docs/adr/047).
 
 A document is unfolded: each `$ref` counts as what it stands for. What doesn't come to an end, or is too large then, is refused,
 so a value is looked at a bounded number of times.

@@ -14,7 +14,7 @@ Mode = Literal["off", "warn", "strict"]
 """What becomes of a job whose arguments don't fit (ojs-schema-registry §7.2): nothing, a warning, a refusal."""
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 Compatibility = Literal["semver", "none", "backward", "forward", "full"]
-"""What a version is held to with regard to the one before it (docs/adr/045)."""
+"""What a version is held to with regard to the one before it (docs/adr/047)."""
 
 COMPATIBILITIES: Final[tuple[Compatibility, ...]] = get_args(Compatibility)
 

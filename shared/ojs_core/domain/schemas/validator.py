@@ -1,4 +1,4 @@
-"""Arguments against a schema, by a compiled validator (docs/adr/045).
+"""Arguments against a schema, by a compiled validator (docs/adr/047).
 
 The library is written in Rust. It is told to fetch nothing, to match patterns in linear time, which it can without
 look-around and back-references, and to leave values out of its messages.

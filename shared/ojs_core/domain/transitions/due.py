@@ -125,7 +125,7 @@ def _check(
 
 
 def _taken_back(job: Job, worker: str, moment: Moment, liveness: Liveness, revision: int) -> Transition | None:
-    """The job's way on if its worker is known not to have it; None if it may have it (docs/adr/059)."""
+    """The job's way on if its worker is known not to have it; None if it may have it (docs/adr/016)."""
     if liveness.left is not None:
         return requeued(job, moment, reason="deregistered") if revision < liveness.left else None
     said = liveness.complete

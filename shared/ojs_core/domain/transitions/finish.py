@@ -51,7 +51,7 @@ def acked_before(job: Job, holder: JobHolder) -> bool:
     """Return whether an ack is the repetition of the one that completed the job, whose answer may have been lost.
 
     The worker has to be said and be that of the record. So has the attempt, unless the worker has held no other one: a
-    late ack of that would be taken for a repetition (docs/adr/047, 131).
+    late ack of that would be taken for a repetition (docs/adr/047).
     """
     if holder.worker is None or job.state is not State.COMPLETED or holder.worker != job.worker:
         return False

@@ -1,4 +1,4 @@
-"""The release of a restored system: from then on it hands out jobs, fires crons and calls webhooks (docs/adr/113)."""
+"""The release of a restored system: from then on it hands out jobs, fires crons and calls webhooks (docs/adr/085)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens that stand for nothing any more, and taking them out of bounded queues, where they would count (docs/adr/024).
+"""Tokens that stand for nothing any more, and taking them out of bounded queues, where they would count (docs/adr/010).
 
 Who may delete a token: whoever has stored the transition that left it behind, and whoever has read, on the leader and after the
 token, that its record is past the revision that the token's commit expects and doesn't name it. Neither can change again,

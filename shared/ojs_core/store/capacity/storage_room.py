@@ -1,5 +1,5 @@
 """Watches how much room NATS has left, so that new jobs are refused while those that are there can still be finished
-(docs/adr/032).
+(docs/adr/010).
 
 Asking costs a push nothing: a task looks, the more often the less is left, and leaves a flag.
 """

@@ -174,7 +174,7 @@ class Claims:
 
     async def _fitting(self, queue: str, claims: list[_Claim], wanted: Wanted, claimed: ClaimedJobs) -> list[_Claim]:
         """Those whose jobs the worker can run, and no more than are wanted. The tokens of others move beside their line, where
-        whoever can run them finds them (docs/adr/051), each once.
+        whoever can run them finds them (docs/adr/029), each once.
         """
         fit: list[_Claim] = []
         unfit: list[tuple[str, bytes]] = []

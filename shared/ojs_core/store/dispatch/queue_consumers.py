@@ -67,7 +67,7 @@ class _Use:
 
 
 class QueueConsumers:
-    """Decides who gets a durable, makes it, and knows which are there (docs/adr/005, docs/adr/029)."""
+    """Decides who gets a durable, makes it, and knows which are there (docs/adr/029)."""
 
     def __init__(self, bucket: Bucket, queues: Queues, timings: ConsumerTimings) -> None:
         self._timings = timings

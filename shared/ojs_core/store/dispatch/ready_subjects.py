@@ -1,4 +1,4 @@
-"""Which ready subjects of a queue hold tokens, as far as one process knows without asking (docs/adr/036).
+"""Which ready subjects of a queue hold tokens, as far as one process knows without asking (docs/adr/029).
 
 A token's arrival is heard, and its message stays in the stream until it is answered for, in whosever hands it is. So what the
 stream has said once holds on: a subject that it named may have tokens to give, and a queue of which it named none is empty

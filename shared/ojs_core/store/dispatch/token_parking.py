@@ -1,4 +1,4 @@
-"""Putting the tokens of blocked keys aside many at a time, while whoever met them goes on with other jobs (docs/adr/030)."""
+"""Putting the tokens of blocked keys aside many at a time, while whoever met them goes on with other jobs (docs/adr/014)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoint records: beside their jobs, swapped by revision, gone after them (docs/adr/044)."""
+"""Checkpoint records: beside their jobs, swapped by revision, gone after them (docs/adr/020)."""
 
 from __future__ import annotations
 

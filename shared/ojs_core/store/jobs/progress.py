@@ -1,4 +1,4 @@
-"""Progress records: beside their jobs, at most one write a second for each, and a sign of life as well (docs/adr/043)."""
+"""Progress records: beside their jobs, at most one write a second for each, and a sign of life as well (docs/adr/020)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The bucket: reading records, and the protocols that write them (docs/adr/002)."""
+"""The bucket: reading records, and the protocols that write them (docs/adr/004)."""

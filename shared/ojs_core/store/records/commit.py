@@ -273,6 +273,6 @@ def _now() -> float:
 
 
 def _lane(job: Job) -> Lane:
-    """Return the lane of a job's next token: beside the line if a key limits the job (docs/adr/030)."""
+    """Return the lane of a job's next token: beside the line if a key limits the job (docs/adr/014)."""
     policy = policy_of(job) if job.rate_limit else None
     return "line" if policy is None or policy.key is None else "key"

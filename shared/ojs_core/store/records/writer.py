@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 SUPERSEDED: Final = 1
 """What takes the place of the sequence of a write that is stored, and was followed by another one before it was heard of. A
-record's last sequence is never 1 by then, so nothing can be written over it without reading the record (docs/adr/068).
+record's last sequence is never 1 by then, so nothing can be written over it without reading the record (docs/adr/004).
 """
 CHUNK: Final = 500
 """Messages written, or records read, between two looks at the event loop."""

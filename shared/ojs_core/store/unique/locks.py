@@ -1,4 +1,4 @@
-"""The lock of a fingerprint: what it says, whose record decides, and how it is let go (docs/adr/012, 023)."""
+"""The lock of a fingerprint: what it says, whose record decides, and how it is let go (docs/adr/012)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ fetch, needs no read.
 
 A directive is what an operator has told a worker to do. It is for one life of the worker: the process that it was when the
 directive was given, as far as the worker tells its processes apart. Another note says that the worker itself is about to leave,
-a third which jobs it can run (docs/adr/051).
+a third which jobs it can run (docs/adr/029).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class WorkerNotes:
 
     async def unmet(self, worker: WorkerRecord) -> Directive | None:
         """Return what a worker that sends a heartbeat still has to be told. A directive ends when the worker reports the state
-        that it asks for (docs/adr/064): what the worker does by itself afterwards stands.
+        that it asks for (docs/adr/016): what the worker does by itself afterwards stands.
 
         What can't be ended now is ended by the next heartbeat that reports the state.
         """

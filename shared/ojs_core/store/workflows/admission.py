@@ -1,4 +1,4 @@
-"""What a workflow's jobs must heed of queues and uniqueness (docs/adr/021).
+"""What a workflow's jobs must heed of queues and uniqueness (docs/adr/011).
 
 A workflow is admitted as a whole when it is created: what its queues refuse refuses it, and what they set is in the templates
 of all its jobs from then on. Jobs of later steps are work that was accepted, so nothing refuses them any more.

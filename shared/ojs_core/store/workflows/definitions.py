@@ -1,7 +1,7 @@
 """What of a workflow never changes: its shape, and its jobs' templates in chunks.
 
 Every try to create a workflow writes a definition of its own, under its op; the record names the one that it runs
-(docs/adr/026).
+(docs/adr/011).
 """
 
 from __future__ import annotations

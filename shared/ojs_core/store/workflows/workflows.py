@@ -146,7 +146,7 @@ class Workflows:
 
     async def _created(self, record: Workflow, parts: Mapping[str, bytes], graph: Graph, vacant: int) -> StoredWorkflow:
         # The claim goes ahead of the definition, and only the record of the same try takes its place: so what a definition
-        # belongs to can always be told, and one that can't come to be any more is cleared away without harm (docs/adr/026).
+        # belongs to can always be told, and one that can't come to be any more is cleared away without harm (docs/adr/011).
         claimed = await self._flows.claim(record, vacant)
         await self._definitions.write(record.id, record.definition, parts, graph)
         sequence = await self._flows.create(record, claimed)

@@ -1,4 +1,4 @@
-"""A job's history, lineage and attempts, and failed attempts of all jobs (ojs-execution-history §4, §5, §7; docs/adr/049)."""
+"""A job's history, lineage and attempts, and failed attempts of all jobs (ojs-execution-history §4, §5, §7; docs/adr/007)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`starvation_prevention` of pools and of queues (ojs-fair-scheduling §8, docs/adr/022)."""
+"""`starvation_prevention` of pools and of queues (ojs-fair-scheduling §8, docs/adr/029)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which extensions of Open Job Spec the server supports, in one table (ojs-extension-lifecycle §5, §7, §8; docs/adr/048).
+"""Which extensions of Open Job Spec the server supports, in one table (ojs-extension-lifecycle §5, §7, §8; docs/adr/017).
 
 An extension stands here once every requirement that its document puts on a server, of those that are required for declaring it,
 holds. The manifest and the answers to `OJS-Requires-Extension` are made from the table: a new extension is one line.

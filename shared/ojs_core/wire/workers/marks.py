@@ -1,4 +1,4 @@
-"""Marks as workers get and return them: texts that nobody but the server reads (docs/adr/059)."""
+"""Marks as workers get and return them: texts that nobody but the server reads (docs/adr/016)."""
 
 from __future__ import annotations
 

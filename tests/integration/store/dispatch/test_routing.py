@@ -1,4 +1,4 @@
-"""Jobs go to workers that can run them, and wait in their queue for one (ojs-job-versioning §8.2, docs/adr/051)."""
+"""Jobs go to workers that can run them, and wait in their queue for one (ojs-job-versioning §8.2, docs/adr/029)."""
 
 from __future__ import annotations
 

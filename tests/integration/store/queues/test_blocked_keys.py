@@ -1,4 +1,4 @@
-"""Jobs of keys without a permit wait beside the others, whatever their number (docs/adr/030)."""
+"""Jobs of keys without a permit wait beside the others, whatever their number (docs/adr/014)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starvation prevention where it is configured, and exact order where it isn't (docs/adr/022)."""
+"""Starvation prevention where it is configured, and exact order where it isn't (docs/adr/029)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queues and uniqueness ask of the jobs of workflows (docs/adr/021)."""
+"""What queues and uniqueness ask of the jobs of workflows (docs/adr/011)."""
 
 from __future__ import annotations
 
