@@ -56,10 +56,7 @@ SECTIONS: Final = {
     ),
 }
 # What the package calls itself.
-HIDDEN: Final = {
-    *("wire", "prepared", "read", "moved", "with_handler", "envelope", "template", "notify", "transport", "run"),
-    *("on_push", "on_run", "decoded", "of_environment", "or_else"),
-}
+HIDDEN: Final = {"moved", "with_handler", "notify", "on_push", "on_run"}
 CALLED: Final = {"Events": "client.events", "JobDefinition": "send_email"}
 """How an example calls an instance."""
 ABOUT: Final = (

@@ -8,10 +8,10 @@ from typing import Any, Never, NoReturn
 
 import msgspec
 
+from ojs_nats._dependencies import Dependency
 from ojs_nats._foreign import reader
 from ojs_nats._hints import check_fillable, hints_of, mentions
 from ojs_nats._plain import plain
-from ojs_nats.dependencies import Dependency
 from ojs_nats.worker._context import JobContext
 from ojs_nats.worker._outcome import Unfit
 

@@ -18,7 +18,7 @@ from ojs_nats._transport import Answer, NotNow, error_of, in_time
 
 if TYPE_CHECKING:
     from ojs_nats._lookups import Lookups
-    from ojs_nats.tls import Trust
+    from ojs_nats._tls import Trust
 
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0

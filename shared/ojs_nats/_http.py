@@ -19,10 +19,11 @@ from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups  # not later: handlers of `atexit` can't import pools of threads any more
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
+from ojs_nats._tls import HTTPS, Trust
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport
 from ojs_nats.errors import UnavailableError
 from ojs_nats.models.events import Event
-from ojs_nats.tls import HTTPS, Tls, Trust
+from ojs_nats.tls import Tls
 
 if TYPE_CHECKING:
     from ojs_nats._connections import Connections

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging  # noqa: F401  # registered for forks before this: what is being imported may wait for its lock
 import os
 import threading
 from typing import Final

@@ -23,8 +23,9 @@ from ojs_nats._logging import get_logger
 from ojs_nats._names import is_queue_name
 from ojs_nats._nats_address import nats_address
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
+from ojs_nats._refusals import refused
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
-from ojs_nats.errors import RefusedError, refused
+from ojs_nats.errors import RefusedError
 from ojs_nats.jobs import Job
 from ojs_nats.models.events import Event, EventPage
 

@@ -11,7 +11,8 @@ import msgspec
 
 from ojs_nats._foreign import reader
 from ojs_nats._hooks import ClientHooks
-from ojs_nats.errors import NotFoundError, OjsError, refused
+from ojs_nats._refusals import refused
+from ojs_nats.errors import NotFoundError, OjsError
 
 _AT_ONCE: Final = 8
 _GONE: Final = 410

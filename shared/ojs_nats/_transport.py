@@ -16,7 +16,8 @@ from ojs_nats._logging import get_logger
 from ojs_nats._loops import running_loop
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
-from ojs_nats.errors import OjsError, RateLimitedError, UnavailableError, is_refusal, refusal
+from ojs_nats._refusals import is_refusal, refusal
+from ojs_nats.errors import OjsError, RateLimitedError, UnavailableError
 from ojs_nats.models.events import Event, EventPage
 
 T = TypeVar("T")

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ojs_nats import _deprecated
+from ojs_nats._chain_runs import pushed
 from ojs_nats._clients import Clients
 from ojs_nats._closing import Closing
 from ojs_nats._connect import authorized, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks, Codec
 from ojs_nats._loops import running_loop
+from ojs_nats._tls import HTTPS, check_scheme
 from ojs_nats.chains import EnqueueChain, ExecutionChain
 from ojs_nats.client import Client
 from ojs_nats.definitions import (
@@ -29,7 +31,7 @@ from ojs_nats.errors import JobDropped
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import DefinitionOptions
 from ojs_nats.sync import SyncClient
-from ojs_nats.tls import HTTPS, Tls, check_scheme
+from ojs_nats.tls import Tls
 from ojs_nats.worker._context import JobContext
 
 __all__ = ["App"]
@@ -209,7 +211,7 @@ class _AppHooks(ClientHooks):
     async def prepared(self, new: JobRequest[R]) -> JobRequest[R]:
         if not self._app.enqueue:
             return new
-        left = await self._app.enqueue.run(new)
+        left = await pushed(self._app.enqueue, new)
         if left is None:
             raise JobDropped(f"a middleware of the app dropped the job {new.id} ({new.type})")
         return left

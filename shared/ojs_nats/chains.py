@@ -132,25 +132,6 @@ class EnqueueChain(Chain[EnqueueMiddleware]):
         ('tenant',)
     """
 
-    async def run(self, new: JobRequest[Any]) -> JobRequest[Any] | None:
-        """Run the chain.
-
-        Args:
-            new: The job to push.
-
-        Returns:
-            The job as it leaves the chain. None if a middleware dropped it.
-        """
-        left = await self._step(0, new)
-        if left is not None and left.id != new.id:
-            raise ValueError(f"middleware can't change a job's id ({new.id} became {left.id}): change its other members")
-        return left
-
-    async def _step(self, index: int, new: JobRequest[object]) -> JobRequest[object] | None:
-        if index == len(self._items):
-            return new
-        return await self._items[index][1](new, lambda changed: self._step(index + 1, changed))
-
 
 class ExecutionChain(Chain[ExecutionMiddleware]):
     """The middleware around handlers: `async def middleware(ctx, next)`, which calls `await next()`.
@@ -159,30 +140,3 @@ class ExecutionChain(Chain[ExecutionMiddleware]):
     result is the job's result, and its exception is the job's error. If it doesn't call `next`, the handler doesn't
     run. A middleware may replace `ctx.job`, from which the handler's arguments are taken.
     """
-
-    async def run(self, context: JobContext, handler: ExecutionNext) -> object:
-        """Run the chain and the handler.
-
-        Args:
-            context: The running job.
-            handler: The handler.
-
-        Returns:
-            The job's result.
-        """
-        return await self._step(0, context, handler)
-
-    def _step(self, index: int, context: JobContext, handler: ExecutionNext) -> Awaitable[object]:
-        if index == len(self._items):
-            return handler()
-        name, middleware = self._items[index]
-        called = False
-
-        def following() -> Awaitable[object]:
-            nonlocal called
-            if called:
-                raise RuntimeError(f"the middleware {name!r} has called next() twice: a handler runs once in an attempt")
-            called = True
-            return self._step(index + 1, context, handler)
-
-        return middleware(context, following)

@@ -15,9 +15,12 @@ from ojs_nats._connect import authorized, transport, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._operations import GET_JOB, PUSH, PUSH_ALL, PUSH_EACH, Operation, Request
+from ojs_nats._refusals import refused
+from ojs_nats._requests import check_is_job, envelope
 from ojs_nats._results import Results
-from ojs_nats.errors import DuplicateError, JobCancelled, JobDropped, JobFailed, NotFoundError, RefusedError, refused
-from ojs_nats.jobs import Job, JobRequest, a_job
+from ojs_nats._tls import check_scheme
+from ojs_nats.errors import DuplicateError, JobCancelled, JobDropped, JobFailed, NotFoundError, RefusedError
+from ojs_nats.jobs import Job, JobRequest
 from ojs_nats.models.jobs import BulkPushed, PushedItem
 from ojs_nats.operations._subject import part
 from ojs_nats.operations.crons import Crons
@@ -33,7 +36,7 @@ from ojs_nats.operations.system import ServerSystem
 from ojs_nats.operations.webhooks import Webhooks
 from ojs_nats.operations.workers import Workers
 from ojs_nats.operations.workflows import Workflows
-from ojs_nats.tls import Tls, check_scheme
+from ojs_nats.tls import Tls
 
 __all__ = ["Client", "JobHandle"]
 
@@ -143,9 +146,9 @@ class Client(Closing):
             JobDropped: Middleware dropped the job.
             UnavailableError: No server answered for as long as `retry_for`.
         """
-        a_job(new)
+        check_is_job(new)
         new = await self.hooks.prepared(new)
-        found = await self._pushed(PUSH, new.envelope(), [new])
+        found = await self._pushed(PUSH, envelope(new), [new])
         return JobHandle(self, found[0], new.returns, new.queue)
 
     async def push_all(self, jobs: Sequence[JobRequest[R]]) -> list[JobHandle[R]]:
@@ -167,7 +170,7 @@ class Client(Closing):
             return []
         _check_each_once(jobs)
         jobs = [await self.hooks.prepared(new) for new in jobs]
-        found = await self._pushed(PUSH_ALL, {"jobs": [new.envelope() for new in jobs]}, jobs)
+        found = await self._pushed(PUSH_ALL, {"jobs": [envelope(new) for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
     async def push_each(self, jobs: Sequence[JobRequest[R]]) -> list[JobHandle[R] | RefusedError]:
@@ -188,7 +191,7 @@ class Client(Closing):
             return []
         _check_each_once(jobs)
         jobs = [await self.hooks.prepared(new) for new in jobs]
-        asked = {"jobs": [new.envelope() for new in jobs], "idempotency_key": str(uuid4())}
+        asked = {"jobs": [envelope(new) for new in jobs], "idempotency_key": str(uuid4())}
         request = Request(PUSH_EACH, body=asked, queue=_queue_of(jobs), answered_as_well=frozenset({_REFUSED}))
         answer = await self.transport.send(request)
         return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
@@ -235,7 +238,7 @@ class Client(Closing):
 def _check_each_once(jobs: Sequence[JobRequest[Any]]) -> None:
     seen: set[str] = set()
     for new in jobs:
-        a_job(new)
+        check_is_job(new)
         if new.id in seen:
             raise ValueError(
                 f"the job {new.id} ({new.type}) is there twice: a JobRequest is one job, also with other options, "

@@ -13,9 +13,10 @@ from ojs_nats import _deprecated
 from ojs_nats._arguments import Parameters
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._names import job_type as valid_type
+from ojs_nats._options import checked, checked_of_jobs, duration_ms, merged
 from ojs_nats.client import Client, JobHandle
 from ojs_nats.jobs import JobRequest
-from ojs_nats.options import DefinitionOptions, Options, checked, checked_of_jobs, duration_ms, merged
+from ojs_nats.options import DefinitionOptions, Options
 from ojs_nats.sync import SyncClient, SyncJobHandle
 from ojs_nats.worker._context import JobContext
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
 from ojs_nats import _deprecated
 from ojs_nats._checks import check_args, misplaced
 from ojs_nats._ids import new_id
-from ojs_nats._names import job_type
-from ojs_nats._plain import plain
-from ojs_nats.options import DEFAULT_QUEUE, Options, checked, merged, wire
+from ojs_nats._names import ENDED, job_type
+from ojs_nats._options import checked, merged
+from ojs_nats.options import DEFAULT_QUEUE, Options
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -22,8 +22,6 @@ else:
     R_co = TypeVar("R_co", covariant=True)
 
 __all__ = ["Checkpoint", "Job", "JobError", "JobRequest", "JobRetry"]
-
-ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
 
 
 class JobError(msgspec.Struct, frozen=True):
@@ -217,34 +215,6 @@ class JobRequest(msgspec.Struct, Generic[R_co], frozen=True):
             ValueError: The server would refuse the value.
         """
         return msgspec.structs.replace(self, options=merged(self.options, options, f"{self.type}.with_options"))
-
-    def envelope(self) -> dict[str, Any]:
-        """Return the job as a push sends it.
-
-        Raises:
-            TypeError, ValueError: As `template`.
-        """
-        return {"id": self.id, **self.template()}
-
-    def template(self) -> dict[str, Any]:
-        """Return the job without its id, as workflows and cron entries send it.
-
-        Raises:
-            TypeError: JSON can't hold an argument.
-            ValueError: JSON can't hold a number or text among the arguments, or the server would refuse an option.
-        """
-        return {"type": self.type, "args": plain(list(self.args), "args"), "options": wire(self.options)}
-
-
-def a_job(value: Any, what: str = "what is pushed is a job, as send_email.job(…) makes it") -> None:
-    """Raise TypeError if a value isn't a `JobRequest`.
-
-    Args:
-        value: The value.
-        what: The beginning of the message.
-    """
-    if not isinstance(value, JobRequest):
-        raise misplaced(value, what)
 
 
 _deprecated.methods(JobRequest, using="with_options")

@@ -16,10 +16,11 @@ from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
 from ojs_nats._connect import url_of
 from ojs_nats._durations import Duration
+from ojs_nats._tls import check_scheme
 from ojs_nats.client import Client, JobHandle
 from ojs_nats.operations._subject import Subject
 from ojs_nats.operations.workflows import WorkflowHandle
-from ojs_nats.tls import Tls, check_scheme
+from ojs_nats.tls import Tls
 
 __all__ = ["SyncClient", "SyncJobHandle", "SyncWorkflowHandle"]
 

@@ -14,6 +14,7 @@ import nats
 import pytest
 
 from ojs_nats import App, Client, JobContext, Worker
+from ojs_nats._requests import envelope
 from ojs_nats.client import JobHandle
 from ojs_nats.errors import RefusedError, UnavailableError
 from ojs_nats.jobs import JobRequest
@@ -72,7 +73,7 @@ async def test_a_queue_that_no_subject_can_name_is_refused_by_the_server(system:
 
 async def test_the_gateway_holds_a_user_to_the_queue_that_nats_let_it_name(guarded: NatsServer) -> None:
     link = await nats.connect(f"nats://shop:secret@127.0.0.1:{guarded.port}", inbox_prefix="_INBOX_shop")
-    body = json.dumps(job_for("billing").envelope()).encode()
+    body = json.dumps(envelope(job_for("billing"))).encode()
     answer = await link.request("ojs.api.createJob.email", body, timeout=60)
     assert answer.headers is not None
     assert answer.headers["OJS-Status"] == "403"

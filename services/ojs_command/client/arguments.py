@@ -15,6 +15,7 @@ from ojs_nats._command import worker
 from ojs_nats._durations import milliseconds
 from ojs_nats._json import decoded
 from ojs_nats._names import job_type
+from ojs_nats._requests import template
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import Options
 
@@ -38,7 +39,7 @@ def pushable(name: str, args: tuple[Any, ...], options: Options, job_id: str | N
     try:
         job_type(name.partition("@")[0])  # behind it may be a version
         new: JobRequest[Any] = JobRequest(name, args, options, **({"id": job_id} if job_id else {}))
-        new.template()
+        template(new)
     except (ValueError, TypeError) as error:
         raise UsageProblem(f"{error}.") from None
     return new

@@ -16,7 +16,8 @@ from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_link.address import masked
 from ojs_nats._connect import authorized, url_of
-from ojs_nats.tls import HTTPS, Tls
+from ojs_nats._tls import HTTPS, or_else
+from ojs_nats.tls import Tls
 
 _SET_EXAMPLES: Final = """\
   ojs-nats context set prod --server https://jobs.example.org --token-file prod.key
@@ -105,7 +106,7 @@ async def _set(session: Session, given: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageProblem(f"--server: {error}.") from None
     headers = {**(before.headers if before else {}), **dict(given.header)}
-    files = files_of(given).or_else(before.tls if before else Tls())
+    files = or_else(files_of(given), before.tls if before else Tls())
     if files != Tls() and not server.startswith(HTTPS):
         raise UsageProblem(f"--ca-file, --cert-file and --key-file go with https:// addresses, not with {masked(server)}.")
     if hasattr(given, "token_file"):

@@ -14,7 +14,8 @@ import tomli_w
 from ojs_command.client.problems import UsageProblem
 from ojs_link.address import masked
 from ojs_nats._connect import DEFAULT_URL, authorized, url_of
-from ojs_nats.tls import HTTPS, Tls, Trust
+from ojs_nats._tls import HTTPS, Trust, of_environment, or_else
+from ojs_nats.tls import Tls
 
 _OWNER_ONLY: Final = 0o700
 
@@ -106,7 +107,7 @@ def target_of(server: str | None, context: str | None, files: Tls, env: Mapping[
     found = _named(server, context, env)
     if files != Tls() and not found.url.startswith(HTTPS):
         raise UsageProblem(f"--ca-file, --cert-file and --key-file go with https:// addresses, not with {found.shown}.")
-    found = msgspec.structs.replace(found, files=files.or_else(found.files).or_else(Tls.of_environment(env)))
+    found = msgspec.structs.replace(found, files=or_else(or_else(files, found.files), of_environment(env)))
     try:
         url_of(found.url)
         if found.tls is not None:

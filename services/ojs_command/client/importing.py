@@ -18,9 +18,9 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed
 from ojs_command.client.session import Session
 from ojs_nats._json import decoded
+from ojs_nats._names import ENDED
 from ojs_nats._operations import PUSH_EACH, Request
 from ojs_nats.errors import NotFoundError
-from ojs_nats.jobs import ENDED
 from ojs_nats.models.jobs import BulkPushed
 from ojs_nats.operations._subject import part
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ojs_nats._durations import moment
+from ojs_nats._durations import Duration, milliseconds, moment
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import Operation, Request
@@ -99,6 +99,16 @@ def parameters(**asked: Asked) -> dict[str, str]:
 def body(**members: object) -> dict[str, object]:
     """Return the members of a request as they are sent, without those that are None."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def seconds(duration: Duration | None) -> float | None:
+    """Return a duration as it is sent. None stays None."""
+    return None if duration is None else milliseconds(duration) / 1_000
+
+
+def prevention(*, enabled: bool, interval: Duration | None, share: float | None) -> dict[str, object]:
+    """Return a guarantee against starvation as it is sent."""
+    return body(enabled=enabled, rotation_interval=seconds(interval), min_dispatch_ratio=share)
 
 
 def _text(name: str, value: Asked) -> str:

@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._operations import Operation, Request
+from ojs_nats._requests import check_is_job, template
 from ojs_nats._transport import Transport
-from ojs_nats.jobs import JobRequest, a_job
+from ojs_nats.jobs import JobRequest
 from ojs_nats.models.crons import Cron, CronRun, TriggeredCron
 from ojs_nats.operations._subject import Subject, body, parameters
 
@@ -41,7 +42,7 @@ class Crons(Subject):
 
     def __init__(self, transport: Transport, hooks: ClientHooks) -> None:
         super().__init__(transport)
-        self._surroundings = hooks
+        self._hooks = hooks
 
     def list(self, *, enabled: bool | None = None, limit: int | None = None) -> AsyncIterator[Cron]:
         """List cron entries by name.
@@ -198,11 +199,11 @@ class Crons(Subject):
         description: str | None,
     ) -> dict[str, object]:
         if job is not None:
-            a_job(job, "what a cron entry runs is a job, as send_report.job(…) makes it")
-        template = None if job is None else (await self._surroundings.prepared(job)).template()
+            check_is_job(job, "what a cron entry runs is a job, as send_report.job(…) makes it")
+        sent = None if job is None else template(await self._hooks.prepared(job))
         return body(
             expression=expression,
-            job_template=template,
+            job_template=sent,
             timezone=timezone,
             overlap_policy=overlap,
             enabled=enabled,

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._durations import Duration, milliseconds, moment
+from ojs_nats._durations import Duration, moment
 from ojs_nats._operations import Operation, Request
+from ojs_nats._options import policy
 from ojs_nats.jobs import Job
 from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
 from ojs_nats.models.jobs import JobDetail
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters, seconds
 from ojs_nats.options import Retry
 
 __all__ = ["DeadLetterFilter", "DeadLetters"]
@@ -45,17 +46,6 @@ class DeadLetterFilter(msgspec.Struct, frozen=True):
     since: datetime | None = None
     until: datetime | None = None
     older_than: Duration | None = None
-
-    def wire(self) -> dict[str, Any]:
-        """Return the filter as it is sent."""
-        return body(
-            queue=self.queue,
-            type=self.type,
-            error_type=self.error_type,
-            since=self.since and moment(self.since, "since"),
-            until=self.until and moment(self.until, "until"),
-            older_than=None if self.older_than is None else milliseconds(self.older_than) / 1_000,
-        )
 
 
 class DeadLetters(Subject):
@@ -126,7 +116,7 @@ class DeadLetters(Subject):
             ConflictError: The job can't be retried.
             DuplicateError: Another job has the identity of this unique job.
         """
-        override = body(args=None if args is None else [*args], meta=meta, queue=queue, retry=retry and retry.wire())
+        override = body(args=None if args is None else [*args], meta=meta, queue=queue, retry=retry and policy(retry))
         return await self._asked(
             Job, Request(_RETRY, {"job_id": job_id}, body(override=override or None), repeatable=False), "job"
         )
@@ -137,7 +127,7 @@ class DeadLetters(Subject):
         Returns:
             The outcome. If `remaining` isn't 0, ask again for the rest.
         """
-        asked = {"filter": which.wire(), "confirm": True}
+        asked = {"filter": _sent(which), "confirm": True}
         return await self._asked(RetriedDeadLetters, Request(_RETRY_ALL, body=asked, queue=which.queue, repeatable=False))
 
     async def delete(self, job_id: str) -> None:
@@ -154,5 +144,16 @@ class DeadLetters(Subject):
         Returns:
             The outcome. If `remaining` isn't 0, ask again for the rest.
         """
-        asked = {"filter": which.wire(), "confirm": True}
+        asked = {"filter": _sent(which), "confirm": True}
         return await self._asked(DeletedDeadLetters, Request(_PURGE, body=asked, queue=which.queue))
+
+
+def _sent(which: DeadLetterFilter) -> dict[str, object]:
+    return body(
+        queue=which.queue,
+        type=which.type,
+        error_type=which.error_type,
+        since=which.since and moment(which.since, "since"),
+        until=which.until and moment(which.until, "until"),
+        older_than=seconds(which.older_than),
+    )

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from ojs_nats import _deprecated
-from ojs_nats._durations import Duration, milliseconds, moment
+from ojs_nats._durations import Duration, moment
 from ojs_nats._loops import limit
 from ojs_nats._operations import CANCEL_JOB, GET_JOB, GET_RESULT, Operation, Request
 from ojs_nats.errors import ResultGone, WaitTimeoutError
@@ -28,7 +28,7 @@ from ojs_nats.models.jobs import (
     Progress,
     UniqueJob,
 )
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters, seconds
 
 __all__ = ["JobFilter", "Jobs", "Priority"]
 
@@ -77,8 +77,8 @@ class JobFilter(msgspec.Struct, frozen=True):
         worker: The id of the worker that ran the job.
 
     Example:
-        >>> JobFilter(queue="email", states=["discarded"], older_than="1h").wire()
-        {'queue': 'email', 'states': ['discarded'], 'older_than': 3600.0}
+        >>> JobFilter(queue="email", states=["discarded"], older_than="1h").queue
+        'email'
     """
 
     type: str | None = None
@@ -92,23 +92,6 @@ class JobFilter(msgspec.Struct, frozen=True):
     tag: str | None = None
     error_type: str | None = None
     worker: str | None = None
-
-    def wire(self) -> dict[str, Any]:
-        """Return the filter as it is sent."""
-        before, after = self.enqueued_before, self.enqueued_after
-        return body(
-            type=self.type,
-            queue=self.queue,
-            states=[*self.states] or None,
-            priority=self.priority,
-            enqueued_before=before and moment(before, "enqueued_before"),
-            enqueued_after=after and moment(after, "enqueued_after"),
-            older_than=None if self.older_than is None else milliseconds(self.older_than) / 1_000,
-            meta=dict(self.meta) or None,
-            tag=self.tag,
-            error_type=self.error_type,
-            worker=self.worker,
-        )
 
 
 class Jobs(Subject):
@@ -505,10 +488,27 @@ class Jobs(Subject):
         self, operation: Operation, jobs: Sequence[str] | JobFilter, how: Mapping[str, object], *, atomic: bool
     ) -> ChangedSelection:
         """The key has a repetition answered as the first one was, so that it changes nothing anew."""
-        which = {"filter": jobs.wire()} if isinstance(jobs, JobFilter) else {"job_ids": [*jobs]}
+        which = {"filter": _sent(jobs)} if isinstance(jobs, JobFilter) else {"job_ids": [*jobs]}
         key = {"idempotency_key": str(uuid4()), "atomicity": "atomic" if atomic else "partial"}
         request = Request(operation, body={**which, **how, **key}, answered_as_well=frozenset({422}))
         return await self._asked(ChangedSelection, request)
+
+
+def _sent(which: JobFilter) -> dict[str, object]:
+    before, after = which.enqueued_before, which.enqueued_after
+    return body(
+        type=which.type,
+        queue=which.queue,
+        states=[*which.states] or None,
+        priority=which.priority,
+        enqueued_before=before and moment(before, "enqueued_before"),
+        enqueued_after=after and moment(after, "enqueued_after"),
+        older_than=seconds(which.older_than),
+        meta=dict(which.meta) or None,
+        tag=which.tag,
+        error_type=which.error_type,
+        worker=which.worker,
+    )
 
 
 _deprecated.methods(Jobs, ended="wait", reprioritise="set_priority", reprioritise_many="set_priority_many")

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.pools import ListedPool, Pool, SchedulingStats
-from ojs_nats.operations._subject import Subject, body
+from ojs_nats.operations._subject import Subject, body, prevention
 from ojs_nats.operations.queues import Prevention
 
 __all__ = ["Pools"]
@@ -55,11 +55,13 @@ class Pools(Subject):
             starvation_prevention: The guarantee for queues that others go ahead of. None means the server's default.
             isolated: Whether only workers of this pool get jobs of its queues.
         """
+        given = starvation_prevention
+        kept = given and prevention(enabled=given.enabled, interval=given.interval, share=given.share)
         asked = body(
             queues=[*queues],
             strategy=strategy,
             weights=weights,
-            starvation_prevention=starvation_prevention and starvation_prevention.wire(),
+            starvation_prevention=kept,
             isolated=isolated,
         )
         return await self._asked(Pool, Request(_PUT, {"pool": pool}, asked), "pool")

@@ -10,6 +10,7 @@ import msgspec
 
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
+from ojs_nats._options import policy
 from ojs_nats.models.queues import (
     ConfiguredQueue,
     DeletedQueue,
@@ -21,7 +22,7 @@ from ojs_nats.models.queues import (
     SwitchedQueue,
 )
 from ojs_nats.models.statistics import Statistics
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, body, parameters, prevention, seconds
 from ojs_nats.options import Rate, Retry
 
 __all__ = ["ALL_QUEUES", "Period", "Prevention", "QueueOptions", "Queues"]
@@ -59,11 +60,6 @@ class Prevention(msgspec.Struct, frozen=True):
     enabled: bool = True
     interval: Duration | None = None
     share: float | None = None
-
-    def wire(self) -> dict[str, Any]:
-        """Return the guarantee as it is sent."""
-        interval = None if self.interval is None else milliseconds(self.interval) / 1_000
-        return body(enabled=self.enabled, rotation_interval=interval, min_dispatch_ratio=self.share)
 
 
 class QueueOptions(TypedDict, total=False):
@@ -113,12 +109,14 @@ def _settings(options: QueueOptions) -> dict[str, Any]:
     sent: dict[str, Any] = {**options}
     for name, value in options.items():
         match value:
-            case Rate() | Prevention() | Retry():
-                sent[name] = value.wire()
+            case Rate() | Retry():
+                sent[name] = policy(value)
+            case Prevention():
+                sent[name] = prevention(enabled=value.enabled, interval=value.interval, share=value.share)
             case Mapping():
-                sent[name] = {ended: milliseconds(kept) / 1_000 for ended, kept in value.items()}
+                sent[name] = {ended: seconds(kept) for ended, kept in value.items()}
             case _ if value is not None and name in _DURATIONS:
-                sent[name] = milliseconds(value) / 1_000  # type: ignore[arg-type]  # its type by its name
+                sent[name] = seconds(value)  # type: ignore[arg-type]  # its type by its name
     return sent
 
 
@@ -242,7 +240,7 @@ class Queues(Subject):
             rate: How many may start in a period.
             throttle: The same, with the starts evenly spaced.
         """
-        asked = body(concurrency=concurrency, rate=rate and rate.wire(), throttle=throttle and throttle.wire())
+        asked = body(concurrency=concurrency, rate=rate and policy(rate), throttle=throttle and policy(throttle))
         return await self._asked(ConfiguredQueue, self._of(_LIMIT, queue, asked))
 
     async def purge(

@@ -8,6 +8,7 @@ from typing import Final
 
 from ojs_nats._durations import moment
 from ojs_nats._operations import Operation, Request
+from ojs_nats._options import policy
 from ojs_nats.models.rate_limits import Limit
 from ojs_nats.operations._subject import Subject, body
 from ojs_nats.options import Rate
@@ -62,8 +63,8 @@ class RateLimits(Subject):
         """
         asked = body(
             concurrency=concurrency,
-            rate=rate and rate.wire(),
-            throttle=throttle and throttle.wire(),
+            rate=rate and policy(rate),
+            throttle=throttle and policy(throttle),
             expires_at=expires_at and moment(expires_at, "expires_at"),
         )
         return await self._asked(Limit, Request(_OVERRIDE, {"key": key}, asked))

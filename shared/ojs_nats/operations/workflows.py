@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from ojs_nats import _deprecated
+from ojs_nats import _deprecated, _flows
 from ojs_nats._checks import misplaced
 from ojs_nats._durations import Duration
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._ids import new_id
 from ojs_nats._loops import limit
 from ojs_nats._operations import Operation, Request
-from ojs_nats._results import Results
+from ojs_nats._options import checked, wire
+from ojs_nats._results import Ask, Results
 from ojs_nats._transport import Transport
 from ojs_nats.errors import DuplicateError, RefusedError, WaitTimeoutError, WorkflowCancelled, WorkflowFailed
 from ojs_nats.jobs import Job
@@ -24,7 +25,7 @@ from ojs_nats.models.workflows import CancelledWorkflow, Workflow, WorkflowHead,
 from ojs_nats.operations._subject import Subject, body, parameters
 from ojs_nats.operations.events import Events
 from ojs_nats.operations.jobs import Jobs
-from ojs_nats.options import Options, checked, wire
+from ojs_nats.options import Options
 from ojs_nats.workflows import Flow
 
 __all__ = ["WorkflowHandle", "Workflows"]
@@ -59,10 +60,9 @@ class Workflows(Subject):
 
     def __init__(self, transport: Transport, events: Events, jobs: Jobs, hooks: ClientHooks) -> None:
         super().__init__(transport)
-        self.hooks = hooks
+        self._hooks = hooks
         self._events = events
         self._jobs = jobs
-        self.result_of = jobs.result
 
     async def start(self, flow: Flow[R], *, id: str | None = None, defaults: Options | None = None) -> WorkflowHandle[R]:
         """Start a workflow. Its first jobs are in their queues when this returns.
@@ -83,14 +83,14 @@ class Workflows(Subject):
         if not isinstance(flow, Flow):
             raise misplaced(flow, "what is started is a workflow, as chain(a.job(), b.job()) or a Dag")
         known = id or new_id()
-        told = (await flow.prepared(self.hooks)).wire()
+        told = _flows.wire(await _flows.prepared(flow, self._hooks))
         asked = told | {"id": known} | body(options=wire(checked(defaults, "defaults")) if defaults else None)
         try:
             await self._transport.send(Request(_CREATE, body=asked))
         except DuplicateError as error:
             if error.details.get("existing_workflow_id") != known:
                 raise
-        return WorkflowHandle(self, known, flow)
+        return WorkflowHandle(self, known, flow, results=lambda: Results(self._hooks), ask=self._jobs.result)
 
     def list(
         self, *, state: Literal["running", "completed", "failed", "cancelled"] | None = None, limit: int | None = None
@@ -200,10 +200,14 @@ class WorkflowHandle(Generic[R_co]):
         id: The workflow's id.
     """
 
-    def __init__(self, workflows: Workflows, workflow_id: str, flow: Flow[R_co]) -> None:
+    def __init__(
+        self, workflows: Workflows, workflow_id: str, flow: Flow[R_co], *, results: Callable[[], Results], ask: Ask
+    ) -> None:
         self._workflows = workflows
         self.id = workflow_id
         self._flow = flow
+        self._results = results
+        self._ask = ask
 
     def __repr__(self) -> str:
         return f"WorkflowHandle({self.id})"
@@ -259,9 +263,9 @@ class WorkflowHandle(Generic[R_co]):
         if found.state != "completed":
             said = f": {found.errors[0].message}" if found.errors else ""
             raise WorkflowFailed(f"workflow {self.id} has failed{said}", found.errors)
-        results = Results(self._workflows.hooks)
-        read = self._flow.read(found.steps, results)
-        await results.settled(self._workflows.result_of)
+        results = self._results()
+        read: R_co = _flows.read(self._flow, found.steps, results)
+        await results.settled(self._ask)
         return read
 
 

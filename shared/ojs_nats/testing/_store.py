@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ojs_nats._names import job_type, queue_name
-from ojs_nats.errors import refused
+from ojs_nats._refusals import refused
 from ojs_nats.jobs import Checkpoint, Job, JobError, JobRetry
 
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")

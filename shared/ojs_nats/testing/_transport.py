@@ -9,8 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ojs_nats._operations import Request
+from ojs_nats._refusals import refused
 from ojs_nats._transport import Answer, Transport
-from ojs_nats.errors import OjsError, RefusedError, refused
+from ojs_nats.errors import OjsError, RefusedError
 from ojs_nats.jobs import Job
 from ojs_nats.testing._store import Envelope, Failure, Store
 

@@ -19,8 +19,9 @@ import msgspec
 from ojs_nats._logging import parts
 from ojs_nats._operations import Request
 from ojs_nats._plain import encoded
+from ojs_nats._refusals import refused
 from ojs_nats.definitions import JobDefinition
-from ojs_nats.errors import UnavailableError, refused
+from ojs_nats.errors import UnavailableError
 from ojs_nats.worker import _outcome
 from ojs_nats.worker._context import JobContext
 from ojs_nats.worker._frames import (

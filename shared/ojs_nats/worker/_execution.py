@@ -13,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ojs_nats._chain_runs import handled
+from ojs_nats._dependencies import Provided
 from ojs_nats._handed_on import with_results
 from ojs_nats._logging import bind_to_task
 from ojs_nats.app import App
 from ojs_nats.definitions import JobDefinition
-from ojs_nats.dependencies import Provided
 from ojs_nats.jobs import Job
 from ojs_nats.worker import _outcome
 from ojs_nats.worker._attempts import Attempt
@@ -108,7 +109,7 @@ class Execution:
         try:
             attempt.context.job = await with_results(job, attempt.line.send)
             if self._app.execution:
-                return await self._app.execution.run(attempt.context, lambda: self._compared(definition, attempt))
+                return await handled(self._app.execution, attempt.context, lambda: self._compared(definition, attempt))
             return await self._compared(definition, attempt)
         except SystemExit as error:  # either would end the loop
             raise _outcome.exited(error) from error

@@ -12,8 +12,9 @@ from ojs_link.lasting import Lasting
 from ojs_nats._logging import get_logger
 from ojs_nats._names import MOST_QUEUES
 from ojs_nats._operations import FETCH, Request
+from ojs_nats._refusals import refused
 from ojs_nats._transport import Transport
-from ojs_nats.errors import NotFoundError, OjsError, PermissionDeniedError, RateLimitedError, UnauthorizedError, refused
+from ojs_nats.errors import NotFoundError, OjsError, PermissionDeniedError, RateLimitedError, UnauthorizedError
 from ojs_nats.jobs import Job
 from ojs_nats.worker._reports import Acked, Refusal, Reports, Success
 from ojs_nats.worker._timings import TIMINGS, Timings

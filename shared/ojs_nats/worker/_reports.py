@@ -12,6 +12,7 @@ import msgspec
 
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import ACK, NACK, Request
+from ojs_nats._refusals import refused
 from ojs_nats._transport import Transport
 from ojs_nats.errors import (
     ConflictError,
@@ -21,7 +22,6 @@ from ojs_nats.errors import (
     RefusedError,
     TooLargeError,
     UnavailableError,
-    refused,
 )
 from ojs_nats.jobs import Job
 from ojs_nats.worker import _outcome

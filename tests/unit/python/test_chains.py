@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ojs_nats import App, JobContext
+from ojs_nats._chain_runs import handled, pushed
 from ojs_nats.chains import EnqueueChain, EnqueueNext, ExecutionChain, ExecutionNext
 from ojs_nats.jobs import JobRequest
 from support.python_samples import context
@@ -31,7 +32,7 @@ async def test_the_order_is_that_of_the_chain() -> None:
     chain.add(tagging("y"), "y")
     chain.remove("y")
     assert chain.names == ("x", "a", "b", "c", "d")
-    left = await chain.run(JobRequest("a.job"))
+    left = await pushed(chain, JobRequest("a.job"))
     assert left is not None
     assert left.options == {"tags": ["x", "a", "b", "c", "d"], "queue": "dcbax"}
 
@@ -67,11 +68,11 @@ async def test_a_job_may_be_dropped_and_refused_and_keeps_its_id() -> None:
                 pass
         return await next(new)
 
-    assert await chain.run(JobRequest("a.job", ("drop",))) is None
+    assert await pushed(chain, JobRequest("a.job", ("drop",))) is None
     with pytest.raises(PermissionError):
-        await chain.run(JobRequest("a.job", ("refuse",)))
+        await pushed(chain, JobRequest("a.job", ("refuse",)))
     with pytest.raises(ValueError, match="can't change a job's id"):
-        await chain.run(JobRequest("a.job", ("rename",)))
+        await pushed(chain, JobRequest("a.job", ("rename",)))
 
 
 async def test_an_execution_is_wrapped() -> None:
@@ -93,7 +94,7 @@ async def test_an_execution_is_wrapped() -> None:
     async def handler() -> Any:
         return running.job.args[0]
 
-    assert await chain.run(running, handler) == [["changed"]]
+    assert await handled(chain, running, handler) == [["changed"]]
     assert said == ["outer 1"]
 
 
@@ -109,9 +110,9 @@ async def test_a_handler_runs_once_or_not_at_all() -> None:
     async def handler() -> Any:
         return "run"
 
-    assert await chain.run(context(1), handler) == "cached"
+    assert await handled(chain, context(1), handler) == "cached"
     with pytest.raises(RuntimeError, match=r"'short' has called next\(\) twice"):
-        await chain.run(context(), handler)
+        await handled(chain, context(), handler)
 
 
 def test_an_app_without_middleware_has_empty_chains() -> None:

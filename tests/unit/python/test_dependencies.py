@@ -15,7 +15,7 @@ import pytest
 
 from ojs_nats import App, Depends, JobContext
 from ojs_nats._arguments import Parameters
-from ojs_nats.dependencies import Provided
+from ojs_nats._dependencies import Provided
 from support.python_samples import context
 
 said: list[str] = []

@@ -19,6 +19,7 @@ SUBJECTS = [
         str(path.relative_to(PACKAGE))
         for folder in ("middleware", "models", "operations")
         for path in (PACKAGE / folder).glob("*.py")
+        if path.name != "_subject.py"
     ),
 ]
 RIDDLES = re.compile(r"(What|Who|Whom|Whoever|Whatever|Of|Those|As|With|That|Which|Such|How|When|Where|It)\b|The same|None of")

@@ -27,6 +27,7 @@ from ojs_nats import App, OjsError
 from ojs_nats._arguments import Parameters
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._plain import encoded, plain
+from ojs_nats._requests import template
 from ojs_nats._results import Results
 from ojs_nats.jobs import JobRequest
 from ojs_nats.testing import fake, inline
@@ -432,7 +433,7 @@ def test_a_model_that_was_changed_to_what_it_can_t_be_isn_t_pushed() -> None:
 
 
 def test_models_are_arguments_of_jobs_without_a_handler_too() -> None:
-    assert JobRequest("a.job", (ITEM, np.int64(1))).template()["args"] == [{"sku": "a", "count": 2}, 1]
+    assert template(JobRequest("a.job", (ITEM, np.int64(1))))["args"] == [{"sku": "a", "count": 2}, 1]
 
 
 def test_the_order_of_a_union_is_that_of_its_hint() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ojs_nats._json import decoded
-from ojs_nats.errors import is_refusal, refusal
+from ojs_nats._refusals import is_refusal, refusal
 
 DEEP = 100_000
 

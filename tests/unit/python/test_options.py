@@ -9,8 +9,10 @@ import pytest
 
 from ojs_nats import App, RateLimit, Retry, Unique, Worker
 from ojs_nats._durations import milliseconds
+from ojs_nats._options import wire
+from ojs_nats._requests import template
 from ojs_nats.jobs import JobRequest
-from ojs_nats.options import Options, Rate, wire
+from ojs_nats.options import Options, Rate
 from support.tables import each
 
 
@@ -184,4 +186,4 @@ def nothing() -> None: ...
 )
 def test_a_moment_is_sent_with_its_offset_or_in_utc_where_that_has_seconds(offset: timedelta, sent: str) -> None:
     when = datetime(2026, 11, 28, 12, tzinfo=timezone(offset))
-    assert JobRequest("a.job", (), {"scheduled_at": when}).template()["options"]["delay_until"] == sent
+    assert template(JobRequest("a.job", (), {"scheduled_at": when}))["options"]["delay_until"] == sent

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ojs_nats import App, Client, RateLimit, Retry, Unique, batch, chain, group
+from ojs_nats._requests import template
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import Rate
 from ojs_nats.sync import SyncClient
@@ -138,7 +139,7 @@ def test_an_option_of_a_worker_is_refused_where_a_job_is_pushed(options: Any) ->
 def test_arguments_are_a_list(args: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         JobRequest("email.send", args)
-    assert JobRequest("email.send", ["ada"]).template()["args"] == ["ada"]  # type: ignore[arg-type]  # as many write it
+    assert template(JobRequest("email.send", ["ada"]))["args"] == ["ada"]  # type: ignore[arg-type]  # as many write it
 
 
 _DEFINITION = r"not the definition math.add: write its .job\(…\)"

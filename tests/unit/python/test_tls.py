@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ojs_nats import App, Client
+from ojs_nats._tls import Trust, or_else
 from ojs_nats.sync import SyncClient
-from ojs_nats.tls import Tls, Trust
+from ojs_nats.tls import Tls
 from support.certificates import Authority
 
 
@@ -79,5 +80,5 @@ async def test_variables_count_where_https_is_spoken(monkeypatch: pytest.MonkeyP
 
 def test_a_certificate_that_is_named_brings_its_own_key() -> None:
     other = Tls(ca_file="ca", cert_file="other", key_file="other.key")
-    assert Tls(cert_file="own").or_else(other) == Tls(ca_file="ca", cert_file="own")
-    assert Tls(ca_file="mine").or_else(other) == Tls(ca_file="mine", cert_file="other", key_file="other.key")
+    assert or_else(Tls(cert_file="own"), other) == Tls(ca_file="ca", cert_file="own")
+    assert or_else(Tls(ca_file="mine"), other) == Tls(ca_file="mine", cert_file="other", key_file="other.key")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ojs_command.client.context_file import Target
 from ojs_command.client.doctor.findings import Finding, ok, warning
 from ojs_core.runtime.addresses import is_loopback
-from ojs_nats.tls import Trust
+from ojs_nats._tls import Trust
 
 _SOON: Final = timedelta(days=14)
 _PATIENCE_S: Final = 10.0

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import App, Unique
+from ojs_nats import App, Unique, _chain_runs
 from ojs_nats.jobs import JobRequest
 from ojs_nats.middleware import Encryption, Undecodable
 from support.python_samples import context, run_of
@@ -19,7 +19,7 @@ OLD, NEW = b"o" * 32, b"n" * 32
 async def pushed(codec: Encryption, *args: Any, **options: Any) -> JobRequest[Any]:
     app = App("http://localhost")
     codec.install(app)
-    left = await app.enqueue.run(JobRequest("a.job", args, options))  # type: ignore[arg-type]  # any options
+    left = await _chain_runs.pushed(app.enqueue, JobRequest("a.job", args, options))  # type: ignore[arg-type]  # any options
     assert left is not None
     return left
 
