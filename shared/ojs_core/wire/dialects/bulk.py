@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.jobs.bulk import PushedBatch
-from ojs_core.wire.jobs.dead_letters import ChangedDeadLetters, DeletedDeadLetters, RetriedDeadLetters
+from ojs_core.wire.jobs.dead_letters import RetriedDeadLetters
 from ojs_core.wire.members import members
 
 
@@ -18,14 +18,13 @@ def _pushed_for_cli(answer: PushedBatch) -> dict[str, Any]:
     return members(answer) | {"enqueued": answer.count - found, "failed": 0}
 
 
-def _summary(answer: ChangedDeadLetters, action: str, done: int) -> dict[str, Any]:
-    """In the words of ojs-admin-api §8.1."""
-    counts = {"matched": done + answer.skipped, "succeeded": done, "failed": answer.skipped}
-    return members(answer) | {"action": action} | counts
+def _retried_for_ui(answer: RetriedDeadLetters) -> dict[str, Any]:
+    """Use the words of ojs-admin-api §8.1."""
+    counts = {"matched": answer.retried + answer.skipped, "succeeded": answer.retried, "failed": answer.skipped}
+    return members(answer) | {"action": "retry"} | counts
 
 
 BULK: Final[Shapes] = {
     PushedBatch: {"cli": _pushed_for_cli},
-    RetriedDeadLetters: {"ui": lambda answer: _summary(answer, "retry", answer.retried)},
-    DeletedDeadLetters: {"ui": lambda answer: _summary(answer, "delete", answer.deleted)},
+    RetriedDeadLetters: {"ui": _retried_for_ui},
 }

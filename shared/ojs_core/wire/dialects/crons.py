@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -17,8 +16,7 @@ from ojs_core.wire.crons.answers import (
     OneCron,
     TriggeredCron,
 )
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.dialects.shaping import Shape, Shapes
+from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import bare, members
 
 
@@ -43,12 +41,12 @@ def _for_ui(entry: CronView) -> dict[str, Any]:
     return view | members(entry)
 
 
-def _one_for_sdk(answer: OneCron | DeletedCron | TriggeredCron) -> dict[str, Any]:
+def _one_for_sdk(answer: OneCron) -> dict[str, Any]:
     cron = _for_sdk(answer.cron)
     return members(answer) | {"cron": cron, "cron_job": cron}
 
 
-def _one_for_ui(answer: OneCron | DeletedCron | TriggeredCron) -> dict[str, Any]:
+def _one_for_ui(answer: OneCron | DeletedCron) -> dict[str, Any]:
     """The entry's members stand beside `cron`, too, as for the command line: neither unwraps."""
     return _for_ui(answer.cron) | members(answer)
 
@@ -79,11 +77,10 @@ def _with_state(execution: CronExecution) -> dict[str, Any]:
     return members(execution) | {"state": state}
 
 
-_ONE: Final[Mapping[Reader, Shape]] = {"sdk": _one_for_sdk, "cli": _one_for_cli, "ui": _one_for_ui}
 CRONS: Final[Shapes] = {
-    OneCron: _ONE,
-    DeletedCron: _ONE,
-    TriggeredCron: _ONE,
+    OneCron: {"sdk": _one_for_sdk, "cli": _one_for_cli, "ui": _one_for_ui},
+    DeletedCron: {"cli": _one_for_cli, "ui": _one_for_ui},
+    TriggeredCron: {"cli": _one_for_cli},
     CronPage: {"sdk": _page_for_sdk, "cli": _page_for_cli, "ui": _page_for_ui},
     CronHistory: {"cli": _history_for_cli},
 }

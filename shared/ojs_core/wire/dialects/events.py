@@ -46,19 +46,9 @@ def told_body(told: Told, reader: Reader, *, hides: bool = False) -> bytes:
     return redacted(body) if hides else body
 
 
-def _page(answer: EventPage, reader: Reader) -> dict[str, Any]:
-    return members(answer) | {"events": [Raw(event_body(event, reader)) for event in answer.events]}
-
-
 def _page_for_ui(answer: EventPage) -> dict[str, Any]:
-    view = _page(answer, "ui")
-    return view | {"items": view["events"]}
+    events = [Raw(event_body(event, "ui")) for event in answer.events]
+    return members(answer) | {"events": events, "items": events}
 
 
-EVENTS: Final[Shapes] = {
-    EventPage: {
-        "sdk": lambda answer: _page(answer, "sdk"),
-        "cli": lambda answer: _page(answer, "cli"),
-        "ui": _page_for_ui,
-    }
-}
+EVENTS: Final[Shapes] = {EventPage: {"ui": _page_for_ui}}

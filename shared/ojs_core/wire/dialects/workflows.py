@@ -29,7 +29,7 @@ def _flat(view: dict[str, Any]) -> dict[str, Any]:
     return {"workflow": held} | held
 
 
-def _bare(answer: OneWorkflow | OneCancelledWorkflow | OneWorkflowProgress) -> dict[str, Any]:
+def _bare(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
     return _flat(members(answer.workflow)) | _beside(answer)
 
 
@@ -116,6 +116,6 @@ def _page_for_ui(answer: WorkflowPage) -> dict[str, Any]:
 WORKFLOWS: Final[Shapes] = {
     OneWorkflow: {"sdk": _for_sdk, "cli": _bare, "ui": _for_ui},
     OneCancelledWorkflow: {"sdk": _cancelled_for_sdk, "cli": _cancelled_for_cli, "ui": _cancelled_for_ui},
-    OneWorkflowProgress: {"sdk": _bare, "cli": _bare, "ui": _progress_for_ui},
+    OneWorkflowProgress: {"ui": _progress_for_ui},
     WorkflowPage: {"cli": _page_for_cli, "ui": _page_for_ui},
 }

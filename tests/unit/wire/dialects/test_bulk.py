@@ -9,7 +9,7 @@ from ojs_core.operations.dead_letters import DeadLettersChanged
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.jobs.bulk import pushed_batch
-from ojs_core.wire.jobs.dead_letters import deleted_dead_letters, retried_dead_letters
+from ojs_core.wire.jobs.dead_letters import retried_dead_letters
 
 
 def read(answer: Struct, reader: Reader) -> Any:
@@ -28,4 +28,3 @@ def test_the_admin_ui_reads_of_dead_letters_what_it_reads_of_other_jobs() -> Non
     summary = {"matched": 3, "succeeded": 2, "failed": 1}
     assert read(retried_dead_letters(outcome), "standard") == standard | {"retried": 2}
     assert read(retried_dead_letters(outcome), "ui") == standard | {"retried": 2, "action": "retry"} | summary
-    assert read(deleted_dead_letters(outcome), "ui") == standard | {"deleted": 2, "action": "delete"} | summary

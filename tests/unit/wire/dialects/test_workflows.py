@@ -54,12 +54,12 @@ def test_members_are_counted_under_one_name(definition: Any, counted: str) -> No
     assert len(workflow["steps"]) == 2
 
 
-@pytest.mark.parametrize("make", [cancelled_workflow, workflow_progress])
-def test_official_clients_need_not_unwrap(make: Callable[[Graph, Workflow], Struct]) -> None:
+@pytest.mark.parametrize(("make", "readers"), [(cancelled_workflow, ("sdk", "cli", "ui")), (workflow_progress, ("ui",))])
+def test_official_clients_need_not_unwrap(make: Callable[[Graph, Workflow], Struct], readers: tuple[Reader, ...]) -> None:
     answer = make(*begun(chain(job(), job())))
     standard = read(answer, "standard")
     assert set(standard) == {"workflow"}
-    for reader in ("sdk", "cli", "ui"):
+    for reader in readers:
         shown = read(answer, reader)
         assert shown.items() >= shown["workflow"].items()
         assert shown["workflow"].keys() >= standard["workflow"].keys()
