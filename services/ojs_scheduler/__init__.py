@@ -1,4 +1,5 @@
-"""The scheduler: makes jobs available whose delay or back-off is over, creates the jobs of cron entries, finishes batches.
+"""The scheduler: makes jobs available whose delay or back-off is over, creates the jobs of cron entries, lets blocked jobs
+go on.
 
 Any number of them may run.
 """
@@ -6,29 +7,48 @@ Any number of them may run.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import structlog
+
+from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Liveness
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.jetstream.api import purge_unheard
+from ojs_core.jetstream.consumers import remove
 from ojs_core.runtime.preparation import Preparation, checks, configured_chain, strict_of
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from ojs_scheduler.crons import CronWorker
 
 if TYPE_CHECKING:
+    from ojs_core.runtime.dueloop import DueLoop
     from ojs_core.runtime.service import Service
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
 
 
+log = structlog.get_logger(__name__)
+
+_BATCH: Final = "batch"
+"""The consumer by which schedulers before 0.3.0 finish batches."""
+
+
 class Scheduler:
     """Every kind of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
 
-    def __init__(self, jobs: Timekeeper, crons: CronWorker, batches: DueLoop, limits: DueLoop) -> None:
-        self._loops = (jobs, crons, batches, limits)
+    def __init__(self, store: Store, jobs: Timekeeper, crons: CronWorker, limits: DueLoop) -> None:
+        self._store = store
+        self._loops = (jobs, crons, limits)
 
     async def start(self) -> None:
+        """Take up the work, and take away what earlier versions left to finish batches: the safety net does that."""
+        nats, stream = self._store.nats, self._store.config.records_stream
+        try:
+            await remove(nats, stream, [_BATCH])
+            purge_unheard(nats, stream, self._store.config.left_by_batches)
+        except OjsError as error:
+            log.warning("what earlier versions left of batches stays until the next start", reason=error.message)
         for loop in self._loops:
             await loop.start()
 
@@ -47,7 +67,5 @@ def build(store: Store, settings: Settings) -> Service:
     chain.freeze()
     limits = PayloadLimits(strict=settings.strict)
     prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict_of(settings)))
-    outbox = store.outbox()
-    batches = DueLoop("batch", outbox.messages, outbox.handle)
     jobs = Timekeeper(store, "scheduler", _no_liveness)
-    return Scheduler(jobs, CronWorker(store, prepare), batches, blocked_jobs_loop(store))
+    return Scheduler(store, jobs, CronWorker(store, prepare), blocked_jobs_loop(store))

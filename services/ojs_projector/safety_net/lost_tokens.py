@@ -8,19 +8,20 @@ about to give one, has lost it, however busy or late anybody may be.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.contents import message
-from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.capacity.stale_tokens import available_at
 from ojs_core.store.rate_limits.permits import key_scope
-from ojs_core.store.records.atomic import tokens_of
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.tokens import Tokens, read_token
 from ojs_core.store.store import Store
@@ -29,7 +30,11 @@ from ojs_projector.reading import lists
 from ojs_projector.reading.lists import FIRST, WaitingJob
 
 _AT_ONCE: Final = 100
-"""Jobs of a kind that are looked at in one round; the next goes on behind them."""
+"""Jobs of a kind that a round reads first; the next round goes on behind them."""
+_MORE: Final = 1_000
+"""Jobs of a kind that a round reads next, if some of the first had lost their tokens: a batch may have lost all."""
+_READS: Final = 100
+"""Records that are read together."""
 _SERVICES: Final = ("scheduler", "reaper")
 
 
@@ -70,8 +75,11 @@ class LostTokens:
         self._after: dict[WaitingJob, tuple[int, str]] = {}
         self._searches: dict[str, _Search] = {}
 
-    async def look(self) -> AsyncIterator[LostToken]:
-        """One round. Raises OjsError backend_unavailable."""
+    async def look(self) -> AsyncIterator[list[LostToken]]:
+        """Look for lost tokens once, and yield those of a queue together, in the order in which their jobs became available.
+
+        Raises OjsError backend_unavailable.
+        """
         queues: dict[str, list[WaitingJob]] = {}
         for kind in lists.waiting_kinds(self._model):
             queues.setdefault(kind.queue, []).append(kind)
@@ -82,39 +90,48 @@ class LostTokens:
             # Nobody can fetch from a paused queue, so nothing waits for a token there.
             if await self._store.queues.held(queue):
                 continue
-            search = self._searches.pop(queue, None) or await self._begin(queue, kinds)
-            if not search.wanted:
-                continue
-            if not await self._go_on(queue, search):
-                self._searches[queue] = search
-                continue
-            for job_id, word in search.wanted.items():
-                yield LostToken(job_id, word)
+            most = _AT_ONCE
+            while lost := await self._look_at(queue, kinds, most):
+                yield lost
+                most = _MORE
+                if all(self._after.get(kind, FIRST) == FIRST for kind in kinds):
+                    break
 
-    async def _begin(self, queue: str, kinds: list[WaitingJob]) -> _Search:
+    async def _look_at(self, queue: str, kinds: list[WaitingJob], most: int) -> list[LostToken]:
+        """The lost tokens among those of up to `most` jobs of each kind; none while their search isn't at its end."""
+        search = self._searches.pop(queue, None) or await self._begin(queue, kinds, most)
+        if not search.wanted:
+            return []
+        if not await self._go_on(queue, search):
+            self._searches[queue] = search
+            return []
+        return [LostToken(job_id, word) for job_id, word in search.wanted.items()]
+
+    async def _begin(self, queue: str, kinds: list[WaitingJob], most: int) -> _Search:
         """What to look for in a queue. All that could still give a job its token is ruled out before its tokens are read."""
         search = _Search()
-        hinted: set[str] = set()
+        blocked: dict[tuple[str, int], float] = {}
         for kind in kinds:
-            for job in await self._suspects(kind):
-                if not await self._is_put_aside(job, hinted) and not await self._is_due(job.id):
-                    search.wanted[job.id] = job.token or ""
+            suspects = [job for job in await self._suspects(kind, most) if not await self._is_blocked(job, blocked)]
+            due = await self._due([job.id for job in suspects])
+            search.wanted |= {job.id: job.token or "" for job in suspects if job.id not in due}
         if search.wanted:
-            await self._leave_to_outboxes(search.wanted)
             await self._tokens.settle(queue)
         return search
 
-    async def _suspects(self, kind: WaitingJob) -> list[Job]:
-        """Jobs that became available before the first token of their kind was stored, the oldest first."""
+    async def _suspects(self, kind: WaitingJob, most: int) -> list[Job]:
+        """Up to `most` jobs that became available before the first token of their kind was stored, the oldest first."""
         late = self._store.clock.now() - self._timings.grace_ms
         if not lists.waiting_before(self._model, kind, late, 1):
+            self._after[kind] = FIRST
             return []
         # The first token is read before the list: one that comes later can only be newer.
         first = await self._tokens.first_at(*kind)
         before = late if first is None else min(first - self._timings.grace_ms, late)
-        found = lists.waiting_before(self._model, kind, before, _AT_ONCE, self._after.get(kind, FIRST))
-        self._after[kind] = found[-1] if len(found) == _AT_ONCE else FIRST
-        jobs = [await self._long_available(job_id, kind, late) for _, job_id in found]
+        found = lists.waiting_before(self._model, kind, before, most, self._after.get(kind, FIRST))
+        self._after[kind] = found[-1] if len(found) == most else FIRST
+        ids = [job_id for _, job_id in found]
+        jobs = await in_portions(ids, partial(self._long_available, kind=kind, late=late), _READS)
         return [job for job in jobs if job is not None]
 
     async def _long_available(self, job_id: str, kind: WaitingJob, late: int) -> Job | None:
@@ -127,40 +144,41 @@ class LostTokens:
         waits = job is not None and job.state is State.AVAILABLE and not job.deleted and (job.queue, job.priority) == kind
         return job if waits else None
 
-    async def _is_put_aside(self, job: Job, hinted: set[str]) -> bool:
-        """Whether tokens of the job's key wait for a permit that its own may well be among. They are in order, too.
+    async def _is_blocked(self, job: Job, blocked: dict[tuple[str, int], float]) -> bool:
+        """Return whether tokens of the job's key wait for a permit that its own may well be among. They are in order, too.
 
-        A look at the limit is hinted at, once in a round: that hint may be what was lost.
+        `blocked` has the earliest of a key and priority, as far as it was read.
         """
         policy = policy_of(job) if job.rate_limit else None
         if policy is None or policy.key is None:
             return False
-        scope = key_scope(policy.key)
-        held = [self._store.config.hold(scope, job.priority, job.queue, front=front) for front in (True, False)]
+        which = (key_scope(policy.key), job.priority)
+        if which not in blocked:
+            blocked[which] = await self._blocked_since(job.queue, *which)
+        return available_at(job) >= blocked[which]
+
+    async def _blocked_since(self, queue: str, scope: str, priority: int) -> float:
+        """Return when the first blocked job became available: infinity if there is none, 0 if that isn't known.
+
+        The scheduler gets a hint for the limit: that hint may be what was lost.
+        """
+        held = [self._store.config.hold(scope, priority, queue, front=front) for front in (True, False)]
         first = [said for subject in held if (said := await self._tokens.first(subject)) is not None]
         if not first:
-            return False
-        if scope not in hinted:
-            hinted.add(scope)
-            await self._store.permits.hint(scope)
+            return math.inf
+        await self._store.permits.hint(scope)
         others = [await self._store.records.leader_for_hint(token[0]) for said in first if (token := _said(said)) is not None]
         times = [available_at(other.job) for other in others if other.job is not None]
-        return len(times) < len(first) or available_at(job) >= min(times) - self._timings.grace_ms
+        return 0 if len(times) < len(first) else min(times) - self._timings.grace_ms
 
-    async def _is_due(self, job_id: str) -> bool:
-        """Whether a message waits whose handling made the job available: when it comes again, the token is stored again."""
-        config = self._store.config
-        found = [await self._store.records.leader_raw(config.due(service, job_id)) for service in _SERVICES]
-        return any(found)
-
-    async def _leave_to_outboxes(self, wanted: dict[str, str]) -> None:
-        """Take out what the outboxes of batches are to hand out. One that fires is stored as due before its timer leaves."""
+    async def _due(self, job_ids: list[str]) -> set[str]:
+        """Return the jobs whose due message waits: it comes again, and the token is stored again with it."""
         config, records = self._store.config, self._store.records
-        for pattern in (config.batch_timer(ANY), config.batch_due(ANY)):
-            for subject in await records.subjects(pattern):
-                found = await records.leader_raw(subject)
-                for said in tokens_of(found[1]).items() if found is not None else ():
-                    _take_out(wanted, *said)
+        subjects = {config.due(service, job_id): job_id for job_id in job_ids for service in _SERVICES}
+        if records.nearest_is_leader:
+            return {subjects[subject] for subject in (await records.many_raw(list(subjects)) if subjects else ())}
+        found = await in_portions(list(subjects), records.leader_raw, _READS)
+        return {job_id for job_id, one in zip(subjects.values(), found, strict=True) if one is not None}
 
     async def _go_on(self, queue: str, search: _Search) -> bool:
         """Take out what is found among the tokens of a queue; whether the end has been reached."""

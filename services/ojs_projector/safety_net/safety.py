@@ -6,20 +6,19 @@ The index names suspects, the leader's record decides. What is issued again is a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError, unless_moved_on
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State, Timer
-from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import State, Timer
 from ojs_core.domain.workflows import record as flows
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.subjects import ANY
+from ojs_core.store.records.writer import CHUNK
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from ojs_projector.index.crons import overdue
@@ -27,7 +26,7 @@ from ojs_projector.index.locks import settle, suspects
 from ojs_projector.index.model import Model
 from ojs_projector.index.workflows import have_ended, unchanged
 from ojs_projector.reading import lists
-from ojs_projector.safety_net.lost_tokens import LostTokens, LostTokenTimings
+from ojs_projector.safety_net.lost_tokens import LostToken, LostTokens, LostTokenTimings
 
 log = structlog.get_logger(__name__)
 
@@ -74,16 +73,22 @@ class SafetyNet:
         await self._look_at_locks()
 
     async def _look_at_tokens(self) -> None:
-        async for job_id, word in self._lost_tokens.look():
+        async for lost in self._lost_tokens.look():
+            for start in range(0, len(lost), CHUNK):
+                await self._repeat_tokens(lost[start : start + CHUNK])
 
-            def decide(job: Job, moment: Moment, word: str = word) -> Transition:
-                if job.state is not State.AVAILABLE or job.token != word:
-                    raise _MovedOn
-                return transitions.reissue(job, moment)
-
-            with contextlib.suppress(_MovedOn):
-                if await unless_moved_on(self._store.jobs.change(job_id, decide)):
-                    self._count("token", job_id=job_id)
+    async def _repeat_tokens(self, lost: Sequence[LostToken]) -> None:
+        """Publish the tokens that their jobs still need, in order."""
+        found = await self._store.records.surely([one.job_id for one in lost])
+        waiting = [
+            (job, stored.sequence)
+            for job_id, word in lost
+            if (job := (stored := found[job_id]).job) is not None and job.state is State.AVAILABLE and job.token == word
+        ]
+        await asyncio.gather(*(self._store.committer.repeat_token(*one) for one in waiting))
+        if waiting:
+            first, _ = waiting[0]
+            self._count("token", len(waiting), queue=first.queue, job_id=first.id)
 
     async def _look_at_timers(self) -> None:
         late = self._store.clock.now() - self._timings.timer_grace_ms
@@ -177,11 +182,7 @@ class SafetyNet:
             await asyncio.sleep(0)
         return False
 
-    def _count(self, kind: str, **what: str) -> None:
-        self.found[kind] += 1
-        metrics.SAFETY_NET.labels(kind).inc()
-        log.warning("a lost hint was issued again", kind=kind, **what)
-
-
-class _MovedOn(Exception):
-    """The record is not as the index had it."""
+    def _count(self, kind: str, number: int = 1, **what: str) -> None:
+        self.found[kind] += number
+        metrics.SAFETY_NET.labels(kind).inc(number)
+        log.warning("a lost hint was issued again", kind=kind, number=number, **what)

@@ -36,7 +36,7 @@ _SCOPE: Final = Wildcard("*.*")
 """Any limit: a kind and a name."""
 
 _DURABLES: Final[Mapping[Service, tuple[str, ...]]] = {
-    "scheduler": ("scheduler", "cron", "batch", _LIMIT),
+    "scheduler": ("scheduler", "cron", _LIMIT),
     "reaper": ("reaper",),
     "coordinator": ("coordinator", _STEPS),
 }
@@ -221,8 +221,8 @@ def _hints(config: StoreConfig, role: Service) -> list[str]:
     every = [config.timer(ANY, ANY), config.limit_timer(_SCOPE, ANY), config.limit_step(_SCOPE, ANY), config.step(ANY, ANY)]
     crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
     workflows = [config.workflow_timer(ANY, ANY)] if role in {"gateway", "coordinator", "projector"} else []
-    batches = [config.batch_timer(ANY), config.record("probe", ANY)] if role in {"gateway", "scheduler", "coordinator"} else []
-    return [*every, *crons, *workflows, *batches]
+    probes = [config.record("probe", ANY)] if role == "gateway" else []
+    return [*every, *crons, *workflows, *probes]
 
 
 def _own(config: StoreConfig, role: Service) -> list[str]:

@@ -270,16 +270,12 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(service, job_id)
         return f"{self.namespace}.due.{service}.{job_id}"
 
-    # Batches and uniqueness
+    @property
+    def left_by_batches(self) -> str:
+        """The timers and due messages by which versions before 0.3.0 finish batches."""
+        return f"{self.namespace}.*.batch.>"
 
-    def batch_timer(self, op: str) -> str:
-        """Subject of a batch's outbox."""
-        _check(op)
-        return f"{self.namespace}.timer.batch.{op}"
-
-    def batch_due(self, op: str) -> str:
-        """Subject of an outbox whose time has come."""
-        return self.due("batch", op)
+    # Uniqueness
 
     def unique(self, key: str) -> str:
         """Subject of the lock of a fingerprint."""

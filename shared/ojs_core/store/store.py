@@ -41,7 +41,7 @@ from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits, BlockedJob
 from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.rate_limits.permits import Permits
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
-from ojs_core.store.records.atomic import Atomic, Outbox, OutboxTimings
+from ojs_core.store.records.atomic import Atomic
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import Committer, CommitTimings
@@ -76,7 +76,6 @@ class StoreTimings(Struct, frozen=True, kw_only=True):
     workers: WorkerTimes = WorkerTimes()
     room: RoomTimings = RoomTimings()
     commits: CommitTimings = CommitTimings()
-    outbox: OutboxTimings = OutboxTimings()
     locks: LockTimings = LockTimings()
     capacity: CapacityTimings = CapacityTimings()
     sweeps: SweepTimings = SweepTimings()
@@ -126,7 +125,7 @@ class Store:
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)
         self.schemas = Schemas(bucket, self.queues)
-        self.atomic = Atomic(bucket, timings.outbox)
+        self.atomic = Atomic(bucket)
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket)
         self.permits = Permits(bucket)
@@ -209,10 +208,6 @@ class Store:
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()
-
-    def outbox(self) -> Outbox:
-        """The batches that have to be finished."""
-        return Outbox(self._bucket)
 
     def due_messages(self, service: str) -> DueMessages:
         """The timers that fired for a service."""

@@ -17,7 +17,6 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.cron,
     lambda name: CONFIG.cron_timer(name, "op"),
     lambda name: CONFIG.due("scheduler", name),
-    CONFIG.batch_timer,
     CONFIG.unique,
     CONFIG.progress,
     CONFIG.checkpoint,

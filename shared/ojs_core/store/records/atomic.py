@@ -1,8 +1,7 @@
 """Several job records at once, all or none: one JetStream atomic batch.
 
 Timers and step hints go ahead, as in any commit. Tokens follow, in the order of the jobs: ahead of a batch of thousands they
-would be met before their records. A crash between the two is made good by the outbox, a timer inside the batch that names
-every token; it is taken back when all of them are stored.
+would be met before their records. The safety net finds the tokens that a crash between the two has left out.
 
 On one server with files a batch takes milliseconds and stalls the bucket's other writers meanwhile, so only what has to be
 atomic comes this way: batch pushes, atomic bulk operations, and the replacement of a unique job.
@@ -14,45 +13,30 @@ import asyncio
 import itertools
 import re
 import secrets
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, batch_too_large, unavailable
-from ojs_core.domain.job import State
 from ojs_core.domain.transitions.result import Transition
 from ojs_core.jetstream.api import ApiError
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
-from ojs_core.jetstream.due_messages import Due, DueMessages
 from ojs_core.jetstream.headers import expecting
 from ojs_core.store.records.answers import ack_of
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.records import Stored
-from ojs_core.store.records.writer import CHUNK, Conflict, Hint, Write, alarm, paced
+from ojs_core.store.records.writer import Conflict, Hint, Write, paced
 
 log = structlog.get_logger(__name__)
 
-_SERVICE: Final = "batch"
 _TIMEOUT_S: Final = 10.0
 _DEADLINE_S: Final = 10.0
 _HINTS_S: Final = 3.0
-_OUTBOX_JOBS_PER_MS: Final = 10
-"""The outbox waits a millisecond longer for each of so many jobs; the tokens are there several times as fast."""
 _TOO_MANY: Final = 10199
 _DEFAULT_MOST: Final = 1_000
 _BUSY: Final = frozenset({10176, 10210})
 """Too many batches under way; the former is also how a batch ends whose beginning was refused for that."""
 _LIMIT: Final = re.compile(r"too large: (\d+)")
-
-
-class OutboxTimings(Struct, frozen=True, kw_only=True):
-    """When the outbox of a batch hands out what its writer has not."""
-
-    wait_ms: int = 2_000
-    """So long after the batch, and longer for a large one."""
 
 
 class AtomicCommit(NamedTuple):
@@ -66,25 +50,22 @@ class AtomicCommit(NamedTuple):
 class _Batch(Write):
     """All messages of a batch as one write; whether it is stored shows in the record of its last job."""
 
-    __slots__ = ("_atomic", "_closing", "_items", "_messages")
+    __slots__ = ("_atomic", "_items", "_messages")
 
-    def __init__(self, atomic: Atomic, messages: Sequence[Write], closing: Callable[[], Hint] | None, items: int) -> None:
+    def __init__(self, atomic: Atomic, messages: Sequence[Write], items: int) -> None:
         last = messages[-1]
         super().__init__(last.subject, last.body, last.expected, last.mine, what="the batch")
         self._atomic = atomic
         self._messages = messages
-        self._closing = closing
         self._items = items
 
     def send(self, nats: Connection) -> None:
-        closing = [] if self._closing is None else [self._closing()]
-        self._answer = self._atomic.send(nats, [*self._messages, *closing])
+        self._answer = self._atomic.send(nats, self._messages)
 
     def refusal(self, error: ApiError) -> OjsError | None:
         self._atomic.learn(error)
         if error.err_code == _TOO_MANY:
-            room = self._atomic.room(0 if self._closing is None else 1)
-            return batch_too_large(self._items, room * self._items // len(self._messages))
+            return batch_too_large(self._items, self._atomic.room() * self._items // len(self._messages))
         problem = None if error.err_code in _BUSY else super().refusal(error)
         if problem is None or problem.code == "storage_full":
             return problem
@@ -94,8 +75,7 @@ class _Batch(Write):
 class Atomic:
     """Writes batches; any number at once."""
 
-    def __init__(self, bucket: Bucket, timings: OutboxTimings) -> None:
-        self._timings = timings
+    def __init__(self, bucket: Bucket) -> None:
         self._nats = bucket.nats
         self._writer = bucket.writer
         self._committer = bucket.committer
@@ -117,10 +97,7 @@ class Atomic:
         messages = [*others]
         messages += [self._committer.write(*commit) async for commit in paced(commits)]
         await self._write_ahead(commits)
-        tokens = [f"{commit.transition.job.id} {commit.transition.job.token}" for commit in commits if commit.transition.token]
-        outbox = self._config.batch_timer(commits[0].op)
-        closing = partial(self._outbox, outbox, tokens) if tokens else None
-        batch = _Batch(self, messages, closing, len(commits) if items is None else items)
+        batch = _Batch(self, messages, len(commits) if items is None else items)
         self._writer.begin(batch)
         try:
             await self._writer.finish(batch, _now() + _DEADLINE_S, look_s=REQUEST_TIMEOUT_S)
@@ -131,8 +108,7 @@ class Atomic:
         for commit in commits:
             self._committer.stored(commit.transition, commit.op)
         await self._rearm(commits)
-        if tokens and await self._hand_out(commits):
-            self._writer.purge(outbox)
+        await self._hand_out(commits)
         await self._committer.left_behind([commit.transition for commit in commits])
 
     async def room_for(self, jobs: int) -> int | None:
@@ -140,15 +116,14 @@ class Atomic:
 
         nats-server tells its limit only to who goes beyond it, so this sends a batch that can't be stored.
         """
-        wanted = jobs + 1  # for the outbox
         subject = self._config.record("probe", self._prefix)
-        probes = [Hint("note", subject, b"", expecting(1)), *[Hint("note", subject)] * (wanted - 1)]
+        probes = [Hint("note", subject, b"", expecting(1)), *[Hint("note", subject)] * (jobs - 1)]
         ack = ack_of(await self.send(self._nats, probes))
         if isinstance(ack, Failed):
             return None
         if ack.error is not None:
             self.learn(ack.error)
-        return jobs if self.most is None else min(jobs, self.room(1))
+        return jobs if self.most is None else min(jobs, self.room())
 
     # Ahead
 
@@ -175,14 +150,9 @@ class Atomic:
 
     # The batch
 
-    def room(self, others: int) -> int:
-        """Jobs that a batch has room for beside `others` messages; nats-server's default where it isn't known."""
-        return max((self.most or _DEFAULT_MOST) - others, 0)
-
-    def _outbox(self, subject: str, tokens: list[str]) -> Hint:
-        at = self._clock.now() + self._timings.wait_ms + len(tokens) // _OUTBOX_JOBS_PER_MS
-        op = subject.rpartition(".")[2]
-        return alarm(subject, self._config.batch_due(op), at)._replace(body="\n".join(tokens).encode())
+    def room(self) -> int:
+        """Return how many messages a batch has room for; nats-server's default where it isn't known."""
+        return self.most or _DEFAULT_MOST
 
     def send(self, nats: Connection, messages: Sequence[Write | Hint]) -> asyncio.Future[ReplyOrFailure]:
         """One batch in one socket write; only its last message is answered."""
@@ -200,62 +170,12 @@ class Atomic:
 
     # Behind
 
-    async def _hand_out(self, commits: Sequence[AtomicCommit]) -> bool:
-        """Publish the tokens; whether all are stored. If not, the outbox will: the jobs are stored, and so is it."""
+    async def _hand_out(self, commits: Sequence[AtomicCommit]) -> None:
+        """Publish the tokens. Those that can't be stored are left to the safety net: the jobs are."""
         tokens = [self._committer.token(one.transition.job, one.expected) for one in commits if one.transition.token]
         left = await self._writer.store(tokens, _now() + _HINTS_S)
         if left:
-            log.warning("tokens of a batch are left to its outbox", jobs=len(left))
-        return not left
-
-
-class Outbox:
-    """Finishes batches whose writer died, or could not store their tokens. Any number of schedulers may."""
-
-    def __init__(self, bucket: Bucket) -> None:
-        self._records = bucket.records
-        self._committer = bucket.committer
-        self.messages = DueMessages(bucket.nats, bucket.bulk, bucket.config, _SERVICE)
-
-    async def handle(self, batch: list[Due]) -> None:
-        """Publish every token that may be missing. Raises OjsError backend_unavailable: the rest is left to come again."""
-        for place, due in enumerate(batch):
-            try:
-                number = await self._finish(due, batch[place:])
-            except OjsError:
-                raise
-            except Exception:  # one batch's trouble must not keep the others waiting
-                log.exception("an outbox can't be handled and will come back", outbox=due.job_id)
-                continue
-            log.info("a batch was finished from its outbox", tokens=number)
-            await self.messages.done([due])
-
-    async def _finish(self, due: Due, waiting: Sequence[Due]) -> int:
-        words = tokens_of(due.data)
-        ids = list(words)
-        number = 0
-        for start in range(0, len(ids), CHUNK):
-            self.messages.working(waiting)
-            found = await self._records.many(ids[start : start + CHUNK])
-            lost = [
-                (stored.job, stored.sequence)
-                for job_id, stored in [(job_id, await self._surely(job_id, stored)) for job_id, stored in found.items()]
-                if stored.job is not None and stored.job.state is State.AVAILABLE and stored.job.token == words[job_id]
-            ]
-            await asyncio.gather(*(self._committer.repeat_token(job, sequence) for job, sequence in lost))
-            number += len(lost)
-        return number
-
-    async def _surely(self, job_id: str, stored: Stored) -> Stored:
-        """That a record isn't there takes the leader's word."""
-        if stored.sequence or self._records.nearest_is_leader:
-            return stored
-        return await self._records.leader_for_hint(job_id)
-
-
-def tokens_of(outbox: bytes) -> dict[str, str]:
-    """What an outbox is to hand out: the word of each job's token, by the job's id."""
-    return dict(line.split(" ", 1) for line in outbox.decode().splitlines())
+            log.warning("tokens of a batch are left to the safety net", jobs=len(left))
 
 
 def _now() -> float:

@@ -1,10 +1,9 @@
-"""Batches against a real server: all or none, in order, and finished by the outbox when their writer dies."""
+"""Batches against a real server: all or none, and in order."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -22,7 +21,6 @@ from integration.samples import (
     new_id,
     refusal,
     subjects,
-    timed,
     timers,
     tokens,
     unreachable,
@@ -31,13 +29,10 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.subjects import ANY, REST
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.jetstream.subjects import REST
 from ojs_core.runtime.timekeeping import Timekeeper
-from ojs_core.store.records.atomic import OutboxTimings
 from ojs_core.store.store import Store
 from support.nats import NatsServer
-from support.outside import tapped_connection
 from support.waiting import eventually
 
 
@@ -48,10 +43,6 @@ def many(number: int, queue: str, **members: Any) -> list[Job]:
 def unique(args: Any, on_conflict: str = "reject", **members: Any) -> Job:
     policy = {"keys": ["type", "args"], "on_conflict": on_conflict}
     return keyed(draft(args=Raw(msgspec.json.encode(args)), unique=Raw(msgspec.json.encode(policy)), **members))
-
-
-async def outboxes(store: Store) -> dict[str, int]:
-    return await subjects(store, store.config.records_stream, store.config.batch_timer(ANY))
 
 
 async def nothing_of(store: Store, drafts: list[Job]) -> bool:
@@ -66,7 +57,6 @@ async def test_jobs_are_stored_and_handed_out_in_the_order_of_the_batch(store: S
     assert {job.state for job in pushed} == {State.AVAILABLE}
     fetched = await fetch(other, queue, count=1_200)
     assert [job.id for job in fetched] == [one.id for one in drafts]
-    assert await outboxes(store) == {}
 
 
 async def test_every_member_may_be_of_another_kind(store: Store, queue: str) -> None:
@@ -224,72 +214,22 @@ async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str)
     assert (await store.jobs.get(existing.id)).state is State.ACTIVE
 
 
-# Crashes
+# Without an answer
 
 
-@timed(outbox=OutboxTimings(wait_ms=500))
-async def test_the_outbox_hands_out_what_a_dead_writer_left(store: Store, other: Store, queue: str) -> None:
-    drafts = many(5, queue)
-    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
-        writer = asyncio.create_task(store.batches.push(drafts))
-        await eventually(lambda: nothing_left(other, drafts))
-        writer.cancel()
-    outbox = other.outbox()
-    assert await fetch(other, queue) == []
-    await asyncio.wait_for(finish(outbox), 10)
-    assert [job.id for job in await fetch(other, queue, count=9)] == [one.id for one in drafts]
-    with suppress(asyncio.CancelledError):
-        await writer
-
-
-@timed(outbox=OutboxTimings(wait_ms=0))
-async def test_an_outbox_that_met_no_leader_is_tried_again_soon(store: Store, other: Store, queue: str) -> None:
-    """What is due is granted far longer than this to be handled in."""
-    outbox = other.outbox()
-    outbox.messages._ack_wait_s = 600
-    loop = DueLoop("batch", outbox.messages, outbox.handle)
-    with unreachable(other.nats, f"{other.config.namespace}.ready.", times=3) as refused:
-        drafts = many(3, queue)
-        with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
-            await store.batches.push(drafts)
-        await loop.start()
-        try:
-            await eventually(lambda: given_out(other, queue, len(drafts)), 60.0)
-        finally:
-            await loop.stop()
-    assert len(refused) == 3
-
-
-async def nothing_left(store: Store, drafts: list[Job]) -> bool:
-    """Whether all of them are stored."""
-    return not await nothing_of(store, drafts)
-
-
-async def given_out(store: Store, queue: str, number: int) -> bool:
-    return await tokens(store, queue) >= number
-
-
-async def finish(outbox: Any) -> None:
-    while not (batch := await outbox.messages.next()):
-        pass
-    await outbox.handle(batch)
-
-
-@timed(outbox=OutboxTimings(wait_ms=500))
-async def test_an_outbox_that_fires_for_nothing_changes_nothing(store: Store, queue: str) -> None:
-    """Its timer may fire while it is taken back: the tokens it publishes again are those that are there."""
+async def test_a_batch_is_stored_though_its_tokens_can_not_be(store: Store, other: Store, queue: str) -> None:
+    """The safety net brings those (tests/integration/projector/test_safety.py)."""
     drafts = many(3, queue)
-    tapped_connection(store.nats).drops.add("$JS.API.STREAM.PURGE.")
-    await store.batches.push(drafts)
-    (first,) = await fetch(store, queue)
-    await asyncio.wait_for(finish(store.outbox()), 10)
-    assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts[1:]]
-    assert first.id == drafts[0].id
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
+        pushed = await store.batches.push(drafts)
+    assert [job.state for job in pushed] == [State.AVAILABLE] * 3
+    assert [(await other.jobs.get(one.id)).token for one in drafts] == [job.token for job in pushed]
+    assert await fetch(other, queue) == []
 
 
 async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
     drafts = many(3, queue)
-    with losing_answers(store.nats, store.config.batch_timer("")):
+    with losing_answers(store.nats, store.config.job(drafts[-1].id)):
         await store.batches.push(drafts)
     assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts]
 
@@ -313,15 +253,15 @@ async def test_a_server_that_takes_less_is_named_with_what_it_takes(
         with pytest.raises(OjsError) as caught:
             await store.batches.push(many(1_200, queue))
         assert caught.value.code == "batch_size_exceeded"
-        assert caught.value.details == {"batch_size": 1_200, "max_batch_size": 999}
+        assert caught.value.details == {"batch_size": 1_200, "max_batch_size": 1_000}
         assert await fetch(store, queue) == []
-        assert len(await store.batches.push(many(999, queue))) == 999
+        assert len(await store.batches.push(many(1_000, queue))) == 1_000
         store.atomic.most = None
-        assert await store.atomic.room_for(10_000) == 999
+        assert await store.atomic.room_for(10_000) == 1_000
         assert await store.atomic.room_for(500) == 500
         with pytest.raises(OjsError) as caught:
             await store.batches.push([unique([queue, number], queue=queue) for number in range(600)])
-        assert caught.value.details == {"batch_size": 600, "max_batch_size": 499}
+        assert caught.value.details == {"batch_size": 600, "max_batch_size": 500}
 
 
 async def test_room_for_a_batch_is_asked_for_without_storing_anything(store: Store, queue: str) -> None:
