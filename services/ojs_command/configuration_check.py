@@ -31,9 +31,8 @@ def _door(settings: Settings) -> Iterator[Finding]:
 
 
 def _users(address: Address) -> Iterator[Finding]:
-    hosts = [urlsplit(server) for server in address.servers]
-    login = address.creds or address.cert or any(host.username for host in hosts)
-    if not login and not all(is_loopback(host.hostname or "") for host in hosts):
+    login = address.creds or address.cert or any(urlsplit(server).username for server in address.servers)
+    if not login and not _is_here(address):
         yield warning(
             "users",
             "NATS is on other machines, and no credentials are named",
@@ -74,12 +73,16 @@ def _copies(settings: Settings, address: Address) -> Iterator[Finding]:
         )
 
 
+def _is_here(address: Address) -> bool:
+    return all(is_loopback(urlsplit(server).hostname or "") for server in address.servers)
+
+
 def _room(settings: Settings, address: Address) -> Iterator[Finding]:
-    if settings.storage_limit == 0 and (settings.replicas > 1 or address.creds):
+    if settings.storage_limit == 0 and (settings.replicas > 1 or address.creds or not _is_here(address)):
         yield warning(
             "storage",
             "storage_limit is not set",
-            "a cluster, and users with the least rights, don't tell max_file_store: new jobs are not refused before it is full",
+            "NATS doesn't tell max_file_store: new jobs are not refused before it is full, unless the account has a limit",
             "set it to max_file_store of one nats-server, in bytes, as the configuration of 'ojs-nats nats-conf' names it",
         )
     folder = settings.storage_folder

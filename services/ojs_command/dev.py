@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from ojs_command.children import ServiceChild, start_all
-from ojs_command.embedded import EmbeddedServer, find_server
+from ojs_command.embedded import FILE_STORE_BYTES, EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES, SHARED, SMALL
 from ojs_command.together import ServiceTask, load_services
@@ -96,7 +96,12 @@ class _System:
             except OSError as error:  # of its files
                 raise self._folder.unusable(error) from error
             settings = msgspec.structs.replace(
-                settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store, **_NO_FILES
+                settings,
+                nats=self._server.url,
+                nats_api_url=None,
+                storage_folder=self._server.store,
+                storage_limit=settings.storage_limit or FILE_STORE_BYTES,
+                **_NO_FILES,
             )
         if loading is None:
             alone = [entry for entry in SERVICES if settings.apart or entry not in SMALL]

@@ -20,6 +20,8 @@ from ojs_core.domain.storage_room import RESERVE_BYTES
 from ojs_core.runtime.listen import require_free
 from ojs_core.store.capacity.disk import of_disk
 
+FILE_STORE_BYTES: Final = 20 << 30
+"""nats-server's max_file_store."""
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
 _HOST: Final = "127.0.0.1"
@@ -66,7 +68,7 @@ max_payload: {MAX_PAYLOAD}
 jetstream {{
   store_dir: {quoted("nats")}
   max_memory_store: 256MB
-  max_file_store: 20GB
+  max_file_store: {FILE_STORE_BYTES}
 {LIMITS}
 }}
 """

@@ -13,6 +13,7 @@ from nats.js.errors import NotFoundError
 
 from integration.samples import from_durables, from_heads
 from ojs_core.base.problems import Unreachable
+from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.store.store import Connect, Store, StoreTimings
 from support.cluster import NatsCluster
@@ -55,6 +56,7 @@ async def opened_store(
     namespace: str = DEFAULT_NAMESPACE,
     timings: StoreTimings = StoreTimings(),
     connect: Connect = TappedConnection,
+    room: RoomSettings | None = None,
 ) -> Store:
     """Open a store whose clock and connections a test can steer. A cluster may take its time."""
     config = StoreConfig(namespace=namespace, replicas=replicas)
@@ -69,6 +71,7 @@ async def opened_store(
                 timings=timings,
                 clock=SteeredClock(timings.workers),
                 connect=connect,
+                room=room,
             )
         except Unreachable:
             if replicas == 1:

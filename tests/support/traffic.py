@@ -12,7 +12,7 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.store.rate_limits.limiter import Candidate, Permitted, Verdicts
 from ojs_core.store.store import Store
 
-_BESIDES = ("KV_ojs", "$KV.ojs.service", "$KV.ojs.reset", "$JS.API.INFO", "OJS_PROBE")
+_BESIDES = ("KV_ojs", "$KV.ojs.service", "$KV.ojs.reset", "$JS.API.INFO")
 """What a process sends whether there are jobs or not: it follows small records, measures the clock and the room that is left,
 and shows that it lives.
 """

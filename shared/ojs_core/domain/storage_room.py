@@ -19,7 +19,7 @@ class RoomSettings(Struct, frozen=True, kw_only=True):
 
     reserve: int = RESERVE_BYTES
     limit: int = 0
-    """nats-server's max_file_store, for each server; 0: what nats-server lets be found out."""
+    """nats-server's max_file_store, for each server; 0: not known."""
     folder: Path | None = None
     """A folder on the disk that nats-server writes to, if it is on this machine."""
 

@@ -321,7 +321,6 @@ def _operator(config: StoreConfig) -> list[str]:
         config.api(ANY, REST),
         "$SRV.>",
         "$JS.API.STREAM.NAMES",
-        f"$JS.API.STREAM.CREATE.{config.probe_stream}",
         *(f"$JS.API.STREAM.{call}.{stream}" for stream in streams for call in ("CREATE", "UPDATE")),
         *(f"$JS.API.CONSUMER.{call}.{stream}" for stream in streams for call in ("LIST", "NAMES")),
         config.ring,

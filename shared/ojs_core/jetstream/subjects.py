@@ -240,11 +240,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return f"{self.namespace.upper()}_AUDIT"
 
     @property
-    def probe_stream(self) -> str:
-        """Name of a stream that is asked for, and can't be made."""
-        return f"{self.namespace.upper()}_PROBE"
-
-    @property
     def hints(self) -> list[str]:
         """All timers, due messages and steps: what the stream of records stores beside them."""
         return [f"{self.namespace}.{kind}.>" for kind in ("timer", "due", "step")]

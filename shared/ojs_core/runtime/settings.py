@@ -362,7 +362,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "storage_limit",
         setting_readers.integer(0, 1 << 50),
         "BYTES",
-        "max_file_store of nats-server, of each on a cluster; 0: what nats-server lets be found out, which a cluster doesn't",
+        "max_file_store of nats-server, of each on a cluster; 0: not known, so only a limit of the account counts",
     ),
     Option(
         "storage_reserve",

@@ -17,10 +17,10 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
-from ojs_core.jetstream.api import Denied, purge
+from ojs_core.jetstream.api import purge
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.grants import purged_streams
-from ojs_core.jetstream.streams import account, create, error_code
+from ojs_core.jetstream.streams import account
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.disk import of_disk
 from ojs_core.store.workers.presence import Presence
@@ -28,12 +28,6 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_MOST: Final = 1 << 50
-"""Bytes; no nats-server has so much."""
-_STEP: Final = 1 << 20
-"""Bytes to which a limit is found out."""
-_NO_STORAGE: Final = 10047
-_OVERLAP: Final = 10065
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
@@ -66,8 +60,7 @@ class StorageRoom:
         self._config = config
         self._settings = settings
         self._role = role
-        self._server: int | None = settings.limit or None
-        self._probed: int | None = None
+        self._warned = False
         self._timeouts = 0
         self._task: asyncio.Task[None] | None = None
         self.levels: list[StorageLevel] = []
@@ -111,46 +104,19 @@ class StorageRoom:
         self._tell(found, shortage(found), await self._broken())
 
     async def _levels(self) -> list[StorageLevel]:
-        if not self._settings.limit and self._probed != self._nats.connections:
-            # Another nats-server, or one that was started again with another limit.
-            connection = self._nats.connections
-            self._server = await self._server_limit()
-            if self._server is None and self._probed is None:
-                log.warning(
-                    "nats-server doesn't let its max_file_store be found out: name it with --storage-limit, so that new jobs "
-                    "are refused while those that are there can still be finished"
-                )
-            self._probed = connection
         info = await account(self._nats)
         reserve = self._settings.reserve
-        found = levels(info, self._config.replicas, self._server, reserve)
+        found = levels(info, self._config.replicas, self._settings.limit or None, reserve)
         folder = self._settings.folder
         disk = None if folder is None else await asyncio.to_thread(of_disk, folder, reserve)
-        return found if disk is None else [*found, disk]
-
-    async def _server_limit(self) -> int | None:
-        """nats-server's max_file_store, which it tells only administrators; None if it can't be found out.
-
-        A stream may not reserve more than that. This asks for one that can't be: its subject is taken already, which a single
-        server finds later. (A cluster finds it first, so there is nothing to learn from it.)
-        """
-        low, high = 0, _MOST
-        config = self._config
-        subject = config.record("probe", "room")
-        wanted = {"name": config.probe_stream, "subjects": [subject], "storage": "file", "max_bytes": _MOST}
-        while high - low > _STEP:
-            middle = wanted["max_bytes"] = (low + high) // 2
-            try:
-                code = error_code(await create(self._nats, wanted))
-            except Denied:  # users without the right to make streams, which is as it should be
-                return None
-            if code == _NO_STORAGE:
-                high = middle
-            elif code == _OVERLAP:
-                low = middle
-            else:
-                return None
-        return None if high == _MOST else low
+        found = found if disk is None else [*found, disk]
+        if not found and not self._warned:
+            log.warning(
+                "NATS says no limit of its storage: name max_file_store with --storage-limit, so that new jobs are refused "
+                "while those that are there can still be finished"
+            )
+            self._warned = True
+        return found
 
     async def _broken(self) -> str | None:
         """What a stream's file has failed with: nats-server then leaves writes unanswered, until it is restarted.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
+import structlog
 from msgspec import Raw
 
 from integration.conftest import MakeServer, OpenStore
@@ -32,6 +34,9 @@ LIMIT = 32 * MIB
 RESERVE = LIMIT // 8
 
 
+NAMED = RoomSettings(limit=LIMIT)
+
+
 OFTEN = StoreTimings(
     room=RoomTimings(shortest_s=0.002, fastest=1 << 40, longest_s=0.05), presence=PresenceTimings(beat_s=0.2, again_s=0.2)
 )
@@ -55,7 +60,7 @@ async def fill(store: Store, queue: str) -> list[str]:
     """Push until that is refused; the ids of those that were taken."""
     taken = []
     with refusal("storage_full"):
-        for _ in range(LIMIT // 250_000):
+        for _ in range(LIMIT // 250_000 + 2):
             job = await store.jobs.push(large(queue))
             taken.append(job.id)
     return taken
@@ -79,7 +84,7 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
     own_server: MakeServer, open_store: OpenStore, queue: str
 ) -> None:
     with own_server(max_file_store=str(LIMIT)) as server:
-        store = await open_store(server.url)
+        store = await open_store(server.url, room=NAMED)
         flow = await create(store, chain(f"{queue}-flow", "a", "b"))
         await store.crons.register(wanted("yearly", "0 0 1 1 *", queue=f"{queue}-cron"))
         await eventually(lambda: store.room.levels)
@@ -120,7 +125,7 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
 
 async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
     with own_server(max_file_store=str(LIMIT)) as server:
-        store = await open_store(server.url)
+        store = await open_store(server.url, room=NAMED)
         await eventually(lambda: store.room.levels)
         await store.crons.register(wanted("ticking", queue=f"{queue}-cron"))
         ids = await fill(store, queue)
@@ -198,7 +203,7 @@ async def test_every_process_refuses_what_is_new_and_metrics_say_why(
     own_server: MakeServer, open_store: OpenStore, queue: str
 ) -> None:
     with own_server(max_file_store=str(LIMIT)) as server:
-        store, other = await open_store(server.url), await open_store(server.url)
+        store, other = [await open_store(server.url, room=NAMED) for _ in range(2)]
         await eventually(lambda: store.room.levels)
         await fill(store, queue)
         await eventually(partial(refused, other))
@@ -219,7 +224,7 @@ async def test_beyond_the_reserve_every_error_says_what_is_full_and_a_purge_make
     own_server: MakeServer, open_store: OpenStore, queue: str
 ) -> None:
     with own_server(max_file_store=str(LIMIT)) as server:
-        store = await open_store(server.url)
+        store = await open_store(server.url, room=NAMED)
         await eventually(lambda: store.room.levels)
         await fill(store, queue)
         (job,) = await fetch(store, queue)
@@ -233,3 +238,22 @@ async def test_beyond_the_reserve_every_error_says_what_is_full_and_a_purge_make
         assert (await store.jobs.change(job.id, acked)).after.state is State.COMPLETED
         await eventually(lambda: store.room.trouble is None)
         assert await store.ready() > 0
+
+
+async def test_where_no_limit_is_known_jobs_are_refused_once_nats_has_no_room(
+    own_server: MakeServer, open_store: OpenStore, queue: str
+) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server, structlog.testing.capture_logs() as logs:
+        store = await open_store(server.url)
+        await eventually(lambda: said(logs))
+        await fill(store, queue)
+        assert await used(store) > LIMIT - 500_000, "nothing is kept for what is there"
+        with pytest.raises(OjsError, match="max_file_store") as caught:
+            await store.jobs.push(large(queue))
+        assert (caught.value.code, caught.value.info.status, caught.value.retry_after) == ("storage_full", 503, 5)
+        assert len(said(logs)) == 1
+        assert store.room.levels == []
+
+
+def said(logs: list[Any]) -> list[Any]:
+    return [entry for entry in logs if "--storage-limit" in entry["event"]]
