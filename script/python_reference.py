@@ -55,8 +55,6 @@ SECTIONS: Final = {
         )
     ),
 }
-# What the package calls itself.
-HIDDEN: Final = {"moved", "with_handler", "notify", "on_push", "on_run"}
 CALLED: Final = {"Events": "client.events", "JobDefinition": "send_email"}
 """How an example calls an instance."""
 ABOUT: Final = (
@@ -115,8 +113,6 @@ def _thing(module: str, node: Documented) -> Iterator[str]:
     made = _function(node, "__init__")
     yield from _documented(node, _fields(node) | (_types(made) | _defaults(made) if made else {}))
     for method in _methods(node):
-        if method.name in HIDDEN and node.name != "Worker":
-            continue
         yield f"#### {node.name}()" if method.name == "__call__" else f"#### {node.name}.{method.name}"
         if not _is_property(method):
             yield _signature(method, CALLED.get(node.name, node.name) if method.name == "__call__" else method.name)

@@ -32,7 +32,7 @@ class Clients:
         try:
             yield
         finally:
-            self._left = [client for client in (*self._left, *self._clients.values()) if client.transport.is_open]
+            self._left = [client for client in (*self._left, *self._clients.values()) if client._inside.transport.is_open]
             self._clients = kept
 
     async def close(self) -> None:

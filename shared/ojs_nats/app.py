@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ojs_nats import _deprecated
@@ -12,6 +13,7 @@ from ojs_nats._chain_runs import pushed
 from ojs_nats._clients import Clients
 from ojs_nats._closing import Closing
 from ojs_nats._connect import authorized, url_of
+from ojs_nats._defining import define
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks, Codec
 from ojs_nats._loops import running_loop
@@ -25,7 +27,6 @@ from ojs_nats.definitions import (
     JobDefinition,
     PlainContextDefinition,
     PlainDefinition,
-    define,
 )
 from ojs_nats.errors import JobDropped
 from ojs_nats.jobs import JobRequest
@@ -39,6 +40,16 @@ __all__ = ["App"]
 P = ParamSpec("P")
 R = TypeVar("R")
 Lifespan = TypeVar("Lifespan", bound=Callable[[], AsyncIterator[Any]])
+
+
+@dataclass
+class _Inside:
+    """What clients and workers of an app take from it."""
+
+    headers: Mapping[str, str]
+    retry_for_s: float
+    tls: Tls | ssl.SSLContext | None
+    lifespan: Callable[[], AsyncIterator[Any]] | None = None
 
 
 class App(Closing):
@@ -57,6 +68,7 @@ class App(Closing):
             of `ssl`. None means the files that OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name.
 
     Attributes:
+        url: The server's address.
         sync: The client of code without an event loop.
         enqueue: The middleware around pushes.
         execution: The middleware around handlers.
@@ -87,20 +99,18 @@ class App(Closing):
     ) -> None:
         self.url = url_of(url)
         check_scheme(self.url, tls)
-        self.tls = tls
-        self.headers = authorized(headers, token)
-        self.retry_for_s = milliseconds(retry_for) / 1_000
+        self._inside = _Inside(authorized(headers, token), milliseconds(retry_for) / 1_000, tls)
         self.enqueue = EnqueueChain()
         self.execution = ExecutionChain()
         self.codec: Codec | None = None
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
-        self.worker_state: Callable[[], AsyncIterator[Any]] | None = None
         self._clients = Clients(self._connect)
         self.sync = SyncClient(self.url, clients=self._clients)
 
     def _connect(self) -> Client:
-        tls = self.tls if self.url.startswith(HTTPS) else None  # it may have been moved
-        return Client(self.url, retry_for=self.retry_for_s, headers=self.headers, tls=tls, hooks=_AppHooks(self))
+        own = self._inside
+        tls = own.tls if self.url.startswith(HTTPS) else None  # it may have been moved
+        return Client(self.url, retry_for=own.retry_for_s, headers=own.headers, tls=tls, hooks=_AppHooks(self))
 
     @property
     def client(self) -> Client:
@@ -150,9 +160,9 @@ class App(Closing):
             ... async def lifespan():
             ...     yield {"greeting": "hello"}
         """
-        if self.worker_state is not None:
+        if self._inside.lifespan is not None:
             raise ValueError("the app has a lifespan already: a worker has one, which may use others")
-        self.worker_state = made
+        self._inside.lifespan = made
         return made
 
     # A coroutine is no plain function's result, though type checkers say that the overloads overlap.

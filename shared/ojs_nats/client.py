@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from ojs_nats._refusals import refused
 from ojs_nats._requests import check_is_job, envelope
 from ojs_nats._results import Results
 from ojs_nats._tls import check_scheme
+from ojs_nats._transport import Transport
 from ojs_nats.errors import DuplicateError, JobCancelled, JobDropped, JobFailed, NotFoundError, RefusedError
 from ojs_nats.jobs import Job, JobRequest
 from ojs_nats.models.jobs import BulkPushed, PushedItem
@@ -56,6 +58,14 @@ class _Many(msgspec.Struct):
     dropped: list[int] = []
 
 
+@dataclass(frozen=True)
+class _Inside:
+    """What the package takes from a client: the way to the server, and what pushes and results go through."""
+
+    transport: Transport
+    hooks: ClientHooks
+
+
 class Client(Closing):
     """A client of a server, for the event loop that it is first used in; `async with` closes its connections.
 
@@ -73,6 +83,7 @@ class Client(Closing):
         hooks: What pushes and results go through. An app's client has its middleware there.
 
     Attributes:
+        url: The server's address.
         jobs: Operations on jobs.
         queues: Operations on queues.
         dead_letters: Operations on jobs that have failed for good.
@@ -109,26 +120,27 @@ class Client(Closing):
     ) -> None:
         self.url = url_of(url)
         check_scheme(self.url, tls)
-        self.hooks = hooks or ClientHooks()
         shown = authorized(headers, token)
-        self.transport = transport(self.url, retry_for_s=milliseconds(retry_for) / 1_000, headers=shown, tls=tls)
-        self.jobs = Jobs(self.transport)
-        self.queues = Queues(self.transport)
-        self.dead_letters = DeadLetters(self.transport)
-        self.crons = Crons(self.transport, self.hooks)
-        self.events = Events(self.transport)
-        self.workflows = Workflows(self.transport, self.events, self.jobs, self.hooks)
-        self.workers = Workers(self.transport)
-        self.webhooks = Webhooks(self.transport)
-        self.schemas = Schemas(self.transport)
-        self.rate_limits = RateLimits(self.transport)
-        self.pools = Pools(self.transport)
-        self.keys = Keys(self.transport)
-        self.system = ServerSystem(self.transport)
+        own = self._inside = _Inside(
+            transport(self.url, retry_for_s=milliseconds(retry_for) / 1_000, headers=shown, tls=tls), hooks or ClientHooks()
+        )
+        self.jobs = Jobs(own.transport)
+        self.queues = Queues(own.transport)
+        self.dead_letters = DeadLetters(own.transport)
+        self.crons = Crons(own.transport, own.hooks)
+        self.events = Events(own.transport)
+        self.workflows = Workflows(own.transport, self.events, self.jobs, own.hooks)
+        self.workers = Workers(own.transport)
+        self.webhooks = Webhooks(own.transport)
+        self.schemas = Schemas(own.transport)
+        self.rate_limits = RateLimits(own.transport)
+        self.pools = Pools(own.transport)
+        self.keys = Keys(own.transport)
+        self.system = ServerSystem(own.transport)
 
     async def close(self) -> None:
         """Close the connections. The next request opens new ones."""
-        await self.transport.close()
+        await self._inside.transport.close()
 
     async def push(self, new: JobRequest[R]) -> JobHandle[R]:
         """Push a job.
@@ -147,7 +159,7 @@ class Client(Closing):
             UnavailableError: No server answered for as long as `retry_for`.
         """
         check_is_job(new)
-        new = await self.hooks.prepared(new)
+        new = await self._inside.hooks.prepared(new)
         found = await self._pushed(PUSH, envelope(new), [new])
         return JobHandle(self, found[0], new.returns, new.queue)
 
@@ -169,7 +181,7 @@ class Client(Closing):
         if not jobs:
             return []
         _check_each_once(jobs)
-        jobs = [await self.hooks.prepared(new) for new in jobs]
+        jobs = [await self._inside.hooks.prepared(new) for new in jobs]
         found = await self._pushed(PUSH_ALL, {"jobs": [envelope(new) for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
@@ -190,16 +202,16 @@ class Client(Closing):
         if not jobs:
             return []
         _check_each_once(jobs)
-        jobs = [await self.hooks.prepared(new) for new in jobs]
+        jobs = [await self._inside.hooks.prepared(new) for new in jobs]
         asked = {"jobs": [envelope(new) for new in jobs], "idempotency_key": str(uuid4())}
         request = Request(PUSH_EACH, body=asked, queue=_queue_of(jobs), answered_as_well=frozenset({_REFUSED}))
-        answer = await self.transport.send(request)
+        answer = await self._inside.transport.send(request)
         return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
 
     async def _is_there(self, new: JobRequest[Any]) -> bool:
         """Whether the job has been pushed: another one of its id isn't it."""
         try:
-            answer = await self.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
+            answer = await self._inside.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
         except NotFoundError:
             return False
         found = part(answer, _One).job
@@ -215,7 +227,7 @@ class Client(Closing):
     async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[JobRequest[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
         try:
-            answer = await self.transport.send(Request(operation, body=body, queue=_queue_of(jobs)))
+            answer = await self._inside.transport.send(Request(operation, body=body, queue=_queue_of(jobs)))
         except DuplicateError as error:
             if error.existing_job_id not in {new.id for new in jobs}:
                 raise
@@ -314,7 +326,7 @@ class JobHandle(Generic[R_co]):
         if job.state != "completed":
             said = f": {job.error.message}" if job.error else ""
             raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
-        results = Results(self._client.hooks)
+        results = Results(self._client._inside.hooks)
         found: R_co = results.read(self.id, job.result, self._returns)
         await results.settled(self._client.jobs.result)
         return found

@@ -6,18 +6,19 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from ojs_nats import _deprecated
 from ojs_nats._arguments import Parameters
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._names import job_type as valid_type
+from ojs_nats._has_clients import HasClients
 from ojs_nats._options import checked, checked_of_jobs, duration_ms, merged
-from ojs_nats.client import Client, JobHandle
+from ojs_nats.client import JobHandle
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import DefinitionOptions, Options
-from ojs_nats.sync import SyncClient, SyncJobHandle
+from ojs_nats.sync import SyncJobHandle
 from ojs_nats.worker._context import JobContext
 
 __all__ = [
@@ -34,18 +35,6 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class HasClients(Protocol):
-    """An object with the clients that push a definition's jobs: an `App`."""
-
-    @property
-    def client(self) -> Client:
-        """The client of the running event loop."""
-
-    @property
-    def sync(self) -> SyncClient:
-        """The client of code without an event loop."""
-
-
 _PUSH: Final = "await job.push(…), or job.push_sync(…) where no event loop runs"
 _LATER: Final = 'await job.later("1m").push(…), or push_sync in place of push where no event loop runs'
 _OPTIONS: Final = "job.options(priority=5).push(…)"
@@ -56,6 +45,16 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("signature", "si", "subtask", "message"), "job.job(…), which workflows and push_all take"),
 }
 """What other job queues call the methods of a definition, and what is written here."""
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What a worker takes from a definition."""
+
+    parameters: Parameters
+    soft_timeout_s: float | None
+    in_loop: bool
+    in_process: bool
 
 
 class JobDefinition(Generic[P, R_co]):
@@ -93,7 +92,6 @@ class JobDefinition(Generic[P, R_co]):
         parameters: Parameters,
         options: DefinitionOptions,
     ) -> None:
-        self.parameters = parameters
         functools.update_wrapper(self, handler)
         self.type = job_type
         self.handler = handler
@@ -102,12 +100,15 @@ class JobDefinition(Generic[P, R_co]):
         self._options = checked_of_jobs(options, job_type)
         self._changed: Options = {}
         self._origin: JobDefinition[P, R_co] | None = None
-        self.soft_timeout_s = _soft_timeout_s(options)
-        self.in_loop = inspect.iscoroutinefunction(handler)
-        self.in_process = options.get("runs_in") == "process"
-        if self.in_process:
-            _check_fits_a_process(handler, self.parameters)
-        if self.in_loop and sys.version_info >= (3, 12):
+        own = self._inside = _Inside(
+            parameters,
+            _soft_timeout_s(options),
+            in_loop=inspect.iscoroutinefunction(handler),
+            in_process=options.get("runs_in") == "process",
+        )
+        if own.in_process:
+            _check_fits_a_process(handler, parameters)
+        if own.in_loop and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -172,7 +173,9 @@ class JobDefinition(Generic[P, R_co]):
         Raises:
             TypeError, ValueError: As `push`.
         """
-        return JobRequest(self.type, self.parameters.listed(args, kwargs), self._options, returns=self.parameters.returns)
+        return JobRequest(
+            self.type, self._inside.parameters.listed(args, kwargs), self._options, returns=self._inside.parameters.returns
+        )
 
     # How the next push differs
 
@@ -199,17 +202,6 @@ class JobDefinition(Generic[P, R_co]):
             ValueError: The `datetime` has no time zone, or the delay is negative.
         """
         return self.options(scheduled_at=when) if isinstance(when, datetime) else self.options(delay=when)
-
-    def with_handler(self, handler: Callable[..., Any]) -> Self:
-        """Return a copy of the definition that runs another function in place of its own, in this process: for tests.
-
-        Args:
-            handler: A function with the same parameters.
-        """
-        changed = self._copy(Options())
-        changed.handler = handler
-        changed.in_process = False
-        return changed
 
     def _copy(self, changed: Options) -> Self:
         made = object.__new__(type(self))
@@ -254,37 +246,6 @@ class PlainContextDefinition(JobDefinition[P, R_co]):
         def __call__(self, context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
-_KINDS: Final[dict[tuple[bool, bool], type[JobDefinition[Any, Any]]]] = {
-    (True, True): AsyncContextDefinition,
-    (True, False): AsyncDefinition,
-    (False, True): PlainContextDefinition,
-    (False, False): PlainDefinition,
-}
-"""The class of a definition, by whether its function is async and takes the context."""
-
-
-def define(
-    clients: HasClients, job_type: str, handler: Callable[..., Any], options: DefinitionOptions
-) -> JobDefinition[Any, Any]:
-    """Return the definition of a function.
-
-    Args:
-        clients: The app, which pushes its jobs.
-        job_type: The type of its jobs.
-        handler: The function.
-        options: The options of each push, and of the worker.
-
-    Raises:
-        ValueError, TypeError: As `App.job`.
-    """
-    valid_type(job_type)
-    function = _function(handler, job_type)
-    parameters = Parameters(function)
-    _check_is_no_method(function)  # its signature may be asked for once its hints are known to be there
-    kind = _KINDS[inspect.iscoroutinefunction(function), parameters.takes_context]
-    return kind(clients, job_type, function, parameters, options)
-
-
 class JobDecorator(Protocol):
     """A decorator that makes a definition of a function: what `App.job(…)` returns."""
 
@@ -305,27 +266,6 @@ class JobDecorator(Protocol):
 
 def _with_options(definition: JobDefinition[P, R], options: Options) -> JobDefinition[P, R]:
     return definition.options(**options)
-
-
-def _function(handler: Callable[..., Any], job_type: str) -> Callable[..., Any]:
-    """Return the function of what is decorated. Raises TypeError for what no job could call."""
-    if isinstance(handler, JobDefinition):  # a second type of the same function
-        handler = handler.handler
-    if isinstance(handler, staticmethod):
-        handler = handler.__func__
-    if isinstance(handler, classmethod):
-        raise TypeError(f"{job_type}: a job brings no class, so write a function, or a staticmethod")
-    return handler
-
-
-def _check_is_no_method(handler: Callable[..., Any]) -> None:
-    """Raise TypeError for a function whose first parameter no job brings."""
-    first = next(iter(inspect.signature(handler).parameters), None)
-    if first in {"self", "cls"}:
-        raise TypeError(
-            f"{handler.__qualname__}: a job brings no {first!r}, so a method can't be its handler: write a function that "
-            "makes the object and calls this, or a staticmethod"
-        )
 
 
 def _soft_timeout_s(options: DefinitionOptions) -> float | None:

@@ -9,7 +9,6 @@ from typing import Final
 
 __all__ = ["verify_webhook"]
 
-TOLERANCE_S: Final = 300.0
 _LONGEST: Final = 20
 """Characters of a timestamp; more are no number of seconds."""
 
@@ -20,7 +19,7 @@ def verify_webhook(
     *,
     signature: str | bytes | None,
     timestamp: str | bytes | None,
-    tolerance_s: float = TOLERANCE_S,
+    tolerance_s: float = 300.0,
     now: float | None = None,
 ) -> bool:
     """Check the signature of a webhook's delivery. It never raises an exception, also for made-up requests.

@@ -175,12 +175,12 @@ async def test_results_for_which_a_job_has_no_room_are_read(system: System, clie
     job = Job("", "", "")
     for letter in [*letters, None]:
         body = {"queues": ["q"], "worker_id": "w", "wait_ms": 10_000}
-        answer = await client.transport.send(Request(FETCH, body=body, queue="q", answer_s=20.0))
+        answer = await client._inside.transport.send(Request(FETCH, body=body, queue="q", answer_s=20.0))
         [job] = msgspec.json.decode(answer, type=Fetched).jobs
         if letter is not None:
             system.call("POST", "/workers/ack", {"job_id": job.id, "result": letter * (MEBIBYTE - 2)})
     assert any(isinstance(result, dict) for result in job.parent_results), "there is no room for all of them"
-    found = await with_results(job, client.transport.send)
+    found = await with_results(job, client._inside.transport.send)
     assert [(result[0], len(result)) for result in found.parent_results] == [(letter, MEBIBYTE - 2) for letter in letters]
     await handle.cancel()
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Optional
 
+from ojs_nats._arguments import Parameters
 from ojs_nats import App, Depends, JobContext
 
 if TYPE_CHECKING:
@@ -57,15 +58,15 @@ def depending(name: str, *, one: int = Depends(number)) -> str:
     return name * one
 
 order = Order(1, Order(2))
-assert send.parameters.takes_context
-assert send.parameters.returns == Order | None
-assert send.parameters.converted([{"id": 1, "after": {"id": 2}}, None]) == [order, None]
+assert Parameters(send.handler).takes_context
+assert Parameters(send.handler).returns == Order | None
+assert Parameters(send.handler).converted([{"id": 1, "after": {"id": 2}}, None]) == [order, None]
 assert send.__doc__ == "Send it." and list(inspect.signature(send).parameters) == ["ctx", "order", "note"]
 assert inspect.iscoroutinefunction(send) or sys.version_info < (3, 12)
 assert pickle.loads(pickle.dumps(send)) is send
-assert count.parameters.converted(["2026-11-28T00:00:00Z", 1, 2])[1:] == [1, 2]
+assert Parameters(count.handler).converted(["2026-11-28T00:00:00Z", 1, 2])[1:] == [1, 2]
 assert count(None, 1, 2) == [1, 2]
-assert list(depending.parameters.injected) == ["one"] and depending("a", one=2) == "aa"
+assert list(Parameters(depending.handler).injected) == ["one"] and depending("a", one=2) == "aa"
 
 def refused(job) -> str:
     try:
@@ -87,7 +88,7 @@ def later(amount: Later) -> None: ...
     assert "TYPE_CHECKING" in refused(lambda: app.job(lazily))
     assert "can't be resolved" in refused(lambda: app.job(later))
     Later = int
-    assert app.job(later).parameters.converted([1]) == [1]
+    assert Parameters(app.job(later).handler).converted([1]) == [1]
 
 print(*sys.version_info[:2], sep=".")
 '''

@@ -55,7 +55,7 @@ async def _export(session: Session, given: argparse.Namespace) -> None:
     asked |= {f"meta.{name}": value for name, value in filters["meta"].items()}
     written = 0
     with _opened(given.file) as file, session.out.progress("exporting", given.limit) as bar:
-        async for page in _pages(session.client.transport, asked, filters["queue"]):
+        async for page in _pages(session.client._inside.transport, asked, filters["queue"]):
             jobs = page if given.limit is None else page[: given.limit - written]
             file.write(b"".join(bytes(job) + b"\n" for job in jobs))
             written += len(jobs)

@@ -125,7 +125,7 @@ async def _look(session: Session, lines: list[_Line], found: Counter[str]) -> No
 
 async def _push(session: Session, lines: list[_Line], found: Counter[str]) -> None:
     body = {"jobs": [line.job for line in lines], "idempotency_key": str(uuid4())}
-    answer = await session.client.transport.send(Request(PUSH_EACH, body=body, answered_as_well=frozenset({_REFUSED})))
+    answer = await session.client._inside.transport.send(Request(PUSH_EACH, body=body, answered_as_well=frozenset({_REFUSED})))
     for item in part(answer, BulkPushed).items:
         line = lines[item.index]
         if item.error is None or item.status == "created":

@@ -5,6 +5,7 @@ pushed.
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -76,6 +77,7 @@ class Fake:
         self._store = Store(self.clock.now)
         self._to_fail: defaultdict[str, deque[tuple[BaseException, int]]] = defaultdict(deque)
         self._push_fails: deque[OjsError] = deque()
+        self._inside = functools.partial(MemoryTransport, store=self._store, trouble=self._trouble, pushed=self._pushed)
 
     # Assertions
 
@@ -410,10 +412,6 @@ class Fake:
     def _come_due(self) -> None:
         self._store.come_due()
 
-    def transport(self, url: str) -> MemoryTransport:
-        """Return the transport that leads to this server in memory."""
-        return MemoryTransport(url, self._store, self._trouble, self._pushed)
-
     # What assertions say
 
     def _wanted(self, what: What, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Wanted:
@@ -463,7 +461,7 @@ def inline(app: App) -> Iterator[Fake]:
 
 def _put_in_place(app: App, jobs: Fake) -> Iterator[Fake]:
     url = f"http://test-{next(_numbers)}.invalid"  # a name that no server has (RFC 2606)
-    stand_ins[url] = lambda: jobs.transport(url)
+    stand_ins[url] = lambda: jobs._inside(url)
     try:
         with app.moved(url):
             yield jobs

@@ -132,8 +132,8 @@ def listing(jobs: Sequence[Job], meant: Wanted, definitions: Mapping[str, JobDef
 def _parameters(definition: JobDefinition[Any, Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters that are arguments of its jobs, in order."""
     declared = list(inspect.signature(definition.handler).parameters.values())
-    own = declared[1:] if definition.parameters.takes_context else declared
-    return {each.name: each for each in own if each.name not in definition.parameters.injected}
+    own = declared[1:] if definition._inside.parameters.takes_context else declared
+    return {each.name: each for each in own if each.name not in definition._inside.parameters.injected}
 
 
 def _same(value: Any, found: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable
@@ -79,14 +80,18 @@ class Running:
                 self.raised = error
                 raise
 
-        return definition.with_handler(in_the_loop if inspect.iscoroutinefunction(handler) else in_a_thread)
+        watched = object.__new__(type(definition))
+        vars(watched).update(vars(definition))
+        watched.handler = in_the_loop if inspect.iscoroutinefunction(handler) else in_a_thread
+        watched._inside = dataclasses.replace(definition._inside, in_process=False)
+        return watched
 
 
 @asynccontextmanager
 async def running(app: App, store: Store, failing: Failing) -> AsyncIterator[Running]:
     """Run the app's lifespan around what runs its jobs."""
     own = copy.copy(app)
-    lifespan = asynccontextmanager(app.worker_state)() if app.worker_state is not None else _nothing()
+    lifespan = _nothing() if (own_lifespan := app._inside.lifespan) is None else asynccontextmanager(own_lifespan)()
     execution = Execution(own, 1, 1, _WORKER, timings=_ALONE)
     try:
         async with lifespan as state:

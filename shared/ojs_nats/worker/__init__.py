@@ -10,10 +10,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ojs_nats.worker._context import JobContext
+    from ojs_nats.worker._lifecycle import Trigger
     from ojs_nats.worker._outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
     from ojs_nats.worker._worker import Worker
 
-__all__ = ["DeadLetter", "Discard", "JobContext", "RetryLater", "Snooze", "SoftTimeout", "Worker"]
+__all__ = ["DeadLetter", "Discard", "JobContext", "RetryLater", "Snooze", "SoftTimeout", "Trigger", "Worker"]
 
 if not TYPE_CHECKING:  # type checkers know each name by its import
     from ojs_nats._lazy import names as _names
@@ -27,6 +28,7 @@ if not TYPE_CHECKING:  # type checkers know each name by its import
             "RetryLater": "_outcome",
             "Snooze": "_outcome",
             "SoftTimeout": "_outcome",
+            "Trigger": "_lifecycle",
             "Worker": "_worker",
         },
     )

@@ -197,7 +197,7 @@ class _Child:
         self._context = JobContext(run.job, self, run.worker_id, began=run.began)
         try:
             definition = _definition(run.module, run.name)
-            given = definition.parameters.given(self._context)
+            given = definition._inside.parameters.given(self._context)
             with self._softly():
                 result = _outcome.called(definition.handler, given, {})
             return Returned(msgspec.Raw(encoded(result, "the result")))

@@ -74,6 +74,7 @@ class JobContext:
         job: The job.
         state: The object that the app's `lifespan` yielded. None if there is no lifespan.
         stopping: Whether the handler is to stop.
+        began: When the attempt began, in UTC.
         stopped_by: The exception that says why the handler is to stop. None while it isn't.
 
     Example:

@@ -119,28 +119,28 @@ class Execution:
     async def _compared(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         """Return what `_handled` does, and log if it isn't of its hint. The job has done its work, so it completes."""
         result = await self._handled(definition, attempt)
-        if definition.type not in self._misfits and (wrong := definition.parameters.misfit(result)) is not None:
+        if definition.type not in self._misfits and (wrong := definition._inside.parameters.misfit(result)) is not None:
             self._misfits.add(definition.type)
             self._log.misfit(attempt.context.log, wrong)
         return result
 
     async def _handled(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         """Return what the handler does. Raises what it raises, and CancelledError when it has been told to stop."""
-        given = definition.parameters.given(attempt.context)
-        if definition.in_process:
+        given = definition._inside.parameters.given(attempt.context)
+        if definition._inside.in_process:
             return await self._pool.run(definition, attempt)
-        if not definition.parameters.injected:
+        if not definition._inside.parameters.injected:
             return await self._called(definition, given, {}, attempt)
         provided = Provided(attempt.context, self._threads)
         async with provided.cleaning:
-            named = await provided.values(definition.parameters.injected)
+            named = await provided.values(definition._inside.parameters.injected)
             return await self._called(definition, given, named, attempt)
         raise RuntimeError("a dependency has swallowed the handler's error: raise it again behind the yield")
 
     async def _called(
         self, definition: JobDefinition[Any, Any], given: list[Any], named: dict[str, Any], attempt: Attempt
     ) -> Any:
-        if definition.in_loop:
+        if definition._inside.in_loop:
             return await self._in_loop(definition, attempt, definition.handler(*given, **named))
         call = functools.partial(contextvars.copy_context().run, _outcome.called, definition.handler, given, named)
         attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
@@ -154,15 +154,15 @@ class Execution:
         return await self._in_loop(definition, attempt, found) if inspect.iscoroutine(found) else found
 
     async def _in_loop(self, definition: JobDefinition[Any, Any], attempt: Attempt, running: Coroutine[Any, Any, Any]) -> Any:
-        return await (running if definition.soft_timeout_s is None else attempt.softly(running))
+        return await (running if definition._inside.soft_timeout_s is None else attempt.softly(running))
 
 
 def _timers(definition: JobDefinition[Any, Any], job: Job, attempt: Attempt) -> list[asyncio.TimerHandle]:
     loop = asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
-    if definition.soft_timeout_s is not None:
-        soft = SoftTimeout(f"the job's soft time-out of {definition.soft_timeout_s:g} s is over")
-        timers.append(loop.call_later(definition.soft_timeout_s, attempt.soften, soft))
+    if definition._inside.soft_timeout_s is not None:
+        soft = SoftTimeout(f"the job's soft time-out of {definition._inside.soft_timeout_s:g} s is over")
+        timers.append(loop.call_later(definition._inside.soft_timeout_s, attempt.soften, soft))
     if job.timeout_ms is not None:
         hard = TimedOut(f"the job ran for longer than its time-out of {job.timeout_ms} ms")
         timers.append(loop.call_later(job.timeout_ms / 1_000, attempt.stop, hard))

@@ -156,7 +156,7 @@ class Worker:
         self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
-        self._transport = transport(app.url, retry_for_s=app.retry_for_s, headers=app.headers, tls=app.tls)
+        self._transport = self._connected(app._inside.retry_for_s)
         self._execution = Execution(
             app,
             concurrency,
@@ -278,7 +278,7 @@ class Worker:
         return Vitals(self.state, self.active, self._concurrency, beats.loop_turns, fetches, beats.silent_s, self._every_s)
 
     def _lifespan(self) -> AbstractAsyncContextManager[Any]:
-        made = self._app.worker_state
+        made = self._app._inside.lifespan
         return nullcontext() if made is None else asynccontextmanager(made)()
 
     # States
@@ -317,7 +317,11 @@ class Worker:
                     attempt.stop(why)
 
     def _connect_for_heartbeats(self) -> Transport:
-        return transport(self._app.url, retry_for_s=0.0, headers=self._app.headers, tls=self._app.tls)
+        return self._connected(0.0)
+
+    def _connected(self, retry_for_s: float) -> Transport:
+        own = self._app._inside
+        return transport(self._app.url, retry_for_s=retry_for_s, headers=own.headers, tls=own.tls)
 
     def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step, behind what it is said to hold.

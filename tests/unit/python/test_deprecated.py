@@ -10,6 +10,7 @@ import pytest
 
 import ojs_nats
 from ojs_nats import App, Client, Retry, Unique, Worker, _deprecated
+from ojs_nats.errors import UnavailableError
 from ojs_nats.jobs import JobRequest
 from support.tables import each
 
@@ -66,7 +67,9 @@ def test_arguments_have_their_old_names() -> None:
     with pytest.warns(DeprecationWarning, match=r"Unique\(by=\) is Unique\(keys=\) now"):
         assert unique(by=["type"]) == Unique(keys=["type"])
     with pytest.warns(DeprecationWarning, match=r"App\(patience=\) is App\(retry_for=\) now"):
-        assert new_app("http://127.0.0.1:1", patience="5s").retry_for_s == 5.0
+        app = new_app("http://127.0.0.1:1", patience="0s")
+    with pytest.raises(UnavailableError, match="no server answers"):
+        app.sync.jobs.get("an-id")
     with pytest.warns(DeprecationWarning, match=r"Client\(patience=\) is Client\(retry_for=\) now"):
         new_client("http://127.0.0.1:1", patience="5s")
 

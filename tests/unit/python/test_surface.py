@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import pytest
 
@@ -58,6 +58,17 @@ def test_everything_public_says_a_public_module() -> None:
     found = list(public())
     assert [f"{module}.{name}: {value.__module__}" for module, name, value in found if "._" in value.__module__] == []
     assert len(found) > 200
+
+
+def test_what_is_not_public_begins_with_an_underscore() -> None:
+    """In public modules: type variables and loggers aside, what they define they show."""
+    hidden = []
+    for name in MODULES:
+        module = importlib.import_module(name)
+        defined = {key for key, value in vars(module).items() if getattr(value, "__module__", None) == name}
+        defined -= {key for key, value in vars(module).items() if isinstance(value, TypeVar | ParamSpec)}
+        hidden += [f"{name}.{key}" for key in defined - set(getattr(module, "__all__", ())) if not key.startswith("_")]
+    assert hidden == []
 
 
 def test_a_class_is_found_by_what_it_says() -> None:
