@@ -83,14 +83,18 @@ def _method(kind: type[Any], old: str, new: str) -> Callable[..., Any]:
 
 
 def arguments(kind: type[Any], **renamed: str) -> None:
-    """Have a class take its old arguments by name."""
+    """Have a class take its old arguments by name. One without a new name does nothing."""
     made = kind.__init__
 
     @functools.wraps(made)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  # it takes its place
         for old in renamed.keys() & kwargs.keys():
-            _warn(f"{kind.__name__}({old}=) is {kind.__name__}({renamed[old]}=)")
-            kwargs[renamed[old]] = kwargs.pop(old)
+            value, new = kwargs.pop(old), renamed[old]
+            if not new:
+                _warn(f"{kind.__name__}({old}=) does nothing")
+                continue
+            _warn(f"{kind.__name__}({old}=) is {kind.__name__}({new}=)")
+            kwargs[new] = value
         made(self, *args, **kwargs)
 
     kind.__init__ = __init__

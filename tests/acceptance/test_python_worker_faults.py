@@ -11,9 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from ojs_nats import App, Retry
+from ojs_nats import App
 from ojs_nats.jobs import JobRequest
-from ojs_nats.options import Options
 from support.python_worker import WorkerProcess, completed, exits, installed
 from support.system import Services, System
 from support.waiting import eventually, until
@@ -21,7 +20,6 @@ from support.waiting import eventually, until
 Start = Callable[..., WorkerProcess]
 JOBS = 240
 RESTARTS = 3
-TICKS = 500
 
 
 def runs(notes: list[str]) -> Counter[int]:
@@ -131,25 +129,3 @@ async def test_a_short_lease_is_renewed_in_time(system: System, tmp_path: Path) 
         assert system.job(job_id)["result"] == 1
     finally:
         worker.end()
-
-
-async def test_what_was_fetched_ahead_goes_to_who_is_free(system: System, tmp_path: Path) -> None:
-    """A worker that may fetch ahead has some in hand that it has no place for, after many jobs that take no time."""
-    installed("ledger", tmp_path)
-    workers = [WorkerProcess.started(tmp_path, "ledger", "--concurrency", "2", "--ahead", "100", url=system.url)]
-    try:
-        async with App(system.url) as app:
-            ticks = [JobRequest[None]("ledger.tick", (number,), {"queue": "ledger"}) for number in range(TICKS)]
-            once: Options = {"queue": "ledger", "retry": Retry(1)}
-            gates = [JobRequest[int]("ledger.gate", (number,), once) for number in range(30)]
-            handles = (await app.client.push_all([*ticks, *gates]))[TICKS:]
-            await eventually(lambda: len(workers[0].notes()) == 2, 60)
-            workers.append(WorkerProcess.started(tmp_path, "ledger", "--concurrency", "28", url=system.url, label="other"))
-            await eventually(lambda: len(workers[0].notes()) == 30, 30)
-            (tmp_path / "open").touch()
-            attempts = {await handle.result("30s") for handle in handles}
-        assert attempts > {1}, "some were handed back, which isn't counted"
-        assert runs(workers[0].notes()) == Counter(range(30))
-    finally:
-        for worker in workers:
-            worker.end()

@@ -61,7 +61,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--types", metavar="NAMES", help="which types of jobs, by commas [OJS_JOB_TYPES, else all]")
     parser.add_argument("--concurrency", type=int, metavar="N", help="jobs at a time [OJS_CONCURRENCY, else 10]")
-    parser.add_argument("--ahead", type=int, default=0, metavar="N", help="most to fetch ahead while jobs take no time [0]")
+    parser.add_argument("--ahead", type=int, help=argparse.SUPPRESS)  # of 0.2; it goes with 0.4
     parser.add_argument(
         "--grace-period", "--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]"
     )
@@ -87,6 +87,8 @@ def run(given: argparse.Namespace) -> int:
     from ojs_nats.worker import _process, _reload  # noqa: PLC0415
 
     logs.configure(instance=f"{platform.node()}:{os.getpid()}", log_format=given.log_format, level=given.log_level)
+    if given.ahead is not None:
+        print("ojs-nats worker: --ahead does nothing now (CHANGELOG, 0.2 to 0.3)", file=sys.stderr)
     try:
         if given.token_file is not None:
             # Apps read it when they are made, here and in children.
@@ -96,7 +98,6 @@ def run(given: argparse.Namespace) -> int:
         options = _process.WorkerOptions(
             queues=_names(given.queues, "OJS_QUEUES"),
             concurrency=_concurrency(given.concurrency),
-            ahead=given.ahead,
             grace_period=given.grace_period,
             processes=given.processes,
             health=None if given.health_port is None else (given.health_host, given.health_port),

@@ -66,7 +66,6 @@ class WorkerOptions(TypedDict, total=False):
 
     queues: Sequence[str]
     concurrency: int
-    ahead: int
     grace_period: Duration
     processes: int | None
     health: tuple[str, int] | None

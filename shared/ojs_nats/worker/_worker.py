@@ -70,8 +70,6 @@ class Worker:
         app: The app whose jobs it runs.
         queues: The queues that it fetches from, the first one first. By default those that the app's definitions name.
         concurrency: How many jobs run at a time, at least 1.
-        ahead: How many more jobs are fetched than can begin at once, while jobs take a few milliseconds. Jobs that find
-            no place are handed back.
         grace_period: How long jobs may go on once the worker is to stop. Then their handlers are cancelled and the jobs
             are handed back.
         heartbeat_interval: The time between heartbeats, from a millisecond to an hour.
@@ -109,7 +107,6 @@ class Worker:
         *,
         queues: Sequence[str] = (),
         concurrency: int = 10,
-        ahead: int = 0,
         grace_period: Duration = 25.0,
         heartbeat_interval: Duration = 5.0,
         fetch_timeout: Duration = 2.0,
@@ -122,8 +119,6 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"a worker runs at least one job at a time, not {concurrency}")
-        if ahead < 0:
-            raise ValueError(f"a worker fetches 0 or more jobs ahead, not {ahead}")
         if processes is not None and processes < 1:
             raise ValueError(f"a worker's pool has at least one process, not {processes}")
         if not app.definitions:
@@ -147,7 +142,7 @@ class Worker:
         """How many jobs these ask for beyond the acks that they bring."""
         self._plenty = False
         """Whether the last fetch brought as many jobs as it could have."""
-        self._places: Places[Attempt] = Places(concurrency, ahead, self._start, self._hand_back)
+        self._places = Places(concurrency)
         self._changed = asyncio.Event()
         self._state: Any = None
         self._running: asyncio.Task[None] | None = None
@@ -415,11 +410,10 @@ class Worker:
     def _take(self, job: Job) -> None:
         attempt = self._attempt_of(job)
         # After the end, or while it is quiet, it comes as the answer to a fetch that was under way.
-        late = self.state is WorkerState.TERMINATE and not (self._places.brief and self._grace_s)
-        if late or self.state is WorkerState.QUIET:
-            self._hand_back(attempt)
+        if self.state is WorkerState.RUNNING and self._places.take():
+            attempt.task = asyncio.create_task(self._attempt(attempt))
         else:
-            self._places.put(attempt)
+            self._hand_back(attempt)
 
     def _attempt_of(self, job: Job) -> Attempt:
         line = LoopLine(self._transport)
@@ -430,12 +424,9 @@ class Worker:
             self._heartbeats.within(_heartbeat_s(job))
         return attempt
 
-    def _start(self, attempt: Attempt) -> None:
-        attempt.task = asyncio.create_task(self._attempt(attempt))
-
     def _hand_back(self, attempt: Attempt) -> None:
         """Hand back a job that hasn't begun."""
-        reason = "the worker is quiet" if self.state is WorkerState.QUIET else "the jobs before it take long"
+        reason = "the worker is quiet" if self.state is WorkerState.QUIET else "the worker has no place free"
         why = _stopped() if self.state is WorkerState.TERMINATE else _outcome.NoPlace(reason)
         attempt.stop(why)
         attempt.task = asyncio.create_task(self._report(attempt, _outcome.raised(why)))
@@ -447,12 +438,9 @@ class Worker:
         attempt.task = asyncio.create_task(self._report(attempt, _outcome.raised(error)))
 
     async def _attempt(self, attempt: Attempt) -> None:
-        now = asyncio.get_running_loop().time
-        began = now()
         try:
             report = await self._execution.outcome(attempt.job, attempt)
         finally:
-            self._places.took(now() - began)
             unfinished = attempt.unfinished
             if unfinished is None:
                 self._vacate()
@@ -497,7 +485,6 @@ class Worker:
             await self._execution.close()
 
     async def _close(self) -> None:
-        self._places.clear()
         for attempt in list(self._held):
             if not attempt.over:
                 attempt.stop(_stopped())
@@ -536,4 +523,4 @@ def _stopped() -> _outcome.ShutDown:
     return _outcome.ShutDown("the worker stopped before the job had ended")
 
 
-_deprecated.arguments(Worker, every="heartbeat_interval", wait="fetch_timeout", grace="grace_period")
+_deprecated.arguments(Worker, every="heartbeat_interval", wait="fetch_timeout", grace="grace_period", ahead="")

@@ -74,6 +74,18 @@ def test_arguments_have_their_old_names() -> None:
         new_client("http://127.0.0.1:1", patience="5s")
 
 
+def test_a_worker_takes_an_argument_that_does_nothing_any_more() -> None:
+    app = new_app("http://127.0.0.1:1")
+
+    @app.job("old.sub")  # type: ignore[untyped-decorator]
+    def sub() -> None:
+        """Do nothing."""
+
+    with pytest.warns(DeprecationWarning, match=r"Worker\(ahead=\) does nothing now") as warned:
+        worker(app, ahead=100)
+    assert [warning.filename for warning in warned] == [__file__]
+
+
 async def test_clients_have_their_old_methods() -> None:
     client: Any = Client("http://127.0.0.1:1")
     for old, new in (("push_many", "push_all"), ("push_bulk", "push_each")):

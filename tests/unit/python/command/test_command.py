@@ -111,3 +111,12 @@ def test_a_worker_that_cannot_start_says_why(
     monkeypatch.setenv(variable, value)
     assert run(monkeypatch, "worker", "no.such.module") == 1
     assert capsys.readouterr().err == f"ojs-nats worker: {said}\n"
+
+
+@pytest.mark.usefixtures("logging_kept")
+def test_an_option_of_0_2_that_does_nothing_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OJS_LOG_PAYLOADS", "no")
+    assert run(monkeypatch, "worker", "no.such.module", "--ahead", "100") == 1
+    assert capsys.readouterr().err.startswith("ojs-nats worker: --ahead does nothing now (CHANGELOG, 0.2 to 0.3)\n")
