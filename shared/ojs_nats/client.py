@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
@@ -177,11 +177,9 @@ class Client(Closing):
             RefusedError: A job was refused, as by `push`. No job was pushed.
             UnavailableError: No server answered for as long as `retry_for`.
         """
-        jobs = list(jobs)
+        jobs = await self._prepared(jobs)
         if not jobs:
             return []
-        _check_each_once(jobs)
-        jobs = [await self._inside.hooks.prepared(new) for new in jobs]
         found = await self._pushed(PUSH_ALL, {"jobs": [envelope(new) for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
@@ -198,15 +196,26 @@ class Client(Closing):
             ValueError: A job is there twice.
             UnavailableError: No server answered for as long as `retry_for`.
         """
-        jobs = list(jobs)
+        jobs = await self._prepared(jobs)
         if not jobs:
             return []
-        _check_each_once(jobs)
-        jobs = [await self._inside.hooks.prepared(new) for new in jobs]
         asked = {"jobs": [envelope(new) for new in jobs], "idempotency_key": str(uuid4())}
         request = Request(PUSH_EACH, body=asked, queue=_queue_of(jobs), answered_as_well=frozenset({_REFUSED}))
         answer = await self._inside.transport.send(request)
         return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
+
+    async def _prepared(self, jobs: Iterable[JobRequest[R]]) -> list[JobRequest[R]]:
+        """The jobs after the app's middleware. Raises ValueError for one that is there twice."""
+        found: dict[str, JobRequest[R]] = {}
+        for new in jobs:
+            check_is_job(new)
+            if new.id in found:
+                raise ValueError(
+                    f"the job {new.id} ({new.type}) is there twice: a JobRequest is one job, also with other options, "
+                    "so make a new one for each push"
+                )
+            found[new.id] = new
+        return [await self._inside.hooks.prepared(new) for new in found.values()]
 
     async def _is_there(self, new: JobRequest[Any]) -> bool:
         """Whether the job has been pushed: another one of its id isn't it."""
@@ -245,18 +254,6 @@ class Client(Closing):
         if many.dropped:
             raise JobDropped(f"middleware of the server has dropped {len(many.dropped)} of the {len(jobs)} jobs", many.dropped)
         return [job.id for job in many.jobs]
-
-
-def _check_each_once(jobs: Sequence[JobRequest[Any]]) -> None:
-    seen: set[str] = set()
-    for new in jobs:
-        check_is_job(new)
-        if new.id in seen:
-            raise ValueError(
-                f"the job {new.id} ({new.type}) is there twice: a JobRequest is one job, also with other options, "
-                "so make a new one for each push"
-            )
-        seen.add(new.id)
 
 
 def _queue_of(jobs: Sequence[JobRequest[Any]]) -> str | None:

@@ -11,6 +11,10 @@ import logging
 import sys
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Final, TextIO
 
 from ojs_link.address import masked
@@ -52,15 +56,39 @@ def configure(*, instance: str, log_format: str, level: str, stream: TextIO | No
     root.setLevel(max(threshold, logging.WARNING))
     logging.getLogger(_OURS).setLevel(threshold)
     logging.captureWarnings(capture=True)
-    _configure_structlog(threshold)
+    if sys.modules.get("structlog"):
+        _configure_structlog(threshold)
+    elif "structlog" not in sys.modules:
+        sys.meta_path.insert(0, _StructlogFinder(threshold))
+
+
+class _StructlogFinder(MetaPathFinder):
+    """A finder that has an application's structlog configured when it is imported: few use it, and it takes long."""
+
+    def __init__(self, threshold: int) -> None:
+        self._threshold = threshold
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        del path, target  # it is no part of a package
+        if fullname != "structlog":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                run(module)
+                _configure_structlog(self._threshold)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # of this loader
+        return spec
 
 
 def _configure_structlog(threshold: int) -> None:
     """Have an application's lines of structlog written as the others are."""
-    try:
-        import structlog  # noqa: PLC0415  # an application's: this package needs none of it
-    except ModuleNotFoundError:
-        return
+    import structlog  # noqa: PLC0415  # an application's: this package needs none of it
+
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, _as_record],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
