@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ojs_core.runtime.preparation import configured_chain
 from ojs_gateway.server import Gateway
 
 if TYPE_CHECKING:
@@ -13,5 +12,5 @@ if TYPE_CHECKING:
 
 
 def build(store: Store, settings: Settings) -> Gateway:
-    """A gateway that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
-    return Gateway(store, settings, configured_chain(settings))
+    """Return a gateway that is not started yet."""
+    return Gateway(store, settings)

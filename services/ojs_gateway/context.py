@@ -14,7 +14,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
-from ojs_core.runtime.preparation import Preparation, checks
+from ojs_core.runtime.job_checks import job_check
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.backup_age import BackupAge
@@ -23,7 +23,6 @@ from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.roles import Roles
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.store.store import Store
     from ojs_gateway.auditing import Auditor
 
@@ -48,7 +47,6 @@ class Context:
         self,
         store: Store,
         limits: PayloadLimits,
-        chain: EnqueueChain,
         *,
         test_mode: bool,
         max_subscriptions: int = 1_000,
@@ -76,9 +74,7 @@ class Context:
         self.webhook_private = webhook_private
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)
         self.aside = aside or LargeBodies()
-        self.middleware = chain.names
-        """What every push goes through, the outermost first."""
-        self.prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict))
+        self.check = job_check(store.schemas, strict)
         self.strict = strict
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode

@@ -18,11 +18,10 @@ HEADER: Final = "Idempotency-Key"
 
 
 class Made(Struct, omit_defaults=True):
-    """The ids that a request has made, in its order, and the places of jobs that were found or dropped."""
+    """The ids that a request has made, in its order, and the places of jobs that were found."""
 
     ids: list[str]
     superfluous: list[int] = []
-    dropped: list[int] = []
 
 
 Make = Callable[[KeyedRun | None], Awaitable[tuple[Response, Made]]]

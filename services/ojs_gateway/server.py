@@ -16,8 +16,8 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.doors import Door
+from ojs_core.runtime.job_checks import strict_of
 from ojs_core.runtime.listen import Listener
-from ojs_core.runtime.preparation import strict_of
 from ojs_core.runtime.proxies import Proxies
 from ojs_core.runtime.proxy_header import ProxyHeaders
 from ojs_gateway.access import Access, own_key
@@ -33,7 +33,6 @@ from ojs_gateway.pages import REMEDY, Pages
 from ojs_gateway.routes import bound, operations, router
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
 
@@ -48,18 +47,16 @@ log = structlog.get_logger(__name__)
 
 
 class Gateway:
-    """The API over one store, by HTTP and NATS. `chain` is frozen when it starts; add to it before."""
+    """The API over one store, by HTTP and NATS."""
 
     def __init__(
         self,
         store: Store,
         settings: Settings,
-        chain: EnqueueChain,
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
     ) -> None:
         """`timings` and `aside` (which does the work on large bodies) are for tests."""
-        self.chain = chain
         self._settings = settings
         limits = PayloadLimits(
             max_body_bytes=settings.max_body_bytes,
@@ -74,7 +71,6 @@ class Gateway:
         self._context = Context(
             store,
             limits,
-            chain,
             test_mode=settings.test_mode,
             max_subscriptions=settings.max_subscriptions,
             webhook_insecure=settings.webhook_insecure,
@@ -134,7 +130,6 @@ class Gateway:
 
     async def start(self) -> None:
         """Listen. Raises StartupProblem if the address can't be had, a certificate not used, or NATS not reached."""
-        self.chain.freeze()
         settings = self._settings
         await self._access.start()
         self._auditor.start()

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Liveness
 from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.consumers import remove
-from ojs_core.runtime.preparation import Preparation, checks, configured_chain, strict_of
+from ojs_core.runtime.job_checks import job_check, strict_of
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from ojs_scheduler.crons import CronWorker
@@ -62,10 +61,7 @@ async def _no_liveness(_worker: str, _now: int) -> Liveness:
 
 
 def build(store: Store, settings: Settings) -> Service:
-    """A scheduler that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
-    chain = configured_chain(settings)
-    chain.freeze()
-    limits = PayloadLimits(strict=settings.strict)
-    prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict_of(settings)))
+    """Return a scheduler that is not started yet."""
+    check = job_check(store.schemas, strict_of(settings))
     jobs = Timekeeper(store, "scheduler", _no_liveness)
-    return Scheduler(store, jobs, CronWorker(store, prepare), blocked_jobs_loop(store))
+    return Scheduler(store, jobs, CronWorker(store, check), blocked_jobs_loop(store))

@@ -12,7 +12,7 @@ from ojs_core.domain.cron.record import Cron, CronRun, CronTimer
 from ojs_core.domain.cron.step import Step
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.runtime.dueloop import DueLoop, contained
-from ojs_core.store.crons import CronDue, Prepare, StoredCron
+from ojs_core.store.crons import CronDue, JobCheck, StoredCron
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
@@ -30,10 +30,10 @@ _LATENESS: Final = metrics.DUE_LATENESS.labels("cron")
 class CronWorker:
     """Takes the due messages of cron entries. Any number of keepers may run; the record decides who made which tick."""
 
-    def __init__(self, store: Store, prepare: Prepare) -> None:
+    def __init__(self, store: Store, check: JobCheck) -> None:
         self._store = store
         self._crons = store.crons
-        self._prepare = prepare
+        self._check = check
         self._messages = store.crons.due_messages()
         self._loop = DueLoop("cron", self._messages, self._handle, store.queues.under_maintenance)
         self._handled: list[Due] = []
@@ -92,19 +92,19 @@ class CronWorker:
     async def _judge(self, cron: Cron, sequence: int, op: str, fired_at: int) -> None:
         run = next((run for run in reversed(cron.log) if run.hint == op), None)
         if run is not None:  # the run is stored, but whoever stored it may not have come to its job
-            await self._crons.deliver(cron, run, self._prepare)
+            await self._crons.deliver(cron, run, self._check)
             return
         if cron.deleted:
             return
         self._store.room.check()  # a tick that can't have its job now comes back, to be judged by what is late by then
-        previous = await self._crons.previous(cron, self._prepare)
+        previous = await self._crons.previous(cron, self._check)
         moment = self._store.clock.moment(max(fired_at, self._store.clock.now()))
         match ticks.tick(cron, moment, previous, op):
             case Step() as step:
                 await self._crons.commit(step, sequence, moment.op)
                 self._tell(cron, step)
                 if step.run is not None:
-                    await self._crons.deliver(step.record, step.run, self._prepare)
+                    await self._crons.deliver(step.record, step.run, self._check)
             case CronTimer() as timer:
                 await self._crons.rearm(cron.name, timer)
             case None:

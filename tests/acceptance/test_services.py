@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +14,11 @@ from nats.js.errors import NotFoundError
 
 from ojs_command.services import BACKGROUND
 from ojs_core.base.times import format_ms
-from ojs_core.runtime.service import CUT_OFF
 from support.nats import NatsServer
-from support.system import Command, Processes, environment, send
+from support.system import Command, Processes, send
 from support.waiting import until
 
 V1 = "/ojs/v1"
-CRON = {"name": "each-second", "cron": "* * * * * *", "type": "ticked", "options": {"queue": "ticks"}}
-MIDDLEWARE = """
-import asyncio, os, pathlib, time
-
-first = pathlib.Path(__file__).with_name("first")
-
-
-async def cancels_its_service(job, following):
-    if not first.exists():
-        first.touch()
-        next(task for task in asyncio.all_tasks() if task.get_name() == "service-scheduler").cancel()
-    return await following(job)
-
-
-async def does_not_let_itself_be_ended(job, following):
-    first.touch()
-    try:
-        await asyncio.Event().wait()
-    finally:
-        time.sleep(3)
-"""
-"""Enqueue middleware as an operator may have it: the scheduler runs it at each tick."""
 
 
 def started(command: Command) -> dict[str, Any]:
@@ -105,43 +81,6 @@ def test_one_that_fails_is_started_again_and_does_not_hold_up_the_others(process
     until(lambda: send("GET", f"{line['url']}/readyz").status == 200)
     assert [line["child"] for line in services.events("started again")] == ["projector"]
     assert services.stop() == 0
-
-
-@contextmanager
-def ticking(folder: Path, nats_url: str, middleware: str) -> Iterator[tuple[str, Command]]:
-    """A system with a cron entry and an enqueue middleware: the gateway's API, and the process of the services."""
-    folder.mkdir()
-    (folder / "misfit.py").write_text(MIDDLEWARE, encoding="utf-8")
-    processes = Processes(folder, nats_url, env=environment(PYTHONPATH=str(folder)))
-    try:
-        gateway, services = (
-            processes.start("gateway"),
-            processes.start("services", "--enqueue-middleware", f"misfit:{middleware}"),
-        )
-        api = f"{gateway.ready()['url']}{V1}"
-        started(services)
-        assert send("POST", f"{api}/cron", CRON).status == 201
-        until((folder / "first").exists)
-        yield api, services
-    finally:
-        processes.stop()
-
-
-def test_one_that_dies_while_it_runs_is_started_again_alone(tmp_path: Path, nats_server: NatsServer) -> None:
-    with ticking(tmp_path / "system", nats_server.url, "cancels_its_service") as (api, services):
-        until(lambda: services.events("started again"))
-        go_through(api)
-        until(lambda: send("GET", f"{api}/jobs?queue=ticks").body["jobs"])
-        assert [line["child"] for line in services.events("died")] == ["scheduler"]
-        assert [line["child"] for line in services.events("started again")] == ["scheduler"]
-        assert services.stop() == 0
-
-
-def test_work_that_is_cut_off_is_told_by_the_exit_code(tmp_path: Path, nats_server: NatsServer) -> None:
-    with ticking(tmp_path / "system", nats_server.url, "does_not_let_itself_be_ended") as (_, services):
-        assert services.stop() == 70
-        assert "scheduler" in [line["role"] for line in services.events(CUT_OFF)]
-        assert services.events("stopped")
 
 
 def test_two_processes_are_a_whole_system_and_make_again_what_nats_loses_under_them(

@@ -370,9 +370,9 @@ export type PurgeQueueBody = { states?: Array<State>; older_than?: string | numb
 
 export type PurgedQueue = { queue: string; purged_count: number; remaining: number; states: Array<State> };
 
-export type PushedBatch = { jobs: Array<Job>; count: number; deduplicated?: Array<number>; dropped?: Array<number>; warnings?: Array<AnswerWarning> };
+export type PushedBatch = { jobs: Array<Job>; count: number; deduplicated?: Array<number>; warnings?: Array<AnswerWarning> };
 
-export type PushedJob = { job: Job | null; deduplicated?: boolean; enqueued?: boolean };
+export type PushedJob = { job: Job; deduplicated?: boolean };
 
 export type PutJobCheckpointBody = { state: unknown; step_index?: number; metadata?: Record<string, unknown>; worker_id?: string; attempt?: number };
 

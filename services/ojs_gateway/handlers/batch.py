@@ -12,7 +12,6 @@ from msgspec import Raw
 from ojs_core.base.errors import OjsError, indexed, not_found
 from ojs_core.base.ids import derived_job_id
 from ojs_core.domain.job import Job
-from ojs_core.domain.schemas.validator import Finding
 from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
@@ -46,25 +45,20 @@ class BatchHandlers:
         sent = await call.parsed(body, parse_batch, self._limits)
         call.count_pushes(len(sent.jobs))
         drafts: list[Job] = []
-        dropped: list[int] = []
         warnings: list[AnswerWarning] = []
         for index, draft in enumerate(await _drafts(self._context, sent.jobs, warnings, run)):
             call.admit(draft)
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
-            found: list[Finding] = []
             try:
-                prepared = await self._context.prepare(draft, found)
+                found = await self._context.check(draft)
             except OjsError as error:
                 raise indexed(error, index) from None
-            if prepared is None:
-                dropped.append(index)
-            else:
-                drafts.append(prepared)
-                if found:
-                    warnings += warnings_at(f"jobs[{index}]", warnings_of(found))
+            drafts.append(draft)
+            if found:
+                warnings += warnings_at(f"jobs[{index}]", warnings_of(found))
         try:
-            jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
+            jobs = await tracing.enqueued_all(drafts, self._store.batches.push)
         except OjsError as error:
             await self._context.refusals.tell(error, drafts)
             jobs = await self._stored_before(drafts, run, error)
@@ -74,8 +68,8 @@ class BatchHandlers:
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
         views = await _views(await with_results(self._context.store, jobs))
-        answer = pushed_batch(views, superfluous, dropped, warnings)
-        made = Made([job.id for job in jobs], superfluous, dropped)
+        answer = pushed_batch(views, superfluous, warnings)
+        made = Made([job.id for job in jobs], superfluous)
         return Response(status, answer, headers, of_others=bool(superfluous)), made
 
     async def _stored_before(self, drafts: Sequence[Job], run: KeyedRun | None, error: OjsError) -> list[Job]:
@@ -95,7 +89,7 @@ class BatchHandlers:
         if made.ids and not jobs:
             raise gone(not_found("job", made.ids[0]), f"{len(made.ids)} jobs")
         views = await _views(await with_results(self._context.store, jobs))
-        return Response(status, pushed_batch(views, made.superfluous, made.dropped, []), of_others=True)
+        return Response(status, pushed_batch(views, made.superfluous, []), of_others=True)
 
 
 async def _drafts(context: Context, envelopes: Sequence[Raw], warnings: list[AnswerWarning], run: KeyedRun | None) -> list[Job]:

@@ -44,7 +44,7 @@ class BulkHandlers:
         self._context = context
         self._store = context.store
         self._limits = context.limits
-        self._push = BulkPush(context.store, context.prepare, context.refusals)
+        self._push = BulkPush(context.store, context.check, context.refusals)
         self._change = BulkChange(context.store, context.queries)
 
     # Enqueue

@@ -46,7 +46,7 @@ class CronHandlers:
     def __init__(self, context: Context) -> None:
         self._store = context.store
         self._limits = context.limits
-        self._prepare = context.prepare
+        self._check = context.check
         self._refusals = context.refusals
 
     async def register(self, call: Call) -> Response:
@@ -64,8 +64,7 @@ class CronHandlers:
         """What an entry's owner is warned of. Raises OjsError job_type_not_allowed and schema_validation; whatever else a
         queue may refuse will pass.
         """
-        told: list[Finding] = []
-        await self._prepare.template(draft, told)
+        told = await self._check(draft)
         try:
             await self._store.queues.admit(draft)
         except OjsError as error:
@@ -138,7 +137,7 @@ class CronHandlers:
         draft = (await self._own(call)).draft
         await self._store.queues.admit(draft)
         try:
-            cron, run, created = await self._store.crons.run_now(name, self._prepare)
+            cron, run, created = await self._store.crons.run_now(name, self._check)
         except OjsError as error:
             await self._refusals.tell(error, [draft])
             raise

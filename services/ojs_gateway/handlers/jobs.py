@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import UNSET
 
 from ojs_core.access.known_keys import unauthenticated
-from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
 from ojs_core.base.numbers import decimal_number
@@ -32,7 +32,6 @@ from ojs_gateway.http.call import Call, Response
 from ojs_gateway.keyed import Made, gone, once
 from ojs_gateway.pressure import limit_headers, pressure_headers
 
-_DROPPED: Final = PushedJob(None, enqueued=False)
 _LOCATION: Final = "/ojs/v1/jobs/"
 _NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)
 _ASK_AGAIN: Final = (("Retry-After", "1"),)
@@ -54,15 +53,12 @@ class JobHandlers:
 
     async def _push(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
         warned: list[AnswerWarning] = []
-        found: list[Finding] = []
         derived = None if run is None else derived_job_id(run.began, run.name)
         now = self._store.clock.now()
-        sent = await call.parsed(body, parse_enqueue, now, self._limits, warned, default_id=derived)
-        call.admit(sent)
+        draft = await call.parsed(body, parse_enqueue, now, self._limits, warned, default_id=derived)
+        call.admit(draft)
         call.count_pushes(1)
-        draft = await self._context.prepare(sent, found)
-        if draft is None:
-            return Response(200, _DROPPED), Made([])
+        found = await self._context.check(draft)
         try:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
@@ -85,7 +81,7 @@ class JobHandlers:
 
     async def _pushed_before(self, call: Call, status: int, made: Made) -> Response:
         if not made.ids:
-            return Response(status, _DROPPED)
+            raise gone(not_found("job", ""), "a job that an earlier version dropped")
         try:
             job = call.own(await self._read(made.ids[0]))
         except OjsError as error:

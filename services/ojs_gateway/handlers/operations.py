@@ -9,7 +9,7 @@ import structlog
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import maintenance_ended
 from ojs_core.wire.system.maintenance import maintenance_answer, parse_maintenance
-from ojs_core.wire.system.overview import BackendConfig, SystemConfig, middleware_answer
+from ojs_core.wire.system.overview import BackendConfig, MiddlewareAnswer, SystemConfig
 from ojs_core.wire.system.services import service_list
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -63,10 +63,10 @@ class OperationHandlers:
             ),
             limits=self._limits.sizes(),
             test_mode=self._context.test_mode,
-            middleware=self._context.middleware,
+            middleware=[],
         )
         return Response(200, answer)
 
     async def middleware(self, _call: Call) -> Response:
-        """GET /middleware: the chain around pushes, the outermost first. Workers have their own."""
-        return Response(200, middleware_answer(self._context.middleware))
+        """GET /middleware: none. The official admin UI asks for it."""
+        return Response(200, MiddlewareAnswer([], []))

@@ -13,7 +13,6 @@ from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id
 from ojs_core.base.numbers import whole_number
-from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.read.messages import WorkflowPage, WorkflowsAsk, is_time_cursor
@@ -53,7 +52,7 @@ class WorkflowHandlers:
         self._context = context
         self._store = context.store
         self._limits = context.limits
-        self._prepare = context.prepare
+        self._check = context.check
         self._refusals = context.refusals
         self._queries = context.queries
 
@@ -71,7 +70,7 @@ class WorkflowHandlers:
         for draft in definition.jobs.values():
             call.admit(draft)
         call.count_pushes(len(definition.jobs))
-        definition = await self._prepared(definition, warnings)
+        await self._checked(definition, warnings)
         try:
             stored = await self._store.workflows.create(definition)
         except OjsError as error:
@@ -149,25 +148,15 @@ class WorkflowHandlers:
             call.held = True
         return stored
 
-    async def _prepared(self, definition: Definition, warnings: MutableSequence[AnswerWarning]) -> Definition:
-        """The definition with every job as the enqueue middleware leaves it; adds what its sender is warned of."""
-        jobs = {}
+    async def _checked(self, definition: Definition, warnings: MutableSequence[AnswerWarning]) -> None:
+        """Hold every job to what is checked of it; adds what the sender is warned of. Raises OjsError."""
         for node, draft in definition.jobs.items():
-            told: list[Finding] = []
             try:
-                prepared = await self._prepare(draft, told)
+                found = await self._check(draft)
             except OjsError as error:
                 raise placed(error, definition.places[node]) from None
-            if prepared is None:
-                raise OjsError(
-                    "invalid_workflow",
-                    f"an enqueue middleware dropped a job of type {draft.type}, so the workflow can't be run",
-                    details={"job_type": draft.type},
-                )
-            jobs[node] = prepared
-            if told:
-                warnings.extend(warnings_at(definition.places[node], warnings_of(told)))
-        return replace(definition, jobs=jobs)
+            if found:
+                warnings.extend(warnings_at(definition.places[node], warnings_of(found)))
 
     async def _answer(self, stored: StoredWorkflow, page: StepPage) -> OneWorkflow:
         _, record, graph = stored

@@ -149,7 +149,7 @@ SYSTEM: Final = Part(
             OperationHandlers.middleware,
             ("GET /middleware listMiddleware",),
             "read",
-            "List the enqueue middleware",
+            "List the middleware, of which the server has none",
             {200: MiddlewareAnswer},
             "The outermost first. Workers have their own.",
         ),

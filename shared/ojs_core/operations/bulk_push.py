@@ -15,26 +15,27 @@ from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.store.store import Store
 from ojs_core.telemetry import tracing
 
-Prepare = Callable[[Job, list[Finding]], Awaitable[Job | None]]
+JobCheck = Callable[[Job], Awaitable[Sequence[Finding]]]
 
 
 class BulkPush:
-    """`prepare` is the enqueue middleware, which returns None for a job that it drops, and adds what the sender is
-    warned of. A draft that could not be read is its refusal; it has its place in the answer.
+    """Pushes drafts; one that could not be read is its refusal, and has its place in the answer.
+
+    `check` returns what the sender of a job is warned of.
     """
 
-    def __init__(self, store: Store, prepare: Prepare, rejections: RejectionEvents) -> None:
+    def __init__(self, store: Store, check: JobCheck, rejections: RejectionEvents) -> None:
         self._store = store
-        self._prepare = prepare
+        self._check = check
         self._rejections = rejections
 
     async def each(self, drafts: Sequence[Job | OjsError], run: KeyedRun | None) -> list[ItemOutcome]:
         """Push each job by itself."""
 
         async def one(index: int) -> ItemOutcome:
-            told: list[Finding] = []
             try:
-                return await self._pushed(await self._prepared(drafts[index], index, told), told, run)
+                draft, told = await self._checked(drafts[index])
+                return await self._pushed(draft, told, run)
             except OjsError as error:
                 return ItemOutcome(error=error)
 
@@ -46,12 +47,15 @@ class BulkPush:
         now = self._store.clock.now()
         outcomes = [ItemOutcome(rolled_back=True)] * len(drafts)
         wanted: list[Job] = []
-        told: list[list[Finding]] = [[] for _ in drafts]
-        for index, draft in enumerate(drafts):
+        told: list[Sequence[Finding]] = []
+        for index, sent in enumerate(drafts):
             try:
-                wanted.append(await self._prepared(draft, index, told[index]))
+                draft, found = await self._checked(sent)
             except OjsError as error:
                 outcomes[index] = ItemOutcome(error=error)
+            else:
+                wanted.append(draft)
+                told.append(found)
         if len(wanted) < len(drafts):
             return outcomes
         try:
@@ -72,14 +76,11 @@ class BulkPush:
             for draft, job, found in zip(wanted, jobs, told, strict=True)
         ]
 
-    async def _prepared(self, draft: Job | OjsError, index: int, told: list[Finding]) -> Job:
-        """One job of the request as it will be pushed. Raises OjsError for one that is refused, or dropped by middleware."""
+    async def _checked(self, draft: Job | OjsError) -> tuple[Job, Sequence[Finding]]:
+        """Return one job of the request, and what its sender is warned of. Raises OjsError for one that is refused."""
         if isinstance(draft, OjsError):
             raise draft
-        prepared = await self._prepare(draft, told)
-        if prepared is None:
-            raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
-        return prepared
+        return draft, await self._check(draft)
 
     async def _pushed(self, draft: Job, told: Sequence[Finding], run: KeyedRun | None) -> ItemOutcome:
         try:

@@ -22,7 +22,6 @@ Reader = Callable[[object], Any]
 
 _TRUE: Final = ("true", "yes", "on", "1")
 _FALSE: Final = ("false", "no", "off", "0")
-_IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _TYPE_PATTERN: Final = re.compile(r"\*|[a-z][a-zA-Z0-9_.-]{0,254}\*?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
@@ -150,15 +149,6 @@ def _http_url(value: object, form: str) -> str | None:
     if not usable:
         raise ValueError(f"{_quoted(value)} is not a URL {form}, or off")
     return url
-
-
-def import_paths(value: object) -> tuple[str, ...]:
-    """Paths like `package.module:name`, as a comma list or a TOML list; none of them is imported here."""
-    paths = _words(value)
-    for item in paths:
-        if not _IMPORT_PATH.fullmatch(item):
-            raise ValueError(f"{_quoted(item)} is not an import path like package.module:name")
-    return paths
 
 
 def job_types(value: object) -> tuple[str, ...]:

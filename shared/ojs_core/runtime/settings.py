@@ -104,7 +104,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: int = DEFAULT_LIMITS.max_body_bytes
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     default_wait_ms: int = DEFAULT_LIMITS.default_wait_ms
-    enqueue_middleware: tuple[str, ...] = ()
     strict: bool = False
     allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
@@ -460,13 +459,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
     ),
     Option(
-        "enqueue_middleware",
-        setting_readers.import_paths,
-        "PATH,…",
-        "enqueue middleware as import paths (package.module:name), outermost first",
-        _ENQUEUES,
-    ),
-    Option(
         "strict",
         setting_readers.boolean,
         "",
@@ -570,6 +562,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
 GONE: Final = {
     "copied_jobs": "lists have copies of jobs up to 4,000 bytes",
     "dashboard_read_only": "give those who only look a key of the role viewer, or serve no page with no-dashboard",
+    "enqueue_middleware": "middleware around pushes is the client's (app.enqueue in Python)",
     "header_timeout": "the head of a request has 20 s",
     "inbox_prefixes": "answers over NATS go to subjects that begin with _INBOX: let the prefixes of clients begin so",
     "key_streams": "each key may have 200 open; 'ojs-nats keys limit --streams' gives a key another number",

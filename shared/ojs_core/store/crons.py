@@ -51,8 +51,8 @@ _UNBORN_MS: Final = 3_600_000
 _LEADER_READS: Final = 128
 
 DecideCron = Callable[[Cron, Moment], Step | None]
-Prepare = Callable[[Job], Awaitable[Job | None]]
-"""What a job goes through before it is enqueued (middleware); None drops it."""
+JobCheck = Callable[[Job], Awaitable[object]]
+"""Raises OjsError for a job that isn't taken."""
 
 
 @lru_cache(maxsize=4_096)
@@ -163,7 +163,7 @@ class Crons:
             return stored.cron is None or stored.cron.deleted, step.record
         raise contended(f"cron {name!r}")
 
-    async def run_now(self, name: str, prepare: Prepare) -> Ran:
+    async def run_now(self, name: str, check: JobCheck) -> Ran:
         """Run an entry outside its schedule.
 
         Raises OjsError not_found, conflict where the overlap policy forbids it now, or whatever the job is refused for, a full
@@ -174,11 +174,11 @@ class Crons:
         async for _ in tries(self._clock):
             stored = await self._read(encode_token(name))
             found = _existing(name, stored.cron)
-            previous = await self.previous(found, prepare)
+            previous = await self.previous(found, check)
             moment = self._clock.moment()
             step = changes.run_now(found, moment, previous)
             try:
-                async with self._placed(step, prepare) as (draft, placed):
+                async with self._placed(step, check) as (draft, placed):
                     await self.commit(step, stored.sequence, moment.op)
                     created = step.run is not None and await self._created(step.record, step.run, draft, placed)
             except Conflict:
@@ -189,12 +189,14 @@ class Crons:
         raise contended(f"cron {name!r}")
 
     @asynccontextmanager
-    async def _placed(self, step: Step, prepare: Prepare) -> AsyncIterator[tuple[Job | None, bool]]:
+    async def _placed(self, step: Step, check: JobCheck) -> AsyncIterator[tuple[Job | None, bool]]:
         """The job of a run, if one is to be created, and whether its place is held.
 
         A run that ends the job before may get that one's place, so it isn't refused: its job waits for room if it must.
         """
-        draft = None if step.run is None else await prepare(job_of_run(step.record, step.run))
+        draft = None if step.run is None else job_of_run(step.record, step.run)
+        if draft is not None:
+            await check(draft)
         if step.run is None or draft is None or step.run.cancels is not None:
             yield draft, False
             return
@@ -238,7 +240,7 @@ class Crons:
                 return True
         return False
 
-    async def previous(self, cron: Cron, prepare: Prepare) -> State | None:
+    async def previous(self, cron: Cron, check: JobCheck) -> State | None:
         """The state of the job of the last run; None if there is none any more.
 
         One that is missing though its run is fresh is created now: the scheduler that decided it died, or is about to do it.
@@ -249,20 +251,20 @@ class Crons:
         if found.sequence == 0:
             run = next((run for run in reversed(cron.log) if run.job_id == cron.last_job), None)
             if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < _UNBORN_MS:
-                await self.deliver(cron, run, prepare)
+                await self.deliver(cron, run, check)
                 found = await self._job(cron.last_job)
         return None if found.job is None else found.job.state
 
-    async def deliver(self, cron: Cron, run: CronRun, prepare: Prepare) -> None:
+    async def deliver(self, cron: Cron, run: CronRun, check: JobCheck) -> None:
         """Create the job of a run, after cancelling the one that gives way to it; to be repeated until it returns.
 
-        One that exists is left alone, and so is one that middleware or a uniqueness rule refuses: that is its answer.
+        One that exists is left alone, and so is one that its schema or a uniqueness rule refuses: that is its answer.
         """
         await self._make_way(cron, run)
         with _for_good(cron, run):
-            prepared = await prepare(job_of_run(cron, run))
-            if prepared is not None:
-                await tracing.enqueued(prepared, self._jobs.push)
+            draft = job_of_run(cron, run)
+            await check(draft)
+            await tracing.enqueued(draft, self._jobs.push)
 
     async def _make_way(self, cron: Cron, run: CronRun) -> None:
         if run.cancels is not None:

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from ojs_command.services import BACKGROUND
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.service import CUT_OFF
 from ojs_core.runtime.settings import Settings
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -89,3 +90,23 @@ async def test_what_could_not_start_before_it_was_stopped_has_cut_nothing_off(
         await task.stop(STOP_S)
     assert task.clean is clean
     assert any(line["event"] == "died" for line in logs) is not clean
+
+
+class Endless:
+    """A service whose work has no end."""
+
+    async def start(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_work_that_is_cut_off_is_told(nats_server: NatsServer) -> None:
+    settings = Settings(nats=nats_server.url, health_port=None)
+    task = ServiceTask("endless", lambda _store, _settings: Endless(), settings, STOP_S)
+    with capture_logs() as logs:
+        assert await task.start_or_retry() is None
+        await task.stop(0.1)
+    assert not task.clean
+    assert [line["role"] for line in logs if line["event"] == CUT_OFF] == ["endless"]

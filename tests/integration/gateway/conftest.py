@@ -11,7 +11,6 @@ from nats.aio.client import Client
 
 from integration.conftest import OpenStore, SharedStores, opened_store
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
-from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_gateway.openapi.document import places
@@ -82,7 +81,7 @@ async def ask(shared_nats_server: NatsServer) -> AsyncIterator[Asker]:
 async def gateway(shared_stores: SharedStores) -> AsyncIterator[Gateway]:
     """One for all tests of a module that need nothing else of it."""
     store = await opened_store(shared_stores.url)
-    gateway = Gateway(store, Settings(port=0, nats=shared_stores.url, test_mode=True), EnqueueChain())
+    gateway = Gateway(store, Settings(port=0, nats=shared_stores.url, test_mode=True))
     await gateway.start()
     yield gateway
     await gateway.stop()
@@ -97,7 +96,7 @@ async def serve(open_store: OpenStore, shared_nats_server: NatsServer) -> AsyncI
     async def one(url: str | None = None, **settings: Any) -> Gateway:
         address = url or shared_nats_server.url
         store: Store = await open_store(address)
-        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings), EnqueueChain())
+        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings))
         gateways.append(gateway)
         await gateway.start()
         return gateway

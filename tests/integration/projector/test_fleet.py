@@ -12,7 +12,6 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import WorkersAsk
-from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_gateway.context import Context
@@ -42,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("own_stores")
 @pytest.fixture
 def context(store: Store, projector: Projector) -> Context:
     del projector  # it answers
-    return Context(store, PayloadLimits(), EnqueueChain(), test_mode=False)
+    return Context(store, PayloadLimits(), test_mode=False)
 
 
 async def test_a_silent_worker_is_stale_and_can_be_removed(

@@ -549,28 +549,10 @@ async def test_a_job_that_is_refused_by_hand_leaves_no_run(store: Store) -> None
     assert await store.crons.get("entry") == before
 
 
-# What a job goes through
+# The check of a job
 
 
-async def test_a_job_that_middleware_drops_is_not_created_and_the_entry_goes_on(store: Store) -> None:
-    seen: list[str] = []
-
-    async def drop(draft: Job) -> Job | None:
-        seen.append(draft.id)
-        return None
-
-    await register(store)
-    keeper = CronWorker(store, drop)
-    await keeper.start()
-    try:
-        cron = await until_run(store, 2)
-    finally:
-        await keeper.stop()
-    assert {run.job_id for run in triggered(cron)} <= set(seen)
-    assert await handed_out(store, "entry") == 0
-
-
-async def test_a_failing_middleware_holds_the_tick_up_until_it_works(store: Store) -> None:
+async def test_a_check_that_fails_holds_the_tick_up_until_it_works(store: Store) -> None:
     failures = 2
 
     async def flaky(draft: Job) -> Job | None:

@@ -10,7 +10,6 @@ from integration.conftest import opened_store
 from integration.samples import from_heads
 from integration.traces.operations import fetch_pooled, push_plain, queue_pause, schema
 from ojs_command.services import SERVICES
-from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store, StoreTimings
 from ojs_gateway.server import Gateway
@@ -37,7 +36,7 @@ class Bench:
     async def serving(self) -> AsyncIterator[None]:
         """Have the gateway run."""
         async with self._store("gateway") as store:
-            self._gateway = Gateway(store, self._settings, EnqueueChain())
+            self._gateway = Gateway(store, self._settings)
             await self._gateway.start()
             try:
                 await self._warm()

@@ -7,7 +7,6 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_gateway.context import GatewayTimings
@@ -24,11 +23,6 @@ def store() -> FakeStore:
 
 
 @pytest.fixture
-def chain() -> EnqueueChain:
-    return EnqueueChain()
-
-
-@pytest.fixture
 def timings() -> GatewayTimings:
     return GatewayTimings()
 
@@ -40,14 +34,14 @@ def aside() -> LargeBodies:
 
 
 @pytest.fixture
-async def start(store: FakeStore, chain: EnqueueChain, timings: GatewayTimings, aside: LargeBodies) -> AsyncIterator[Start]:
+async def start(store: FakeStore, timings: GatewayTimings, aside: LargeBodies) -> AsyncIterator[Start]:
     """Start a gateway with these settings, and a time for heads of requests; returns a client of it."""
     gateways: list[Gateway] = []
     clients: list[aiohttp.ClientSession] = []
 
     async def started(*, header_s: float = timings.header_s, **settings: Any) -> aiohttp.ClientSession:
         its_own = replace(timings, header_s=header_s)
-        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain, its_own, aside)
+        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), its_own, aside)
         gateways.append(gateway)
         await gateway.start()
         clients.append(aiohttp.ClientSession(gateway.url))

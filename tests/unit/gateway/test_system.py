@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import StorageLevel
-from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.wire.system.manifest import manifest
@@ -257,20 +256,6 @@ async def test_stopping_does_not_wait_for_ever(store: FakeStore) -> None:
         await asyncio.wait_for(running.stop(), 4.5)
         with pytest.raises(aiohttp.ClientError):
             await push
-
-
-def test_a_middleware_that_is_not_there_keeps_the_gateway_from_starting(store: FakeStore) -> None:
-    with pytest.raises(StartupProblem, match=r"'nowhere:x' can't be imported.*; correct enqueue_middleware"):
-        build(cast("Store", store), Settings(enqueue_middleware=("nowhere:x",)))
-
-
-async def test_the_chain_is_frozen_once_jobs_are_accepted(start: Start, chain: EnqueueChain) -> None:
-    async def keep(job: object, _next: object) -> None:
-        del job
-
-    await start()
-    with pytest.raises(RuntimeError, match="frozen"):
-        chain.add(keep)
 
 
 async def test_a_bad_page_of_the_totals_is_refused_before_anything_is_asked(http: aiohttp.ClientSession) -> None:

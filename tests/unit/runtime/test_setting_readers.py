@@ -28,9 +28,6 @@ from support.tables import each
         (setting_readers.health_port, "off", None),
         (setting_readers.health_port, False, None),
         (setting_readers.health_port, "0", 0),
-        (setting_readers.import_paths, "a.b:c, d:e.f", ("a.b:c", "d:e.f")),
-        (setting_readers.import_paths, ["a:b"], ("a:b",)),
-        (setting_readers.import_paths, "", ()),
         (setting_readers.nats_urls, "nats://h:4222", "nats://h:4222"),
         (setting_readers.nats_urls, "h1:4222, tls://u:p@h2", "nats://h1:4222,tls://u:p@h2"),
         (setting_readers.nats_urls, "h1, h2?inbox_prefix=_INBOX_a.b", "nats://h1,nats://h2?inbox_prefix=_INBOX_a.b"),
@@ -60,8 +57,6 @@ def test_a_value_is_read(read: setting_readers.Reader, written: object, value: A
         (setting_readers.seconds(0, 60), "soon", "not a number of seconds"),
         (setting_readers.seconds(0, 60), -1, "not a number of seconds"),
         (setting_readers.health_port, "on", "65535, or off"),
-        (setting_readers.import_paths, "a.b.c", "'a.b.c' is not an import path like package.module:name"),
-        (setting_readers.import_paths, [1], "not a comma list"),
         (setting_readers.nats_urls, "http://h", "'http://h' is not a URL like nats://"),
         (setting_readers.nats_urls, "nats://h:port", "not a URL"),
         (setting_readers.nats_urls, " , ", "not a URL"),
@@ -77,14 +72,14 @@ def test_a_value_is_refused_in_words(read: setting_readers.Reader, written: obje
         read(written)
 
 
-@each("value", [True, 8080, 30.0, 0.25, "json", ("a:b", "c:d"), Path("data"), None])
+@each("value", [True, 8080, 30.0, 0.25, "json", ("a.b", "c.*"), Path("data"), None])
 def test_what_is_written_is_read_again(value: Any) -> None:
     read_back: dict[type, setting_readers.Reader] = {
         bool: setting_readers.boolean,
         int: setting_readers.integer(0, 65535),
         float: setting_readers.seconds(0, 60),
         str: setting_readers.text,
-        tuple: setting_readers.import_paths,
+        tuple: setting_readers.job_types,
         type(Path()): setting_readers.path,
         type(None): setting_readers.health_port,
     }

@@ -69,11 +69,10 @@ def test_the_file_is_found_by_flag_then_variable_then_in_the_working_folder(tmp_
 def test_toml_values_have_their_own_types(tmp_path: Path) -> None:
     file = write(
         tmp_path / "s.toml",
-        'test_mode = true\nenqueue_middleware = ["a.b:c", "d:e"]\nhealth_port = "off"\nconnect_timeout = 1.5',
+        'test_mode = true\nhealth_port = "off"\nconnect_timeout = 1.5',
     )
     settings = load({}, {}, file=file).settings
     assert settings.test_mode is True
-    assert settings.enqueue_middleware == ("a.b:c", "d:e")
     assert settings.health_port is None
     assert settings.connect_timeout == 1.5
 
@@ -173,7 +172,6 @@ def test_a_child_reads_the_settings_of_its_parent_from_its_environment() -> None
         connect_timeout=1.5,
         port=0,
         test_mode=True,
-        enqueue_middleware=("a:b", "c:d"),
         log_format="json",
         instance="i",
     )

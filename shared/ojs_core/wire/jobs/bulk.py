@@ -103,7 +103,6 @@ class PushedBatch(Struct, kw_only=True, omit_defaults=True):
     jobs: Sequence[Annotated[Raw, JobAnswer]]
     count: Count
     deduplicated: Annotated[list[int], Meta(description="Places of jobs that a `unique` policy found.")] | UnsetType = UNSET
-    dropped: Annotated[list[int], Meta(description="Places of jobs that enqueue middleware left out.")] | UnsetType = UNSET
     warnings: Warnings | UnsetType = UNSET
 
 
@@ -220,17 +219,12 @@ CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted | 
 _ROLLED_BACK: Final = ItemError("rolled_back", "nothing was changed because other items were refused")
 
 
-def pushed_batch(
-    jobs: Sequence[bytes], superfluous: list[int], dropped: list[int], warnings: list[AnswerWarning]
-) -> PushedBatch:
-    """`jobs` are encoded. `superfluous` are the places of existing jobs that a unique policy found, `dropped` those of jobs
-    in the request that middleware left out.
-    """
+def pushed_batch(jobs: Sequence[bytes], superfluous: list[int], warnings: list[AnswerWarning]) -> PushedBatch:
+    """`jobs` are encoded. `superfluous` are the places of existing jobs that a unique policy found."""
     return PushedBatch(
         jobs=[Raw(job) for job in jobs],
         count=len(jobs),
         deduplicated=superfluous or UNSET,
-        dropped=dropped or UNSET,
         warnings=warnings[:MOST_WARNINGS] or UNSET,
     )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, TypeVar
 
-import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.numbers import Priority
@@ -162,11 +161,10 @@ class AdminChangedJob(Struct):
 
 
 class PushedJob(Struct, omit_defaults=True):
-    """Nothing new: the job that a `unique` policy found, or null if enqueue middleware dropped it."""
+    """Nothing new: the job that a `unique` policy found."""
 
-    job: JobView | None
+    job: JobView
     deduplicated: bool | UnsetType = UNSET
-    enqueued: bool | UnsetType = UNSET
 
 
 def job_view(job: Job, *, previous_state: State | None = None, rate_limit_until: int | None = None) -> JobView:
@@ -304,46 +302,3 @@ def failed_attempt(error: JobError) -> FailedAttempt:
         backtrace=error.backtrace or UNSET,
         retry_generation=error.generation or UNSET,
     )
-
-
-_ASKED: Final = (
-    "scheduled_at",
-    "expires_at",
-    "timeout",
-    "total_timeout",
-    "enqueue_ttl",
-    "heartbeat_timeout",
-    "grace_period",
-    "result_ttl",
-    "result_size_limit",
-    "schema",
-    "version",
-)
-
-
-def envelope(job: Job) -> dict[str, Any]:
-    """What the client asked for, decoded and flat, as enqueue middleware sees it; `parse_enqueue` reads it back."""
-    asked: dict[str, Any] = {name: msgspec.json.decode(raw) for name, raw in job.extra.items()}
-    asked |= {
-        "specversion": SPECVERSION,
-        "id": job.id,
-        "type": job.type,
-        "queue": job.queue,
-        "args": msgspec.json.decode(job.args),
-        "meta": msgspec.json.decode(job.meta),
-        "priority": job.priority,
-        "tags": list(job.tags),
-        "retry": msgspec.json.decode(_retry_of(job)),
-    }
-    if job.state is State.PENDING:
-        asked["pending"] = True
-    if job.timeout_ms is not None and not job.timeout_in_seconds:
-        asked["timeout_ms"] = job.timeout_ms
-    if job.visibility_timeout_ms is not None:
-        asked["visibility_timeout_ms"] = job.visibility_timeout_ms
-    shown = members(job_answer(job))
-    asked |= {name: shown[name] for name in _ASKED if name in shown}
-    for name in ("unique", "rate_limit", "metadata"):
-        if name in shown:
-            asked[name] = msgspec.json.decode(shown[name])
-    return asked

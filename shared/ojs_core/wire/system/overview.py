@@ -35,7 +35,7 @@ class SystemConfig(Struct, kw_only=True):
 
 
 class MiddlewareEntry(Struct):
-    """A function around every push."""
+    """A function around pushes or handlers."""
 
     name: str
     phase: str
@@ -43,7 +43,7 @@ class MiddlewareEntry(Struct):
 
 
 class MiddlewareAnswer(Struct):
-    """The chain around pushes, the outermost first. Workers have their own."""
+    """Functions around pushes and handlers in the server, of which it has none: clients and workers have their own."""
 
     enqueue: list[MiddlewareEntry]
     execution: list[MiddlewareEntry]
@@ -67,11 +67,6 @@ class ResetAnswer(Struct):
     """Everything is wiped."""
 
     reset: bool
-
-
-def middleware_answer(names: Sequence[str]) -> MiddlewareAnswer:
-    """The enqueue middleware."""
-    return MiddlewareAnswer([MiddlewareEntry(name, "enqueue", order) for order, name in enumerate(names, 1)], [])
 
 
 def system_metrics(totals: Totals, workers: WorkerSummary, uptime_s: int) -> SystemMetrics:

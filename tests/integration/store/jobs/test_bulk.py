@@ -15,7 +15,6 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.jetstream.connection import Connection, ReplyOrFailure
-from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.store.store import Store
 from ojs_core.wire.dialects.readers import dialect_of
 from ojs_gateway.context import Context
@@ -28,7 +27,7 @@ from support.waiting import eventually
 
 @pytest.fixture
 def bulk(store: Store) -> BulkHandlers:
-    return BulkHandlers(Context(store, PayloadLimits(), EnqueueChain(), test_mode=True))
+    return BulkHandlers(Context(store, PayloadLimits(), test_mode=True))
 
 
 async def prepared(store: Store, queue: str, operation: str) -> list[Job]:

@@ -17,7 +17,7 @@ def read(answer: Struct, reader: Reader) -> Any:
 
 
 def test_the_command_line_reads_how_many_jobs_of_a_batch_are_new() -> None:
-    answer = pushed_batch([b'{"id":1}', b'{"id":2}'], [1], [], [])
+    answer = pushed_batch([b'{"id":1}', b'{"id":2}'], [1], [])
     assert read(answer, "standard") == {"jobs": [{"id": 1}, {"id": 2}], "count": 2, "deduplicated": [1]}
     assert read(answer, "cli") == read(answer, "standard") | {"enqueued": 1, "failed": 0}
 
