@@ -54,7 +54,7 @@ from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 log = structlog.get_logger(__name__)
 
 _PACE_S: Final = 0.1
-"""Between two reads that were not full: a larger batch costs less for each record, in nats-server, too (docs/adr/138)."""
+"""Between two reads that were not full: a larger batch costs less for each record, in nats-server, too (docs/adr/007)."""
 _LONGEST_PACE_S: Final = 0.25
 _PACE_PER_RECORD_S: Final = 0.001
 """The more a read has brought, the later the next: a job that has moved on by then is read once."""

@@ -19,7 +19,7 @@ from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
 
 _APPEND_TIMEOUT_S: Final = 5.0
 _FEW: Final = 8
-"""So many events cost less one by one than as an atomic batch, for which nats-server makes and removes files (docs/adr/138)."""
+"""So many events cost less one by one than as an atomic batch, for which nats-server makes and removes files (docs/adr/007)."""
 _LOOKED_AT: Final = 500
 """Messages of others between two appends that are looked at one by one; more end the tenure."""
 
