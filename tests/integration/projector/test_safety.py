@@ -545,6 +545,19 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
 
 
 @projecting(ProjectorTimings(safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
+async def test_the_tokens_of_a_batch_come_when_a_projector_does(start_projector: StartProjector, store: Store) -> None:
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
+        jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
+    await start_projector()
+
+    async def all_are_there() -> bool:
+        return await tokens(store, "q") == len(jobs)
+
+    await eventually(all_are_there)
+    assert [job.id for job in await fetch(store, "q", count=9)] == [job.id for job in jobs]
+
+
+@projecting(ProjectorTimings(safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
 async def test_only_the_relay_looks(start_projector: StartProjector, store: Store) -> None:
     first, second = await start_projector(), await start_projector()
     await store.jobs.push(draft(queue="q"))
