@@ -3,7 +3,8 @@
 A system is started with each service in a process of its own, nothing else to do, and one operation at a time over HTTP. A
 proxy between each service and nats-server reads the messages, `sys.setprofile` in each service's process counts the calls of
 Python functions. What is counted begins with the operation and ends once nothing crosses the wire for 0.15 seconds. Each
-operation is done a few times first, which isn't counted, and then repeated; the operations take turns. What services do at
+operation is done once first, which isn't counted, and then repeated; the operations take turns. `--check` repeats an operation
+until it is as in the table, three times at least. What services do at
 times of their own doesn't count: signs of life and measurements of the clock and of the room that is left, pulls in the place
 of those that have ended, and calls more than 60 ms after a request or message. Of the rest each kind of message gets the median
 of its repetitions, and each function the lower quartile of its calls.
@@ -15,6 +16,7 @@ load. Calls depend on the version of Python and of the libraries.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -27,7 +29,7 @@ import msgspec
 import uvloop
 
 from bench.counts.counted import BUCKET_S
-from bench.counts.operations import OPERATIONS, SLOW
+from bench.counts.operations import OPERATIONS, TooLate
 from bench.counts.system import Counted, counted_system
 from bench.counts.table import Sent, Table, Window, differences, near, rows, typical
 from bench.measure import say
@@ -36,10 +38,13 @@ from bench.system import NoSystem
 
 _TABLE: Final = Path(__file__).with_name("table.json")
 _HERE: Final = Path(__file__).parent.parent.parent
-_WARM_UP: Final = 2
 _REPEAT: Final = 9
+_FEWEST: Final = 3
+"""Repetitions of an operation, at least, until it may be as in the table."""
+_TRIES: Final = 5
 _VARIES: Final = "counted"
 _MOST_FUNCTIONS: Final = 8
+_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 Functions = dict[str, dict[str, Counter[str]]]
 """Calls by operation, process and function."""
@@ -56,7 +61,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--repeat", type=int, default=_REPEAT, metavar="N", help=f"repetitions of each operation ({_REPEAT})")
     options = parser.parse_args(arguments)
     try:
-        found, functions = uvloop.run(_count(_HERE, options.repeat))
+        known = msgspec.json.decode(options.table.read_bytes(), type=Table) if options.check else None
+        found, functions = uvloop.run(_count(_HERE, options.repeat, known))
         earlier = None
         if options.against:
             earlier = _commit(options.against, options.repeat)
@@ -71,11 +77,10 @@ def main(arguments: Sequence[str]) -> int:
         print("\n".join(_functions(before_functions, functions)))
     if options.write:
         options.table.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    return _checked(options.table, found) if options.check else 0
+    return _checked(known, found) if known is not None else 0
 
 
-def _checked(path: Path, found: Table) -> int:
-    known = msgspec.json.decode(path.read_bytes(), type=Table)
+def _checked(known: Table, found: Table) -> int:
     if known.python != found.python:
         print(f"WARNING: function calls aren't compared: the table is of Python {known.python}, this is {found.python}")
     wrong = list(differences(known, found))
@@ -95,26 +100,39 @@ def _commit(name: str, repeat: int) -> tuple[Table, Functions]:
             subprocess.run(["git", "worktree", "remove", "--force", str(place)], cwd=_HERE, check=True)
 
 
-async def _count(checkout: Path, repeat: int) -> tuple[Table, Functions]:
+async def _count(checkout: Path, repeat: int, known: Table | None = None) -> tuple[Table, Functions]:
+    """Count `repeat` repetitions of each operation; with a table, only until the operation is as it says."""
     windows: dict[str, list[Window]] = {name: [] for name in OPERATIONS}
     async with counted_system(checkout, _VARIES) as system:
         await system.settle()
-        for turn in range(_WARM_UP + repeat):
-            for name in OPERATIONS:
-                if name in SLOW and turn >= _WARM_UP + repeat * 2 // 3:
-                    continue
-                window = await _window(system, name)
-                if turn >= _WARM_UP:
-                    windows[name].append(window)
+        say(f"counting in {checkout}")
+        for name in OPERATIONS:
+            await _window(system, name)
+        for turn in range(1, repeat + 1):
+            for name, found in windows.items():
+                if known is None or turn <= _FEWEST or _differs(known, name, found):
+                    found.append(await _window(system, name))
     both = {name: typical(found) for name, found in windows.items()}
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
-        Table(version, {name: counts for name, (counts, _) in both.items()}),
+        Table(_PYTHON, {name: counts for name, (counts, _) in both.items()}),
         {name: functions for name, (_, functions) in both.items()},
     )
 
 
+def _differs(known: Table, name: str, found: list[Window]) -> bool:
+    counts, _ = typical(found)
+    operations = {one: old for one, old in known.operations.items() if one == name}
+    return any(differences(Table(known.python, operations), Table(_PYTHON, {name: counts})))
+
+
 async def _window(system: Counted, name: str) -> Window:
+    for _ in range(_TRIES):
+        with contextlib.suppress(TooLate):
+            return await _once(system, name)
+    raise NoSystem(f"the machine is too busy to count {name}")
+
+
+async def _once(system: Counted, name: str) -> Window:
     steps = OPERATIONS[name](system, f"{_VARIES}-{name.replace(' ', '-')}")
     await anext(steps)
     await system.settle()

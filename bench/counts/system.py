@@ -29,6 +29,8 @@ _POLL_S: Final = 0.05
 _QUIET_S: Final = 0.15
 _MOST_S: Final = 1.5
 """How long a system is waited for at most until nothing crosses the wire."""
+_PASSED_S: Final = 5.0
+_LOOK_S: Final = 0.01
 
 Calls = dict[str, dict[str, int]]
 """Calls by stretch of time and function, as `bench.counts.counted` tells them."""
@@ -75,6 +77,12 @@ class Counted:
             if now - last >= _QUIET_S:
                 return
             await asyncio.sleep(last + _QUIET_S - now)
+
+    async def passed(self, service: str, start: str) -> None:
+        """Return once a kind of message of a service has passed that begins so, or won't come (another version has others)."""
+        until = time.monotonic() + _PASSED_S
+        while not self._taps[service].passed(start) and time.monotonic() < until:  # noqa: ASYNC110 - what passes tells nobody
+            await asyncio.sleep(_LOOK_S)
 
     async def taken(self) -> tuple[dict[str, Traffic], dict[str, Calls], list[float]]:
         """Return what crossed the wire, calls, and when requests were sent and answered, since it was asked last."""

@@ -66,6 +66,10 @@ class Frames:
         found, self._traffic = self._traffic, Traffic(Counter(), Counter(), [])
         return found
 
+    def passed(self, start: str) -> bool:
+        """Say whether a kind whose name begins so has passed since `taken`."""
+        return any(str(kind).startswith(start) for kind in self._traffic.messages)
+
     def feed(self, way: str, data: bytes) -> None:
         """Count the whole frames in it, and keep the rest for the next piece."""
         data = self._held[way] + data
@@ -138,6 +142,10 @@ class Tap:
     def last(self) -> float:
         """When the last message that counts passed, by time.monotonic()."""
         return max((connection.last for connection in self._connections), default=0.0)
+
+    def passed(self, start: str) -> bool:
+        """Say whether a kind whose name begins so has passed since `taken`."""
+        return any(connection.passed(start) for connection in self._connections)
 
     async def start(self) -> None:
         """Listen."""
