@@ -9,8 +9,10 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 _INBOX: Final = "_INBOX."
-_VARIES: Final = re.compile(r"[0-9a-f-]{16,}|.*\d{3,}.*|[A-Za-z0-9_-]{20,}")
-"""A token of a subject that is of one job, process or moment."""
+_VARIES: Final = re.compile(r"[0-9a-f-]{12,}|.*\d{3,}.*|[A-Za-z0-9_-]{20,}")
+"""A token of a subject that is of one job, process or moment. An op has 13 hexadecimal digits or more, and may have no three
+decimal ones in a row.
+"""
 _MOST_TOKENS: Final = 9
 
 _PULL: Final = "$JS.API.CONSUMER.MSG.NEXT."

@@ -92,6 +92,13 @@ def test_frames_are_counted_by_kind_however_they_are_cut() -> None:
         }
 
 
+@pytest.mark.parametrize("op", ["abcdefabcdef1", "0a1b2c3d4e5f6"])
+def test_the_op_of_a_timer_has_no_part_in_the_name_of_its_kind(op: str) -> None:
+    frames = Frames("counted")
+    frames.feed("out", f"PUB ojs.timer.cron.counted-cron-tick.{op} 0\r\n\r\n".encode())
+    assert frames.taken().messages == {Kind("out", "ojs.timer.cron.*.*"): 1}
+
+
 def test_a_pull_in_the_place_of_one_that_ended_does_not_count() -> None:
     frames = Frames("counted")
     pull = b"PUB $JS.API.CONSUMER.MSG.NEXT.KV_ojs.cron _INBOX.a.1 2\r\n{}\r\n"
