@@ -27,9 +27,7 @@ from bench.scenarios import SCENARIOS
 from bench.system import NoSystem, RunFile, read_run_file, started_system
 
 _DEFAULTS: Final = Plan()
-_QUICK: Final = Plan(
-    connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250, queues=2_000, finished=10_000
-)
+_QUICK: Final = Plan(connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250)
 
 _EPILOG: Final = f"""\
 scenarios:
@@ -102,16 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--samples", type=_positive_int, metavar="N", help=f"pushes in dispatch ({_DEFAULTS.samples})")
     sizes.add_argument("--delayed", type=_positive_int, metavar="N", help=f"jobs pending in delays ({_DEFAULTS.delayed:,})")
     sizes.add_argument("--spread", type=_positive, metavar="S", help=f"seconds over which they are due ({_DEFAULTS.spread:g})")
-    sizes.add_argument("--members", type=_numbers, metavar="N,N", help="of workflows (10,100,1000,10000; chains to 1000)")
     sizes.add_argument("--batches", type=_numbers, metavar="N,N", help="jobs per batch (10,100,1000,10000)")
     sizes.add_argument("--crons", type=_positive_int, metavar="N", help=f"cron entries due at once ({_DEFAULTS.crons:,})")
-    sizes.add_argument("--queues", type=_positive_int, metavar="N", help=f"queues in queues ({_DEFAULTS.queues:,})")
     sizes.add_argument("--blocked", type=_positive_int, metavar="N", help=f"jobs in blocked that wait ({_DEFAULTS.blocked:,})")
-    sizes.add_argument("--pollers", type=_positive_int, metavar="N", help=f"long polls in idle ({_DEFAULTS.pollers:,})")
     sizes.add_argument(
-        "--records", type=_positive_int, metavar="N", help=f"job records in index, lists, growth ({_DEFAULTS.records:,})"
+        "--records", type=_positive_int, metavar="N", help=f"job records in index and lists ({_DEFAULTS.records:,})"
     )
-    sizes.add_argument("--finished", type=_positive_int, metavar="N", help=f"jobs in footprint ({_DEFAULTS.finished:,})")
     sizes.add_argument("--transitions", type=_positive, metavar="N", help=f"a second in projector ({_DEFAULTS.transitions:g})")
     sizes.add_argument("--sustained", type=_positive, metavar="S", help=f"seconds of them ({_DEFAULTS.sustained:g})")
     output = parser.add_argument_group("output")

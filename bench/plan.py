@@ -35,13 +35,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     batches: tuple[int, ...] = (10, 100, 1_000, 10_000)
     crons: int = 1_000
     records: int = 100_000
-    finished: int = 100_000
-    queues: int = 20_000
     blocked: int = 100_000
-    pollers: int = 1_000
     transitions: float = 5_000.0
     sustained: float = 20.0
-    members: tuple[int, ...] = (10, 100, 1_000, 10_000)
 
 
 class Bench(NamedTuple):

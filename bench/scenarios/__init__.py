@@ -17,17 +17,11 @@ from bench.scenarios import (
     drain,
     enqueue,
     events,
-    footprint,
-    growth,
-    idle,
     index,
     keys,
     lists,
     projector,
-    queues,
     whole,
-    wide,
-    workflows,
 )
 
 
@@ -47,11 +41,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "batch": Scenario("POST many jobs per request, one request at a time; latency is that of a request", batch.run),
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
-    "wide": Scenario("the same, each fetch naming 1, 20 and 100 queues; latency is that of all three", wide.run),
-    "idle": Scenario("many long polls for which there is nothing; cores is what they take", idle.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
     "delays": Scenario("many delayed jobs pending; latency is how late after its due time a job is fetched", delays.run),
-    "workflows": Scenario("workflows of growing size; latency is the time per member, from creation to the end", workflows.run),
     "crons": Scenario("cron entries due in the same second; latency is how late the job of each is fetched", crons.run),
     "events": Scenario(
         "pushes at a fixed rate; latency from the answer to the event at a NATS subscriber", events.run, needs_nats=True
@@ -62,11 +53,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "keys": Scenario("requests at the door, with keys and without, in this process; CPU of one request", keys.run),
     "blocked": Scenario(
         "jobs behind many that wait for a permit of their key; latency is from the push to the fetch's answer", blocked.run
-    ),
-    "queues": Scenario("one job in each of many queues, through a store; memory and CPU of NATS", queues.run, needs_nats=True),
-    "footprint": Scenario("jobs that are all done; bytes on the disk, and memory of the processes", footprint.run),
-    "growth": Scenario(
-        "whole jobs beside more and more stored ones, and over more and more queues", growth.run, needs_nats=True
     ),
     "index": Scenario(
         "build the index of many records from nothing, then ask; latency is that of a request", index.run, needs_nats=True

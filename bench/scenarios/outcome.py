@@ -23,13 +23,12 @@ def outcome(
     spent: Spent | None,
     *,
     rate: bool,
-    sampled: bool = True,
     latency: Quantiles | None = None,
     more: dict[str, float] | None = None,
     doubted: Iterable[str] = (),
     send_lag_ms: float | None = None,
 ) -> Result:
-    """The result of a phase. Without `latency` it is that of the phase's requests; few are no doubt unless `sampled`."""
+    """The result of a phase. Without `latency` it is that of the phase's requests."""
     latency = latency or quantiles(phase.latencies)
     errors = dict(phase.errors)
     reasons = doubts(
@@ -37,7 +36,7 @@ def outcome(
         cores=os.cpu_count() or 1,
         seconds=phase.seconds,
         jobs=phase.jobs,
-        samples=(latency.count if latency else 0) if sampled else None,
+        samples=latency.count if latency else 0,
         errors=errors,
         send_lag_ms=send_lag_ms,
     )

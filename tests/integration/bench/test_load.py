@@ -11,7 +11,6 @@ from bench.client import Target
 from bench.load import Phase, drive
 from bench.messages import Requests
 from bench.scenarios.connections import Pusher
-from bench.scenarios.idle import Watch
 
 pytestmark = pytest.mark.slow
 
@@ -72,26 +71,3 @@ async def test_refusals_and_lost_connections_are_counted_and_the_load_goes_on() 
     phase = await pushed(answers, connections=2, requests=50)
     assert phase.errors == {"503 backend_timeout": 1, "connection lost": 2}
     assert phase.jobs == 47
-
-
-async def test_a_watch_ends_with_its_window_however_long_connecting_took() -> None:
-    asked, left = asyncio.Event(), asyncio.Event()
-
-    async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        asked.set()
-        await reader.read()
-        writer.close()
-        await writer.wait_closed()
-        left.set()
-
-    listener = await asyncio.start_server(never_answer, "127.0.0.1", 0)
-    async with listener:
-        target = Target("127.0.0.1", listener.sockets[0].getsockname()[1])
-        phase = Watch()
-        waiting = Pusher(target, phase, repeat(Requests(target).push("q")))
-        await drive(phase, [waiting], seconds=0.2, warmup=0.05)
-        await left.wait()
-    assert asked.is_set()
-    assert phase.seconds >= 0.2
-    assert not phase.errors

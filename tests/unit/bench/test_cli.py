@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("signals_kept")  # uvloop leaves its handle
         (["--at-most", "1.1"], "--at-most goes with --against"),
         (["--against", ".", "--check"], "leave out --url"),
         (["--against", ".", "--repeat", "2"], "leave out --url"),
-        (["--check", "idle"], "no bar belongs to"),
+        (["--check", "whole"], "no bar belongs to"),
     ],
 )
 def test_wrong_use_is_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
