@@ -111,7 +111,6 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--json", type=Path, metavar="FILE", help="store all figures, for --compare")
     output.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    output.add_argument("--plot", type=Path, metavar="FOLDER", help="draw an SVG of each scenario, with --compare of both")
     output.add_argument("--compare", nargs=2, type=Path, metavar=("A", "B"), help="measure nothing, print B against A")
     return parser
 
@@ -125,7 +124,7 @@ def main(arguments: Sequence[str] | None = None, *, in_turn: InTurn = in_turn) -
     options = parser.parse_args(given)
     if options.compare:
         first, second = options.compare
-        return _compare(first, second, options.plot)
+        return _compare(first, second)
     unknown = [name for name in options.scenarios if name not in SCENARIOS]
     if unknown:
         parser.error(f"there is no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
@@ -149,8 +148,6 @@ def main(arguments: Sequence[str] | None = None, *, in_turn: InTurn = in_turn) -
         return 130
     if options.json:
         _store(reports, options.json)
-    if options.plot:
-        _draw(reports, options.plot)
     if len(reports) == 2:
         before, after = reports
         print(compare(before, after))
@@ -170,12 +167,6 @@ def _store(reports: Sequence[Report], path: Path) -> None:
     paths = [path] if len(reports) == 1 else [path.with_stem(f"{path.stem}-before"), path]
     for report, place in zip(reports, paths, strict=True):
         place.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
-
-
-def _draw(reports: Sequence[Report], folder: Path) -> None:
-    from bench.plot import draw  # noqa: PLC0415  # a second of imports that few runs need
-
-    draw(reports, folder)
 
 
 def _judged_costs(before: Report, after: Report, at_most: float | None) -> int:
@@ -203,7 +194,7 @@ def _dearer(found: Sequence[Ratio], at_most: float) -> list[Ratio]:
     return [one for one in found if one.lowest > at_most]
 
 
-def _compare(first: Path, second: Path, plot: Path | None) -> int:
+def _compare(first: Path, second: Path) -> int:
     try:
         reports = [msgspec.json.decode(path.read_bytes(), type=Report) for path in (first, second)]
         if any(report.format != FORMAT for report in reports):
@@ -212,8 +203,6 @@ def _compare(first: Path, second: Path, plot: Path | None) -> int:
     except (OSError, ValueError, msgspec.DecodeError) as error:
         say(f"bench: {error}")
         return 3
-    if plot:
-        _draw(reports, plot)
     return 0
 
 

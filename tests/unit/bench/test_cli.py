@@ -34,14 +34,13 @@ def test_a_folder_that_is_no_checkout_is_told(tmp_path: Path, capsys: pytest.Cap
     assert "is no checkout of this project" in capsys.readouterr().err
 
 
-def test_stored_reports_are_compared_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_reports_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spending = {"a": 2.0, "b": 1.0}
     paths = [_stored(tmp_path / name, report(enqueue(1_000, used=spent(gateway=cpu_s)))) for name, cpu_s in spending.items()]
-    assert main(["--compare", *paths, "--plot", str(tmp_path / "plots")]) == 0
+    assert main(["--compare", *paths]) == 0
     printed = capsys.readouterr().out
     assert "all CPU µs/job" in printed
     assert "0.50" in printed
-    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["enqueue.svg"]
 
 
 def _stored(path: Path, one: Report) -> str:
