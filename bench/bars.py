@@ -34,16 +34,6 @@ BARS: Final = (
     *(Bar("blocked", variant, "max ms", 100, at_least=False) for variant in _BLOCKED),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),
-    Bar("index", "queue stats of 100,000 jobs", "p99 ms", 100, at_least=False),
-    Bar("index", "job lists of 100,000 jobs", "p99 ms", 100, at_least=False),
-    Bar("index", "dead letters of 100,000 jobs", "p99 ms", 100, at_least=False),
-    Bar("index", "built from nothing", "jobs/s", 20_000, at_least=True),
-    Bar("lists", "built from nothing", "jobs/s", 20_000, at_least=True),
-    *(Bar("lists", variant, "max ms", 100, at_least=False) for variant in ("one filter", "two filters", "from end to end")),
-    *(Bar("lists", variant, "p99 ms", 100, at_least=False) for variant in ("counts", "while jobs move")),
-    Bar("dashboard", "first paint", "p50 ms", 300, at_least=False),
-    Bar("dashboard", "page of jobs", "p50 ms", 100, at_least=False),
-    *(Bar("dashboard", variant, "p99 ms", 500, at_least=False) for variant in ("event on its page", "job in the list")),
 )
 
 

@@ -103,9 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--batches", type=_numbers, metavar="N,N", help="jobs per batch (10,100,1000,10000)")
     sizes.add_argument("--crons", type=_positive_int, metavar="N", help=f"cron entries due at once ({_DEFAULTS.crons:,})")
     sizes.add_argument("--blocked", type=_positive_int, metavar="N", help=f"jobs in blocked that wait ({_DEFAULTS.blocked:,})")
-    sizes.add_argument(
-        "--records", type=_positive_int, metavar="N", help=f"job records in index and lists ({_DEFAULTS.records:,})"
-    )
     sizes.add_argument("--transitions", type=_positive, metavar="N", help=f"a second in projector ({_DEFAULTS.transitions:g})")
     sizes.add_argument("--sustained", type=_positive, metavar="S", help=f"seconds of them ({_DEFAULTS.sustained:g})")
     output = parser.add_argument_group("output")

@@ -34,7 +34,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     spread: float = 10.0
     batches: tuple[int, ...] = (10, 100, 1_000, 10_000)
     crons: int = 1_000
-    records: int = 100_000
     blocked: int = 100_000
     transitions: float = 5_000.0
     sustained: float = 20.0

@@ -11,15 +11,12 @@ from bench.scenarios import (
     batch,
     blocked,
     crons,
-    dashboard,
     delays,
     dispatch,
     drain,
     enqueue,
     events,
-    index,
     keys,
-    lists,
     projector,
     whole,
 )
@@ -53,14 +50,5 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "keys": Scenario("requests at the door, with keys and without, in this process; CPU of one request", keys.run),
     "blocked": Scenario(
         "jobs behind many that wait for a permit of their key; latency is from the push to the fetch's answer", blocked.run
-    ),
-    "index": Scenario(
-        "build the index of many records from nothing, then ask; latency is that of a request", index.run, needs_nats=True
-    ),
-    "lists": Scenario(
-        "lists and counts of many jobs by every filter and order; latency is that of a request", lists.run, needs_nats=True
-    ),
-    "dashboard": Scenario(
-        "the dashboard over many jobs, in Chromium; latency is until it is seen", dashboard.run, needs_nats=True
     ),
 }

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from time import perf_counter
 from typing import Final
 
+from msgspec import Raw
+
 from bench.load import Phase
 from bench.plan import Bench
-from bench.records import draft
 from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import caught_up, opened_store
@@ -17,7 +18,7 @@ from bench.stats import quantiles
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
 from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job
+from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions import JobHolder, Moment, Transition
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
@@ -53,7 +54,7 @@ class Lives:
 
     async def _live(self, step_s: float) -> None:
         now = self._store.clock.now()
-        stored = [(draft(new_job_id(now), self._queue), 0) for _ in range(_AT_ONCE)]
+        stored = [(_draft(new_job_id(now), self._queue), 0) for _ in range(_AT_ONCE)]
         for step in (transitions.push, _claimed, _acked):
             stored = await self._all(stored, step)
             await asyncio.sleep(step_s)
@@ -75,6 +76,10 @@ class Lives:
         now = perf_counter()
         self._phase.count(now, now - begun, len(done))
         return done
+
+
+def _draft(job_id: str, queue: str) -> Job:
+    return Job(id=job_id, type="bench.job", args=Raw(b"[1]"), state=State.AVAILABLE, queue=queue)
 
 
 def _claimed(job: Job, moment: Moment) -> Transition:

@@ -9,9 +9,6 @@ from time import perf_counter
 from typing import Final
 
 from bench.plan import Bench, ServerRefused
-from bench.population import population
-from bench.records import store_records
-from bench.result import Result
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.client import Queries
@@ -45,21 +42,3 @@ async def caught_up(store: Store) -> float:
             if perf_counter() - began > _CAUGHT_UP_S:
                 raise ServerRefused(f"the projector does not catch up: {error.message}") from None
         await asyncio.sleep(_PAUSE_S)
-
-
-async def filled(bench: Bench, store: Store, now: int, scenario: str) -> Result:
-    """Fill the bucket with the population of the plan's size, and wait for the projector. Raises ServerRefused."""
-    number = bench.plan.records
-    before = bench.meter.read()
-    await store_records(store, population(number, now))
-    behind_s = await caught_up(store)
-    spent = bench.meter.spent(before)
-    return Result(
-        scenario=scenario,
-        variant="stored and followed",
-        jobs=number,
-        seconds=spent.seconds,
-        rate=number / spent.seconds,
-        more={"caught up s": behind_s},
-        spent=spent,
-    )

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bench.records import QUEUES, records, store_records
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import State
 from ojs_core.jetstream.event_reader import EventReader
@@ -21,12 +20,13 @@ from ojs_core.read.messages import QueueAsk, QueuesAsk
 from ojs_core.read.numbers import Counts, Queue
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.stored_records import QUEUES, records, store_records
 from support.system import Command, Processes
 from support.truth import all_jobs, counts_of
 from support.waiting import answered, in_the_end
 
 RECORDS = int(os.environ.get("TEST_RECORDS", "6000"))
-"""`python -m bench index` takes 100,000."""
+"""Of a bucket that is read."""
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -6,11 +6,8 @@ from bench.bars import BARS, Bar, judge
 from bench.plan import Plan
 from bench.report import summarise
 from bench.scenarios.blocked import VARIANTS as BLOCKED
-from bench.scenarios.dashboard import VARIANTS as DASHBOARD
 from bench.scenarios.events import RATE as RELAYED
-from bench.scenarios.index import REBUILT
 from bench.scenarios.keys import KEYED
-from bench.scenarios.lists import VARIANTS as LISTS
 from unit.bench.results import enqueue
 
 RATE = Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True)
@@ -52,10 +49,7 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "crons": {f"{plan.crons:,} due in one second"},
         "events": {f"{RELAYED}/s"},
         "projector": {f"{plan.transitions:,.0f} transitions/s"},
-        "index": {f"{name} of {plan.records:,} jobs" for name in ("queue stats", "job lists", "dead letters")} | {REBUILT},
-        "lists": set(LISTS),
         "blocked": set(BLOCKED),
-        "dashboard": set(DASHBOARD),
         "keys": set(KEYED),
     }
     assert all(bar.variant in variants[bar.scenario] for bar in BARS)
