@@ -30,7 +30,6 @@ BARS: Final = (
     Bar("batch", "10,000 jobs", "p50 ms", 2_000, at_least=False),
     Bar("crons", "1,000 due in one second", "p99 ms", 350, at_least=False),
     Bar("events", "200/s", "p99 ms", 100, at_least=False),
-    *(Bar("keys", variant, "µs above no keys", 3, at_least=False) for variant in ("a key", "a narrowed key", "a session")),
     *(Bar("blocked", variant, "max ms", 100, at_least=False) for variant in _BLOCKED),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),

@@ -16,7 +16,6 @@ from bench.scenarios import (
     drain,
     enqueue,
     events,
-    keys,
     projector,
     whole,
 )
@@ -47,7 +46,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "projector": Scenario(
         "transitions at a fixed rate; latency is how far the projector is behind", projector.run, needs_nats=True
     ),
-    "keys": Scenario("requests at the door, with keys and without, in this process; CPU of one request", keys.run),
     "blocked": Scenario(
         "jobs behind many that wait for a permit of their key; latency is from the push to the fetch's answer", blocked.run
     ),

@@ -7,7 +7,6 @@ from bench.plan import Plan
 from bench.report import summarise
 from bench.scenarios.blocked import VARIANTS as BLOCKED
 from bench.scenarios.events import RATE as RELAYED
-from bench.scenarios.keys import KEYED
 from unit.bench.results import enqueue
 
 RATE = Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True)
@@ -50,6 +49,5 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "events": {f"{RELAYED}/s"},
         "projector": {f"{plan.transitions:,.0f} transitions/s"},
         "blocked": set(BLOCKED),
-        "keys": set(KEYED),
     }
     assert all(bar.variant in variants[bar.scenario] for bar in BARS)
