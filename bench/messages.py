@@ -76,10 +76,9 @@ class Requests:
         payload = msgspec.json.encode(body)
         return f"POST {path} HTTP/1.1\r\n{self._post}Content-Length: {len(payload)}\r\n\r\n".encode() + payload
 
-    def push(self, queue: str, number: int = 0, *, delay_until: str | None = None) -> bytes:
+    def push(self, queue: str, number: int = 0) -> bytes:
         """Enqueue one job whose only argument is `number`."""
-        options = {"queue": queue} if delay_until is None else {"queue": queue, "delay_until": delay_until}
-        return self.post("/ojs/v1/jobs", {"type": "bench.job", "args": [number], "options": options})
+        return self.post("/ojs/v1/jobs", {"type": "bench.job", "args": [number], "options": {"queue": queue}})
 
     def fetch(self, *queues: str, count: int, worker: str, wait_ms: int | None = None) -> bytes:
         """Fetch up to `count` jobs; with `wait_ms` the server may hold the request that long for the first one."""

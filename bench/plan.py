@@ -30,10 +30,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     backlog: int = 20_000
     rate: float = 50.0
     samples: int = 500
-    delayed: int = 10_000
-    spread: float = 10.0
     batches: tuple[int, ...] = (10, 100, 1_000, 10_000)
-    crons: int = 1_000
     blocked: int = 100_000
     transitions: float = 5_000.0
     sustained: float = 20.0

@@ -10,8 +10,6 @@ from bench.result import Result
 from bench.scenarios import (
     batch,
     blocked,
-    crons,
-    delays,
     dispatch,
     drain,
     enqueue,
@@ -38,8 +36,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
-    "delays": Scenario("many delayed jobs pending; latency is how late after its due time a job is fetched", delays.run),
-    "crons": Scenario("cron entries due in the same second; latency is how late the job of each is fetched", crons.run),
     "events": Scenario(
         "pushes at a fixed rate; latency from the answer to the event at a NATS subscriber", events.run, needs_nats=True
     ),

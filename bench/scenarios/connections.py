@@ -73,16 +73,13 @@ class Arrivals:
 
 
 class Waiter(Looper):
-    """Long-polls for jobs, notes their arrival, and acknowledges them itself or leaves their ids in `held`."""
+    """Long-polls for jobs, notes their arrival, and acknowledges them."""
 
-    def __init__(
-        self, target: Target, phase: Phase, requests: Requests, fetch: bytes, arrivals: Arrivals, held: list[str] | None
-    ) -> None:
+    def __init__(self, target: Target, phase: Phase, requests: Requests, fetch: bytes, arrivals: Arrivals) -> None:
         super().__init__(target, phase)
         self._requests = requests
         self._fetch = fetch
         self._arrivals = arrivals
-        self._held = held
         self._to_ack: list[str] = []
         self._acking = False
         self._pause_s = 0.0
@@ -99,7 +96,7 @@ class Waiter(Looper):
         for job in jobs:
             self._arrivals.add(job.args[0], now)
         if jobs:
-            (self._to_ack if self._held is None else self._held).extend(job.id for job in jobs)
+            self._to_ack.extend(job.id for job in jobs)
             self.phase.count(now, now - self.sent, len(jobs))
             if self._arrivals.complete:
                 self.phase.finish()

@@ -114,7 +114,6 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
             bench.requests,
             bench.requests.fetch(queue, count=1, worker=f"bench-{index}", wait_ms=WAIT_MS),
             arrivals,
-            held=None,
         )
         for index in range(_WAITERS)
     ]

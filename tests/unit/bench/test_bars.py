@@ -43,9 +43,7 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
     variants = {
         "enqueue": {f"{number} connections" for number in plan.connections},
         "dispatch": {f"{plan.rate:g}/s"},
-        "delays": {f"{plan.delayed:,} pending, due over {plan.spread:g} s"},
         "batch": {f"{size:,} jobs" for size in plan.batches},
-        "crons": {f"{plan.crons:,} due in one second"},
         "events": {f"{RELAYED}/s"},
         "projector": {f"{plan.transitions:,.0f} transitions/s"},
         "blocked": set(BLOCKED),
