@@ -27,7 +27,6 @@ BARS: Final = (
     Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True),
     Bar("dispatch", "50/s", "p50 ms", 3, at_least=False),
     Bar("batch", "10,000 jobs", "p50 ms", 2_000, at_least=False),
-    Bar("events", "200/s", "p99 ms", 100, at_least=False),
     *(Bar("blocked", variant, "max ms", 100, at_least=False) for variant in _BLOCKED),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),

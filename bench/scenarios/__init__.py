@@ -13,7 +13,6 @@ from bench.scenarios import (
     dispatch,
     drain,
     enqueue,
-    events,
     projector,
     whole,
 )
@@ -36,9 +35,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
-    "events": Scenario(
-        "pushes at a fixed rate; latency from the answer to the event at a NATS subscriber", events.run, needs_nats=True
-    ),
     "projector": Scenario(
         "transitions at a fixed rate; latency is how far the projector is behind", projector.run, needs_nats=True
     ),

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Final
 
 from msgspec import Raw
 
 from bench.load import Phase
-from bench.plan import Bench
+from bench.plan import Bench, ServerRefused
 from bench.result import Result
 from bench.scenarios.outcome import outcome
-from bench.scenarios.stored import caught_up, opened_store
 from bench.stats import quantiles
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
 from ojs_core.domain import transitions
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions import JobHolder, Moment, Transition
+from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 
 _AT_ONCE: Final = 50
 _STEPS: Final = 3
 _LOOK_S: Final = 0.05
+_CAUGHT_UP_S: Final = 600.0
+_PAUSE_S: Final = 0.2
 _ANYONE: Final = JobHolder()
 _Stored = tuple[Job, int]
 
@@ -120,12 +123,38 @@ class _Watch:
             await asyncio.sleep(_LOOK_S)
 
 
+@asynccontextmanager
+async def _opened_store(bench: Bench) -> AsyncIterator[Store]:
+    """Raises StartupProblem when NATS can't be used."""
+    assert bench.nats is not None, "this scenario is left out when the system's NATS isn't known"
+    store = await Store.open(bench.nats, StoreConfig(), role="bench")
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _caught_up(store: Store) -> float:
+    """Wait until the projector has indexed and relayed all that is stored; returns the seconds. Raises ServerRefused."""
+    began = perf_counter()
+    queries = Queries(store)
+    while True:
+        try:
+            await queries.until_relayed()
+            if not (await queries.totals()).partial:
+                return perf_counter() - began
+        except OjsError as error:
+            if perf_counter() - began > _CAUGHT_UP_S:
+                raise ServerRefused(f"the projector does not catch up: {error.message}") from None
+        await asyncio.sleep(_PAUSE_S)
+
+
 async def run(bench: Bench) -> AsyncIterator[Result]:
     await bench.reset()
     plan = bench.plan
     phase = Phase()
-    async with opened_store(bench) as store:
-        await caught_up(store)
+    async with _opened_store(bench) as store:
+        await _caught_up(store)
         watch = _Watch(store)
         watching = asyncio.create_task(watch.run())
         before = bench.meter.read()
@@ -134,7 +163,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         finally:
             watching.cancel()
         spent = bench.meter.spent(before)
-        behind_s = await caught_up(store)
+        behind_s = await _caught_up(store)
     if watch.refused:
         phase.errors["the projector was behind, or didn't answer"] = watch.refused
     answers = quantiles(watch.answers)

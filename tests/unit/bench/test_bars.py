@@ -6,7 +6,6 @@ from bench.bars import BARS, Bar, judge
 from bench.plan import Plan
 from bench.report import summarise
 from bench.scenarios.blocked import VARIANTS as BLOCKED
-from bench.scenarios.events import RATE as RELAYED
 from unit.bench.results import enqueue
 
 RATE = Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True)
@@ -44,7 +43,6 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "enqueue": {f"{number} connections" for number in plan.connections},
         "dispatch": {f"{plan.rate:g}/s"},
         "batch": {f"{size:,} jobs" for size in plan.batches},
-        "events": {f"{RELAYED}/s"},
         "projector": {f"{plan.transitions:,.0f} transitions/s"},
         "blocked": set(BLOCKED),
     }
