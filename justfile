@@ -46,7 +46,7 @@ coverage *arguments:
 conformance *arguments:
     script/conformance "$@"
 
-# Measure rates, latency, lateness and memory
+# Measure rates, latency and memory
 [group('check')]
 bench *arguments:
     script/setup dev

@@ -200,29 +200,34 @@ class Connection(asyncio.Protocol):
         self.reconnected()
 
 
-class _Exchange(Connection):
-    """A single request whose answer is awaited."""
+class Asker(Connection):
+    """A connection whose answers are awaited, one request after the other."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self.answer: asyncio.Future[tuple[int, bytes]] = self.loop.create_future()
+        self._answer: asyncio.Future[tuple[int, bytes]] = self.loop.create_future()
+
+    async def ask(self, request: bytes) -> tuple[int, bytes]:
+        """Return the status and the body of the answer. Raises ConnectionError."""
+        self._answer = self.loop.create_future()
+        self.send(request)
+        return await self._answer
 
     def answered(self, status: int, body: bytes) -> None:
-        if not self.answer.done():
-            self.answer.set_result((status, body))
+        if not self._answer.done():
+            self._answer.set_result((status, body))
 
     def failed(self, reason: str) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(ConnectionError(reason))
+        if not self._answer.done():
+            self._answer.set_exception(ConnectionError(reason))
 
 
 async def exchange(target: Target, request: bytes, *, timeout_s: float) -> tuple[int, bytes]:
     """Send one request on a connection of its own. Raises OSError or TimeoutError."""
-    connection = _Exchange(target)
+    connection = Asker(target)
     try:
         async with asyncio.timeout(timeout_s):
             await connection.open()
-            connection.send(request)
-            return await connection.answer
+            return await connection.ask(request)
     finally:
         connection.close()

@@ -31,13 +31,11 @@ def doubts(
     cores: int,
     seconds: float,
     jobs: int,
-    samples: int | None,
+    samples: int,
     errors: Mapping[str, int],
     send_lag_ms: float | None = None,
 ) -> list[str]:
-    """The reasons to distrust a measurement, each a short phrase; empty when there is none. `samples` of latency, None if that
-    isn't what is measured.
-    """
+    """The reasons to distrust a measurement, each a short phrase; empty when there is none. `samples` are those of latency."""
     found: list[str] = []
     if spent is not None and spent.seconds > 0:
         generator = spent.processes[GENERATOR].cpu_s / spent.seconds
@@ -54,6 +52,6 @@ def doubts(
         found.append(f"send lag p99 {send_lag_ms:.1f} ms")
     if seconds < SHORT_S:
         found.append(f"only {seconds:.2f} s long")
-    if samples is not None and samples < FEW_SAMPLES:
+    if samples < FEW_SAMPLES:
         found.append(f"only {samples} samples")
     return found

@@ -7,15 +7,7 @@ from typing import Final, NamedTuple
 
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios import (
-    batch,
-    blocked,
-    dispatch,
-    drain,
-    enqueue,
-    projector,
-    whole,
-)
+from bench.scenarios import blocked, dispatch, drain, projector, push, whole
 
 
 class Scenario(NamedTuple):
@@ -30,8 +22,8 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {
-    "enqueue": Scenario("POST one job per request; latency is that of a request", enqueue.run),
-    "batch": Scenario("POST many jobs per request, one request at a time; latency is that of a request", batch.run),
+    "enqueue": Scenario("POST one job per request; latency is that of a request", push.enqueue),
+    "batch": Scenario("POST many jobs per request, one request at a time; latency is that of a request", push.batch),
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),

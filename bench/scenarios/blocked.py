@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
-from bench.client import Connection
+from bench.client import Asker
 from bench.load import Phase
 from bench.messages import error_name, fetched_jobs
 from bench.plan import Bench, ServerRefused
@@ -39,7 +39,7 @@ VARIANTS: Final = tuple(_KINDS)
 async def run(bench: Bench) -> AsyncIterator[Result]:
     for name, kind in _KINDS.items():
         await bench.reset()
-        server = _Server(bench)
+        server = Asker(bench.target)
         await server.open()
         try:
             yield await _measure(bench, server, name, kind)
@@ -48,7 +48,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     await bench.reset()
 
 
-async def _measure(bench: Bench, server: _Server, name: str, kind: _Kind) -> Result:
+async def _measure(bench: Bench, server: Asker, name: str, kind: _Kind) -> Result:
     """Push what is blocked, then push and fetch unrelated jobs one by one while it is put aside."""
     queue = bench.queue("blocked")
     if kind.running:
@@ -65,13 +65,13 @@ async def _measure(bench: Bench, server: _Server, name: str, kind: _Kind) -> Res
     return outcome("blocked", name, phase, bench.meter.spent(before), rate=False)
 
 
-async def _sample(bench: Bench, server: _Server, queue: str, number: int, phase: Phase) -> None:
+async def _sample(bench: Bench, server: Asker, queue: str, number: int, phase: Phase) -> None:
     """From the answer to a push until a fetch that doesn't wait has brought the job."""
-    await server.ask(bench.requests.push(queue, number))
+    await _ask(server, bench.requests.push(queue, number))
     fetch = bench.requests.fetch(queue, count=1, worker="bench")
     began = perf_counter()
     while True:
-        jobs = fetched_jobs(await server.ask(fetch))
+        jobs = fetched_jobs(await _ask(server, fetch))
         now = perf_counter()
         if jobs and jobs[0].args == (number,):
             break
@@ -83,10 +83,10 @@ async def _sample(bench: Bench, server: _Server, queue: str, number: int, phase:
         phase.empty += 1
         await asyncio.sleep(_NOTHING_PAUSE_S)
     phase.count(now, now - began)
-    await server.ask(bench.requests.ack(jobs[0].id))
+    await _ask(server, bench.requests.ack(jobs[0].id))
 
 
-async def _push_limited(bench: Bench, server: _Server, queue: str, kind: _Kind, number: int) -> None:
+async def _push_limited(bench: Bench, server: Asker, queue: str, kind: _Kind, number: int) -> None:
     for start in range(0, number, _BATCH):
         jobs: list[dict[str, Any]] = [
             {
@@ -96,41 +96,23 @@ async def _push_limited(bench: Bench, server: _Server, queue: str, kind: _Kind, 
             }
             for one in range(start, min(start + _BATCH, number))
         ]
-        await server.ask(bench.requests.post("/ojs/v1/jobs/batch", {"jobs": jobs}))
+        await _ask(server, bench.requests.post("/ojs/v1/jobs/batch", {"jobs": jobs}))
 
 
-async def _start(bench: Bench, server: _Server, queue: str, number: int) -> None:
+async def _start(bench: Bench, server: Asker, queue: str, number: int) -> None:
     """Have jobs claimed; none of them ends."""
     fetch = bench.requests.fetch(queue, count=100, worker="bench")
     until = perf_counter() + _ANSWER_S
     while number > 0:
-        number -= len(fetched_jobs(await server.ask(fetch)))
+        number -= len(fetched_jobs(await _ask(server, fetch)))
         if perf_counter() > until:
             raise ServerRefused(f"{number} jobs that were to run before the others were blocked were not fetched")
 
 
-class _Server(Connection):
-    """One connection, one request after the other."""
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench.target)
-        self._answer: asyncio.Future[bytes] | None = None
-
-    async def ask(self, request: bytes) -> bytes:
-        """The body of a good answer. Raises ServerRefused for any other, TimeoutError."""
-        self._answer = self.loop.create_future()
-        self.send(request)
-        async with asyncio.timeout(_ANSWER_S):
-            return await self._answer
-
-    def answered(self, status: int, body: bytes) -> None:
-        if self._answer is None or self._answer.done():
-            return
-        if 200 <= status < 300:
-            self._answer.set_result(body)
-        else:
-            self._answer.set_exception(ServerRefused(error_name(status, body)))
-
-    def failed(self, reason: str) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ServerRefused(reason))
+async def _ask(server: Asker, request: bytes) -> bytes:
+    """The body of a good answer. Raises ServerRefused for any other, OSError, TimeoutError."""
+    async with asyncio.timeout(_ANSWER_S):
+        status, body = await server.ask(request)
+    if not 200 <= status < 300:
+        raise ServerRefused(error_name(status, body))
+    return body

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Final
 
@@ -123,17 +122,6 @@ class _Watch:
             await asyncio.sleep(_LOOK_S)
 
 
-@asynccontextmanager
-async def _opened_store(bench: Bench) -> AsyncIterator[Store]:
-    """Raises StartupProblem when NATS can't be used."""
-    assert bench.nats is not None, "this scenario is left out when the system's NATS isn't known"
-    store = await Store.open(bench.nats, StoreConfig(), role="bench")
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
 async def _caught_up(store: Store) -> float:
     """Wait until the projector has indexed and relayed all that is stored; returns the seconds. Raises ServerRefused."""
     began = perf_counter()
@@ -153,7 +141,9 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     await bench.reset()
     plan = bench.plan
     phase = Phase()
-    async with _opened_store(bench) as store:
+    assert bench.nats is not None, "this scenario is left out when the system's NATS isn't known"
+    store = await Store.open(bench.nats, StoreConfig(), role="bench")
+    try:
         await _caught_up(store)
         watch = _Watch(store)
         watching = asyncio.create_task(watch.run())
@@ -164,6 +154,8 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
             watching.cancel()
         spent = bench.meter.spent(before)
         behind_s = await _caught_up(store)
+    finally:
+        await store.close()
     if watch.refused:
         phase.errors["the projector was behind, or didn't answer"] = watch.refused
     answers = quantiles(watch.answers)

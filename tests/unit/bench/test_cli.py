@@ -12,28 +12,6 @@ from unit.bench.results import enqueue, report, spent
 pytestmark = pytest.mark.usefixtures("signals_kept")  # uvloop leaves its handlers
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["nothing"], "there is no scenario nothing"),
-        (["--at-most", "1.1"], "--at-most goes with --against"),
-        (["--against", ".", "--check"], "leave out --url"),
-        (["--against", ".", "--repeat", "2"], "leave out --url"),
-        (["--check", "whole"], "no bar belongs to"),
-    ],
-)
-def test_wrong_use_is_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert told in capsys.readouterr().err
-
-
-def test_a_folder_that_is_no_checkout_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--against", str(tmp_path), "--rounds", "1", "enqueue"]) == 3
-    assert "is no checkout of this project" in capsys.readouterr().err
-
-
 def test_stored_reports_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spending = {"a": 2.0, "b": 1.0}
     paths = [_stored(tmp_path / name, report(enqueue(1_000, used=spent(gateway=cpu_s)))) for name, cpu_s in spending.items()]

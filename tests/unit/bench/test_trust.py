@@ -11,7 +11,7 @@ def found(
     used: Spent | None = None,
     seconds: float = 5.0,
     jobs: int = 10_000,
-    samples: int | None = 10_000,
+    samples: int = 10_000,
     errors: int = 0,
     lag: float | None = None,
 ) -> list[str]:
@@ -20,10 +20,6 @@ def found(
 
 def test_a_clean_measurement_is_trusted() -> None:
     assert found(used=spent(), errors=100, lag=0.9) == []
-
-
-def test_what_has_no_latency_needs_no_samples() -> None:
-    assert found(samples=None) == []
 
 
 @each(

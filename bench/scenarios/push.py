@@ -1,4 +1,4 @@
-"""How long batches of growing size take, and what a job of them costs."""
+"""How many jobs a second the server accepts one per request, and how long batches of growing size take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.load import Phase, drive
 from bench.plan import Bench
 from bench.result import Result
 from bench.scenarios.connections import Pusher
-from bench.scenarios.outcome import outcome
+from bench.scenarios.outcome import connections_label, outcome
 
 
 class _BatchPusher(Pusher):
@@ -21,7 +21,17 @@ class _BatchPusher(Pusher):
         self.phase.count(now, now - self.sent, self.jobs)
 
 
-async def run(bench: Bench) -> AsyncIterator[Result]:
+async def enqueue(bench: Bench) -> AsyncIterator[Result]:
+    for number in bench.plan.connections:
+        await bench.reset()
+        phase = Phase()
+        pushes = repeat(bench.requests.push(bench.queue("enqueue")))
+        pushers = [Pusher(bench.target, phase, pushes) for _ in range(number)]
+        spent = await drive(phase, pushers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)
+        yield outcome("enqueue", connections_label(number), phase, spent, rate=True)
+
+
+async def batch(bench: Bench) -> AsyncIterator[Result]:
     for size in bench.plan.batches:
         await bench.reset()
         phase = Phase()
