@@ -70,6 +70,7 @@ def test_arguments_have_their_old_names() -> None:
         app = new_app("http://127.0.0.1:1", patience="0s")
     with pytest.raises(UnavailableError, match="no server answers"):
         app.sync.jobs.get("an-id")
+    app.sync.close()
     with pytest.warns(DeprecationWarning, match=r"Client\(patience=\) is Client\(retry_for=\) now"):
         new_client("http://127.0.0.1:1", patience="5s")
 
