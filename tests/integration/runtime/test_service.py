@@ -38,7 +38,8 @@ def build(store, settings):
     return Service()
 
 supervisor = int(sys.argv[2]) if len(sys.argv) > 2 else None
-sys.exit(run_loop(run("misfit", Settings(nats=sys.argv[1], log_format="json"), build, supervisor=supervisor)))
+settings = Settings(nats=sys.argv[1], log_format="json", storage_limit=1 << 32)
+sys.exit(run_loop(run("misfit", settings, build, supervisor=supervisor)))
 """
 
 
