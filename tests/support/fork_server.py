@@ -50,7 +50,7 @@ def imported() -> None:
     for name in ("ojs_nats.worker._process", "ojs_nats._command.worker", "ojs_nats._command.logs"):
         with suppress(ModuleNotFoundError):  # an earlier version has none
             importlib.import_module(name)
-    with suppress(ModuleNotFoundError):
+    with suppress(ModuleNotFoundError, TypeError):  # that of 0.2 takes an argument, and packs the files at its start
         importlib.import_module("ojs_dashboard.files").load()  # or each gateway packs the dashboard's files anew
 
 
