@@ -13,12 +13,14 @@ CALLS: Final = 0.05
 """By which share a process may call more functions than the table says: sockets split what they carry by chance."""
 FEWEST_CALLS: Final = 120
 """And by which number, for those that hardly do anything."""
+BYSTANDER: Final = 100
+"""The calls of a process that makes fewer aren't compared: what it does at times of its own is more."""
 SIZE: Final = 0.02
 """By which share bytes may differ: numbers of messages, and times that something took, have more digits or fewer."""
 FEWEST_BYTES: Final = 24
 
-TURN_CALLS: Final = 400
-"""What a turn of the projector takes: records that come within a tenth of a second may take one or two."""
+TURN_CALLS: Final = 800
+"""What two turns of the projector take: records that come within a tenth of a second may take one, two or three."""
 _BY_TURN: Final = ("out ojs.control.events", "in answer to ojs.events.")
 """Messages of each turn of the projector: the records of several jobs that come at once may take one turn or two."""
 _BATCHED: Final = "out ojs.events."
@@ -99,7 +101,7 @@ def differences(table: Table, found: Table) -> Iterator[str]:
     """Yield a line for each count that isn't what the table says.
 
     Messages must be as many, by kind. Bytes may differ by 2 % or 24 for each message; those of several events aren't compared.
-    The calls of a process may be more by 5 %, or 120, and one turn of the projector where it reads several records. Calls are
+    The calls of a process may be more by 5 %, or 120, and two turns of the projector where it reads several records. Calls are
     compared only if both were counted with the same minor version of Python.
     """
     yield from (f"{name}: not counted, but in the table" for name in table.operations if name not in found.operations)
@@ -114,7 +116,7 @@ def differences(table: Table, found: Table) -> Iterator[str]:
             for process, calls in new.calls.items():
                 was = old.calls.get(process, 0)
                 turn = TURN_CALLS if _records(new.messages.get(process, {})) > 1 else 0
-                if calls > was + max(FEWEST_CALLS, CALLS * was) + turn:
+                if (was >= BYSTANDER or not was) and calls > was + max(FEWEST_CALLS, CALLS * was) + turn:
                     yield f"{name}, {process}: {calls:,} function calls, not {was:,}"
 
 
