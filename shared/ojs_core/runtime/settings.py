@@ -536,7 +536,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "together",
         setting_readers.boolean,
         "",
-        "run all services in the process of `dev`: they start in half of the time and take a fifth of the memory, which suits "
+        "run all services in the process of `dev`: they start sooner and take less than half of the memory, which suits "
         "tests; one that crashes ends all of them",
         _DEV,
     ),
