@@ -34,15 +34,9 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_FURTHER_LOOKS_S: Final = (0.004, 0.02)
-"""A wake may come before its token can be pulled, so a look that it led to in vain is repeated, each so long after the last."""
 _FRUITLESS_PULLS: Final = 100
 _PATIENT_PULLS: Final = 2
 """Pulls of nothing but blocked tokens after which they are put aside many at a time."""
-_PATIENCE_S: Final = 0.02
-"""How long a fetch waits for that, if its priority has nothing else, before it looks at the next."""
-_CLEARED_S: Final = 1.0
-"""How long a fetch that doesn't wait for jobs waits for that if there is nothing else."""
 _FEW_UNFIT: Final = 8
 _MANY_UNFIT: Final = 64
 """Tokens that are taken together while their jobs are for other workers: the more, the more of them are met."""
@@ -55,6 +49,12 @@ class DispatchTimings(Struct, frozen=True, kw_only=True):
 
     fallback_look_s: float = 1.0
     """How often a fetch that waits looks though nothing has woken it."""
+    further_looks_s: tuple[float, ...] = (0.004, 0.02)
+    """A wake may come before its token can be pulled: a look in vain is repeated, each so long after the last."""
+    patience_s: float = 0.02
+    """How long a fetch waits for blocked tokens to be put aside before it looks at the next priority."""
+    cleared_s: float = 1.0
+    """How long a fetch that doesn't wait for jobs waits for that if there is nothing else."""
     consumers: ConsumerTimings = ConsumerTimings()
     claims: ClaimTimings = ClaimTimings()
     wakeups: WakeupTimings = WakeupTimings()
@@ -122,7 +122,7 @@ class Dispatcher:
         if wait_ms <= 0 or self.wakeups.closed:
             await self.wakeups.listen(queues)
             jobs = await self._whole_look(queues, wanted, pool, last=True)
-            if not jobs and await self._parking.settled(queues, _CLEARED_S):
+            if not jobs and await self._parking.settled(queues, self._timings.cleared_s):
                 jobs = await self._whole_look(queues, wanted, pool, last=True)
             return jobs
         loop = asyncio.get_running_loop()
@@ -132,7 +132,7 @@ class Dispatcher:
         try:
             while True:
                 if waiter.woken:
-                    pauses = iter(_FURTHER_LOOKS_S)
+                    pauses = iter(self._timings.further_looks_s)
                 waiter.clear()
                 jobs = await self._whole_look(queues, wanted, pool)
                 left = deadline - loop.time()
@@ -367,7 +367,7 @@ class Dispatcher:
                 self._parking.begin(queue, subject)
                 usable = self._parking.usable(left)
                 if not usable:
-                    await self._parking.done(subject, _PATIENCE_S)
+                    await self._parking.done(subject, self._timings.patience_s)
                     usable = self._parking.usable(left)
                 whole, left = whole and len(usable) == len(left), usable
         return "whole" if whole else "part"

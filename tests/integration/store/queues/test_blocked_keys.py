@@ -19,6 +19,7 @@ from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.jetstream import contents
 from ojs_core.jetstream.api import call, delete, deleted
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store, StoreTimings
@@ -34,7 +35,7 @@ MANY = 600
 
 @pytest.fixture
 def timings() -> StoreTimings:
-    return StoreTimings(blocked=BlockedJobLimits(at_once=400))
+    return StoreTimings(blocked=BlockedJobLimits(at_once=400), dispatch=DispatchTimings(cleared_s=LONG_S))
 
 
 def limited(queue: str, key: str, **policy: Any) -> Job:
