@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import structlog
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
@@ -33,16 +33,18 @@ from ojs_core.store.records.writer import Conflict
 log = structlog.get_logger(__name__)
 
 
-class ClaimTimings(Struct, frozen=True, kw_only=True):
+class ClaimTimings(Timings, frozen=True, kw_only=True):
     """How long a token without a job is looked at, and kept."""
 
     young_ms: int = 1_000
     """A token this young may be ahead of its record; it is looked at again for up to `reread_s` while others are claimed."""
     reread_s: float = 0.25
+    """How long a young one is looked at again, each time after a moment."""
     park_s: float = 5.0
     """After this long an older one is looked at again."""
     drop_after_ms: int = DROP_AFTER_MS
     """After this long it is dropped."""
+    order: ClassVar[Order] = (("young_ms", "drop_after_ms", "a token would be dropped ahead of its record"),)
 
 
 class Wanted(NamedTuple):

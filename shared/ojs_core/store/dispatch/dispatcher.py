@@ -9,15 +9,16 @@ from itertools import groupby
 from typing import Any, Final, Literal
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.base.timings import Timings
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job
 from ojs_core.domain.starvation import StarvationClock
 from ojs_core.jetstream.subjects import lane_of
 from ojs_core.store.dispatch.claims import Claims, ClaimTimings, Wanted
+from ojs_core.store.dispatch.head_tokens import TokenTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings, QueueConsumers
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.skipped_queues import SkippedQueues
@@ -44,7 +45,7 @@ _ROTATED: Final = 1_000
 """Queues that rotate their priorities whose waits this process remembers."""
 
 
-class DispatchTimings(Struct, frozen=True, kw_only=True):
+class DispatchTimings(Timings, frozen=True, kw_only=True):
     """The times of fetching, and of its parts."""
 
     fallback_look_s: float = 1.0
@@ -55,9 +56,18 @@ class DispatchTimings(Struct, frozen=True, kw_only=True):
     """How long a fetch waits for blocked tokens to be put aside before it looks at the next priority."""
     cleared_s: float = 1.0
     """How long a fetch that doesn't wait for jobs waits for that if there is nothing else."""
+    slow_s: float = 1.0
+    """A queue that took this long to fail took long; after two of them the fetch asks no further ones."""
+    close_s: float = 1.0
+    """How long looks of cancelled fetches are waited for when the process stops."""
     consumers: ConsumerTimings = ConsumerTimings()
+    """Durable consumers."""
+    tokens: TokenTimings = TokenTimings()
+    """Reading tokens."""
     claims: ClaimTimings = ClaimTimings()
+    """Judging them."""
     wakeups: WakeupTimings = WakeupTimings()
+    """Hearing of them."""
 
 
 Looked = Literal["whole", "part", "over"]
@@ -88,7 +98,7 @@ class Dispatcher:
         self._clock = bucket.clock
         self._consumers = QueueConsumers(bucket, queues, timings.consumers)
         self.wakeups = Wakeups(bucket, timings.wakeups)
-        self._reader = TokenReader(bucket, self._consumers, queues, self.wakeups)
+        self._reader = TokenReader(bucket, self._consumers, queues, self.wakeups, timings.tokens)
         self._requeuer = Requeuer(jobs)
         self._claims = Claims(bucket, self._reader, jobs, queues, limiter, self._requeuer, self.wakeups, timings.claims)
         self._parking = TokenParking(self._reader, self._claims, self.wakeups, bucket.config)
@@ -181,7 +191,7 @@ class Dispatcher:
         """Let those who wait go, and finish what is being given back as far as NATS allows it now."""
         self.wakeups.wake_all()
         if self._looks:
-            await asyncio.wait(self._looks, timeout=1.0)
+            await asyncio.wait(self._looks, timeout=self._timings.close_s)
         await self._parking.close()
         await self._requeuer.close()
 
@@ -216,13 +226,24 @@ class Dispatcher:
         plan = await self._pools.plan(queues, wanted.most)
         began = asyncio.get_running_loop().time()
         with self._requeuer.unless_handed_on(taken):
-            skipped = await _asked(self._reader.learn, [queue for queue in queues if not self._is_sure(queue, began)])
+            skipped = await self._asked(self._reader.learn, [queue for queue in queues if not self._is_sure(queue, began)])
             await self._look_at(queues, skipped, plan, taken, wanted)
             if last and not taken and (doubtful := [queue for queue in queues if not self._is_told(queue, began)]):
-                skipped = await _asked(self._reader.subjects, doubtful)
+                skipped = await self._asked(self._reader.subjects, doubtful)
                 await self._look_at(queues, skipped, plan, taken, wanted)
         skipped.judge(found=bool(taken))
         return taken
+
+    async def _asked(self, ask: Callable[[str], Awaitable[Any]], queues: Sequence[str]) -> SkippedQueues:
+        """Ask about queues, all at once; those about which there was no answer."""
+        skipped = SkippedQueues(self._timings.slow_s)
+        answers = await asyncio.gather(*map(ask, queues), return_exceptions=True) if queues else []
+        for queue, answer in zip(queues, answers, strict=True):
+            if isinstance(answer, OjsError):
+                skipped.queues[queue] = answer
+            elif isinstance(answer, BaseException):
+                raise answer
+        return skipped
 
     def _is_sure(self, queue: str, now: float) -> bool:
         known = self.wakeups.ready(queue)
@@ -404,15 +425,3 @@ class Dispatcher:
             return await self._look_through(queue, subjects, taken, wanted)
         finally:
             turns.had({*tried, *(job.priority for job in taken)}, now)
-
-
-async def _asked(ask: Callable[[str], Awaitable[Any]], queues: Sequence[str]) -> SkippedQueues:
-    """Ask about queues, all at once; those about which there was no answer."""
-    skipped = SkippedQueues()
-    answers = await asyncio.gather(*map(ask, queues), return_exceptions=True) if queues else []
-    for queue, answer in zip(queues, answers, strict=True):
-        if isinstance(answer, OjsError):
-            skipped.queues[queue] = answer
-        elif isinstance(answer, BaseException):
-            raise answer
-    return skipped

@@ -12,15 +12,28 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import delete, delete_unheard
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S
 from ojs_core.jetstream.contents import message, messages, sequence_of, stored_at
 from ojs_core.store.records.bucket import Bucket
 
-_IN_HAND_S: Final = 3.0
-"""A token that nobody has answered for by then can be taken again."""
-_REPLICA_TIMEOUT_S: Final = 0.5
 _PAGE: Final = 256
+
+
+class TokenTimings(Timings, frozen=True, kw_only=True):
+    """How long tokens are asked for, and kept in hand."""
+
+    in_hand_s: float = 3.0
+    """A token that nobody has answered for by then can be taken again."""
+    replica_timeout_s: float = 0.5
+    """How long a replica is waited for before the leader is asked."""
+    pull_timeout_s: float = 2.0
+    """How long an answer with tokens is waited for."""
+    catch_up_s: float = 0.005
+    """How long a token is waited for that was heard of and can't be pulled yet; in vain where another process has it."""
+    gone_s: float = 0.5
+    """How long a fetch waits to hear that tokens of a bounded queue are gone."""
 
 
 class Head(NamedTuple):
@@ -34,7 +47,8 @@ class Head(NamedTuple):
 class HeadTokens:
     """Takes tokens of ready subjects, and lets them go."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: TokenTimings) -> None:
+        self._timings = timings
         self._bulk = bucket.bulk
         self._config = bucket.config
         self._aside: dict[str, dict[int, float]] = {}
@@ -55,7 +69,7 @@ class HeadTokens:
             passed_over = self._passed_over(subject)
             for head in found:
                 if len(taken) < wanted and head.sequence not in passed_over:
-                    self._pass_over(subject, head.sequence, _IN_HAND_S)
+                    self._pass_over(subject, head.sequence, self._timings.in_hand_s)
                     taken.append(head)
             if not more:
                 break
@@ -104,7 +118,7 @@ class HeadTokens:
         stream = self._config.ready_stream
         which = {"seq": start, "next_by_subj": subject, "batch": most}
         try:
-            patience = _REPLICA_TIMEOUT_S if clustered else REQUEST_TIMEOUT_S
+            patience = self._timings.replica_timeout_s if clustered else REQUEST_TIMEOUT_S
             found, left = await messages(self._bulk, stream, which, "tokens", patience)
         except OjsError:
             if not clustered or not self._bulk.connected:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
+from ojs_core.base.timings import Timings
 from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.jetstream.api import ApiError
 from ojs_core.jetstream.consumers import SECOND_NS, is_paused, let_go, make_in_memory, remove
@@ -26,28 +26,30 @@ log = structlog.get_logger(__name__)
 _EXISTS: Final = frozenset({10105, 10148})
 _TOO_MANY: Final = frozenset({10002, 10026})
 """Of the account, and of the stream."""
-_NEWBORN_MS: Final = 5_000
-"""How long a durable stays paused if whoever made it dies before it has let it go; longer than any gateway's knowledge of a
-queue is old (`ojs_core.jetstream.watch.FRESH_S`)."""
 _TRIES: Final = 8
-_LET_GO_S: Final = 1.0
-_KNOWN_S: Final = 20.0
-"""After its last use a durable is believed to be there for this long."""
-_WINDOW_S: Final = 10.0
 _SUBJECTS: Final = 10_000
 """Ready subjects whose use this process remembers."""
-_LOG_S: Final = 60.0
 
 
-class ConsumerTimings(Struct, frozen=True, kw_only=True):
+class ConsumerTimings(Timings, frozen=True, kw_only=True):
     """When a ready subject gets a durable consumer, and for how long."""
 
     busy_pulls: int = 10
-    """So many pulls of one process within `_WINDOW_S` make a subject busy enough for a durable."""
+    """So many pulls of one process within `window_s` make a subject busy enough for a durable."""
     idle_s: int = 30
     """A durable that nobody pulls from leaves after this long."""
     rest_s: float = 5.0
     """How long no other durable is asked for when there can't be more."""
+    newborn_ms: int = 5_000
+    """How long a durable stays paused if whoever made it dies before it has let it go."""
+    let_go_s: float = 1.0
+    """How long a new durable is waited for on a cluster until its pause has ended."""
+    known_s: float = 20.0
+    """After its last use a durable is believed to be there for this long."""
+    window_s: float = 10.0
+    """How long pulls are counted together."""
+    log_s: float = 60.0
+    """The least time between two lines of the log that there can be no more durables."""
 
 
 Way = Literal["durable", "head", "held"]
@@ -77,7 +79,7 @@ class QueueConsumers:
         self._config = bucket.config
         self._uses: Lru[_Use] = Lru(_SUBJECTS)
         self._full_until = 0.0
-        self._told = SeldomLog(_LOG_S)
+        self._told = SeldomLog(self._timings.log_s)
 
     async def way(self, subject: str, queue: str, *, much: bool = False) -> Way:
         """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled, or if its
@@ -90,10 +92,10 @@ class QueueConsumers:
             return "head"
         now = asyncio.get_running_loop().time()
         use = self._use(subject)
-        if use.durable_at is not None and now - use.durable_at < _KNOWN_S:
+        if use.durable_at is not None and now - use.durable_at < self._timings.known_s:
             use.durable_at = now
             return "durable"
-        if now - use.since > _WINDOW_S:
+        if now - use.since > self._timings.window_s:
             use.since, use.pulls = now, 0
         use.pulls += 1
         limited = use.limited or policy_of_queue(self._queues.config(queue)) is not None
@@ -146,7 +148,7 @@ class QueueConsumers:
         a job came back empty.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _LET_GO_S
+        deadline = loop.time() + self._timings.let_go_s
         while self._config.replicas > 1 and loop.time() < deadline:
             if not await is_paused(self._nats, self._config.ready_stream, name):
                 return
@@ -160,7 +162,7 @@ class QueueConsumers:
             "ack_wait": 3 * SECOND_NS,
             "max_ack_pending": 10_000,
             "inactive_threshold": self._timings.idle_s * SECOND_NS,
-            "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),
+            "pause_until": format_ms(self._clock.now() + self._timings.newborn_ms),
         }
         try:
             error = await make_in_memory(self._nats, self._config.ready_stream, config, "create")

@@ -8,34 +8,51 @@ until something arrives.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.subjects import LANES, lane_of
 from ojs_core.store.records.tokens import priority_of
 
-_DRY_S: Final = 1.0
-"""A subject that had nothing to give, its tokens being in others' hands or put off, may have something again after so long."""
-_AHEAD_S: Final = 0.1
-"""So young an arrival may be ahead of what can be pulled."""
-_AHEAD_DRY_S: Final = 0.003
-"""Then the subject is tried again after so long."""
 _NEVER: Final = float("-inf")
+
+
+class ReadyTimings(Timings, frozen=True, kw_only=True):
+    """When a ready subject is tried again that had nothing to give."""
+
+    dry_s: float = 1.0
+    """A subject whose tokens are in others' hands, or put off, may have something to give again after so long."""
+    ahead_s: float = 0.1
+    """So young an arrival may be ahead of what can be pulled."""
+    ahead_dry_s: float = 0.003
+    """Then the subject is tried again after so long."""
+    order: ClassVar[Order] = (("ahead_dry_s", "dry_s", "a token that is just coming would come after one that was put off"),)
 
 
 class _Arrival(NamedTuple):
     number: int
     at: float
 
-    def young(self, now: float) -> bool:
-        return now - self.at < _AHEAD_S
-
 
 class ReadySubjects:
     """One queue's. All times are loop times. What the stream said is trusted for `sure_s` seconds."""
 
-    __slots__ = ("_dry", "_found", "_highest", "_in_order", "_left", "_pulled", "_spent", "_sure_s", "arrivals", "asked_at")
+    __slots__ = (
+        "_dry",
+        "_found",
+        "_highest",
+        "_in_order",
+        "_left",
+        "_pulled",
+        "_spent",
+        "_sure_s",
+        "_timings",
+        "arrivals",
+        "asked_at",
+    )
 
-    def __init__(self, sure_s: float) -> None:
+    def __init__(self, sure_s: float, timings: ReadyTimings) -> None:
+        self._timings = timings
         self._sure_s = sure_s
         self.asked_at = _NEVER
         """When the question was sent that the stream has answered last."""
@@ -81,7 +98,8 @@ class ReadySubjects:
         """The subject had nothing more to give, by a request sent when `since` tokens had arrived."""
         last = self._found.get(subject)
         if last is not None and last.number <= since:
-            self._dry[subject] = now + (_AHEAD_DRY_S if last.young(now) else _DRY_S)
+            young = now - last.at < self._timings.ahead_s
+            self._dry[subject] = now + (self._timings.ahead_dry_s if young else self._timings.dry_s)
             self._left[subject] = 0
 
     def pulling(self, subject: str, number: int) -> None:
@@ -105,19 +123,20 @@ class ReadySubjects:
         elif new:
             self._left[subject] = known - new
             if new == known:
-                self._spent[subject] = now + _DRY_S
+                self._spent[subject] = now + self._timings.dry_s
 
     def ahead(self, subject: str, now: float) -> bool:
         """Whether a pull that brought nothing may have been ahead of a token that was heard of."""
         last = self._found.get(subject)
-        return last is not None and last.young(now) and subject not in self._pulled and self._left.get(subject) != 0
+        young = last is not None and now - last.at < self._timings.ahead_s
+        return young and subject not in self._pulled and self._left.get(subject) != 0
 
     def overdue(self, subject: str, now: float) -> bool:
         """Whether tokens of which nothing came have been there for a while: in others' hands, unless their consumer has lost
         count.
         """
         last = self._found.get(subject)
-        return last is not None and not last.young(now) and subject not in self._pulled
+        return last is not None and now - last.at >= self._timings.ahead_s and subject not in self._pulled
 
     def let_go(self) -> None:
         """Whatever had nothing to give may have something again."""
@@ -130,7 +149,7 @@ class ReadySubjects:
 
     def sure(self, now: float) -> bool:
         """Whether the stream needn't be asked what there is."""
-        return now - self.asked_at < (_DRY_S if self._dry else self._sure_s)
+        return now - self.asked_at < (self._timings.dry_s if self._dry else self._sure_s)
 
     def empty(self, now: float) -> bool:
         """Whether there surely is nothing until something arrives."""

@@ -13,7 +13,6 @@ from ojs_core.telemetry.logs import SeldomLog
 
 log = structlog.get_logger(__name__)
 
-_SLOW_S: Final = 1.0
 _SLOW: Final = 2
 """After so many queues that took long to fail, NATS itself hangs: going on would keep the fetch waiting for each of them."""
 _told: Final = SeldomLog(30.0)
@@ -22,7 +21,8 @@ _told: Final = SeldomLog(30.0)
 class SkippedQueues:
     """What one look of a fetch couldn't serve."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow_s: float) -> None:
+        self._slow_s = slow_s
         self.queues: dict[str, OjsError] = {}
         self._served = False
         self._slow = 0
@@ -43,7 +43,7 @@ class SkippedQueues:
     def failed(self, queue: str, error: OjsError, seconds: float) -> None:
         """One of them couldn't, which took so long."""
         self.queues[queue] = error
-        self._slow += seconds >= _SLOW_S
+        self._slow += seconds >= self._slow_s
 
     def judge(self, *, found: bool) -> None:
         """Raise the first failure if no queue at all could be served; else count and log those that were skipped."""

@@ -11,7 +11,7 @@ import structlog
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.consumers import SECOND_NS, pull, pulled
 from ojs_core.jetstream.contents import ask_info, messages, read_info, sequence_of
-from ojs_core.store.dispatch.head_tokens import HeadTokens
+from ojs_core.store.dispatch.head_tokens import HeadTokens, TokenTimings
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
 from ojs_core.store.dispatch.ready_subjects import ReadySubjects, hand_out_order
 from ojs_core.store.dispatch.wakeups import Wakeups
@@ -23,11 +23,6 @@ from ojs_core.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 _ENDLESS: Final = 1 << 63
-_PULL_TIMEOUT_S: Final = 2.0
-_CATCH_UP_S: Final = 0.005
-"""How long a token is waited for that was heard of and can't be pulled yet. Where another process has it, that is in vain."""
-_GONE_S: Final = 0.5
-"""How long a fetch waits to hear that tokens of a bounded queue are gone."""
 
 
 class LaneShare(NamedTuple):
@@ -41,11 +36,14 @@ class LaneShare(NamedTuple):
 class TokenReader:
     """Looks and pulls on one connection."""
 
-    def __init__(self, bucket: Bucket, consumers: QueueConsumers, queues: Queues, wakeups: Wakeups) -> None:
+    def __init__(
+        self, bucket: Bucket, consumers: QueueConsumers, queues: Queues, wakeups: Wakeups, timings: TokenTimings
+    ) -> None:
+        self._timings = timings
         self._bulk = bucket.bulk
         self._wakeups = wakeups
         self._consumers = consumers
-        self._heads = HeadTokens(bucket)
+        self._heads = HeadTokens(bucket, timings)
         self._queues = queues
         self._config = bucket.config
         self._asking: dict[str, asyncio.Task[dict[str, int]]] = {}
@@ -98,7 +96,7 @@ class TokenReader:
     async def _places(self, subject: str, start: int, number: int) -> list[int]:
         """The places of a subject's first tokens."""
         which = {"seq": start, "next_by_subj": subject, "batch": number}
-        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", _PULL_TIMEOUT_S)
+        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", self._timings.pull_timeout_s)
         return [sequence_of(message) for message in read]
 
     async def pull(
@@ -119,7 +117,7 @@ class TokenReader:
         # A consumer that has lost count says it has nothing, and looks only if somebody waits (docs/adr/029).
         lost = not tokens and self._consumers.serve(subject) and known.overdue(subject, now())
         if lost or (not tokens and before_others and known.ahead(subject, now())):
-            tokens = await self._counted(known, subject, queue, wanted, much=much, wait_s=_CATCH_UP_S)
+            tokens = await self._counted(known, subject, queue, wanted, much=much, wait_s=self._timings.catch_up_s)
         if len(tokens) < wanted:
             known.dry(subject, arrivals, now())
         return tokens
@@ -155,7 +153,7 @@ class TokenReader:
         if wait_s:
             which["expires"] = int(wait_s * SECOND_NS)
         while True:
-            found = pulled(await pull(self._bulk, stream, name, which, _PULL_TIMEOUT_S))
+            found = pulled(await pull(self._bulk, stream, name, which, self._timings.pull_timeout_s))
             if not found:
                 return None if found is None else []
             if tokens := self._tokens(found, queue):
@@ -206,9 +204,9 @@ class TokenReader:
         if tokens and tokens[-1].ack:
             for token in tokens[:-1]:
                 self.done(token)
-            await self._bulk.request(tokens[-1].ack, b"+ACK", timeout_s=_GONE_S)
+            await self._bulk.request(tokens[-1].ack, b"+ACK", timeout_s=self._timings.gone_s)
         else:
-            await self._heads.drop_all([token.sequence for token in tokens], _GONE_S)
+            await self._heads.drop_all([token.sequence for token in tokens], self._timings.gone_s)
 
     def back(self, token: Token) -> None:
         """The token keeps its place, and may be had again at once."""

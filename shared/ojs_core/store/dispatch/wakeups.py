@@ -10,16 +10,15 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
-from msgspec import Struct
-
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Reply
-from ojs_core.store.dispatch.ready_subjects import ReadySubjects
+from ojs_core.store.dispatch.ready_subjects import ReadySubjects, ReadyTimings
 from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.records.bucket import Bucket
 
 
-class WakeupTimings(Struct, frozen=True, kw_only=True):
+class WakeupTimings(Timings, frozen=True, kw_only=True):
     """How long arrivals are listened to."""
 
     sure_s: float = 30.0
@@ -28,6 +27,8 @@ class WakeupTimings(Struct, frozen=True, kw_only=True):
     """There a leader may die between a token and its republication."""
     linger_s: float = 10.0
     """A queue's subscription outlives its last fetch this long, since workers ask again at once."""
+    ready: ReadyTimings = ReadyTimings()
+    """What is known of its ready subjects."""
 
 
 class Waiter:
@@ -63,13 +64,13 @@ class _Watched:
 
     __slots__ = ("connections", "names", "permit", "ready", "stop", "waiters")
 
-    def __init__(self, permit: bytes, sure_s: float) -> None:
+    def __init__(self, permit: bytes, sure_s: float, timings: ReadyTimings) -> None:
         self.permit = permit
         """The subject of the word that the queue may have a permit again."""
         self.waiters: dict[Waiter, None] = {}
         """In the order in which they are woken next."""
         self.stop: Callable[[], Awaitable[None]] | None = None
-        self.ready = ReadySubjects(sure_s)
+        self.ready = ReadySubjects(sure_s, timings)
         self.names: dict[bytes, str | None] = {}
         """The ready subjects of what is heard; None for a message that is no token."""
         self.connections = 0
@@ -174,7 +175,7 @@ class Wakeups:
             starting = self._starting.get(queue)
             if starting is None:
                 permit = self._config.wake_for_limit(queue_scope(queue)).encode()
-                watched = self._queues.setdefault(queue, _Watched(permit, self._sure_s))
+                watched = self._queues.setdefault(queue, _Watched(permit, self._sure_s, self._timings.ready))
                 starting = asyncio.create_task(self._subscribe(queue, watched), name=f"wake-{queue}")
                 self._starting[queue] = starting
             await asyncio.shield(starting)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch.ready_subjects import ReadySubjects, hand_out_order
+from ojs_core.store.dispatch.ready_subjects import ReadySubjects, ReadyTimings, hand_out_order
 
 CONFIG = StoreConfig()
 HIGH, LINE, FRONT = (CONFIG.ready("q", 5), CONFIG.ready("q", 0), CONFIG.ready("q", 0, "front"))
@@ -13,7 +13,7 @@ HIGH, LINE, FRONT = (CONFIG.ready("q", 5), CONFIG.ready("q", 0), CONFIG.ready("q
 
 @pytest.fixture
 def known() -> ReadySubjects:
-    return ReadySubjects(30.0)
+    return ReadySubjects(30.0, ReadyTimings())
 
 
 def test_nothing_is_sure_before_the_stream_was_asked(known: ReadySubjects) -> None:

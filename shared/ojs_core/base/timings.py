@@ -1,0 +1,32 @@
+"""Durations of a component in one frozen struct: an argument of the component, which only tests give others than the defaults.
+
+`docs/reference/timings.md` lists them all.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import ClassVar, Final
+
+from msgspec import Struct
+
+Order = tuple[tuple[str, str, str], ...]
+_UNITS: Final = {"ms": 0.001, "s": 1.0}
+
+
+class Timings(Struct, frozen=True, kw_only=True):
+    """Durations, each with its unit (`_s`, `_ms`) in its name, and what belongs to them; structs of parts may stand in it."""
+
+    order: ClassVar[Order] = ()
+    """Two names (with dots into parts) and a reason: the first is at most as long as the second, or something goes wrong."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless the order holds."""
+        for shorter, longer, reason in self.order:
+            if _seconds(self, shorter) > _seconds(self, longer):
+                raise ValueError(f"{type(self).__name__}: {shorter} is longer than {longer}: {reason}")
+
+
+def _seconds(timings: Timings, name: str) -> float:
+    value: float = attrgetter(name)(timings)
+    return value * _UNITS[name.rpartition("_")[2]]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from ojs_core.base.timings import Order, Timings
+from script.pages.timings import meanings, reference, structs
+
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "reference" / "timings.md"
+IN_STRUCTS = ("shared/ojs_core/store/dispatch",)
+"""Packages whose durations are all in structs."""
+DURATION = re.compile(r"_(MS|S|SECONDS|MINUTES|HOURS|DAYS)$")
+
+
+def test_the_page_in_the_documentation_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m script.pages.timings > docs/reference/timings.md"
+
+
+def test_every_duration_says_what_it_is() -> None:
+    silent = [f"{struct.__name__}.{name}" for struct in structs() for name, said in meanings(struct).items() if not said]
+    assert silent == []
+
+
+def constants(path: Path) -> list[str]:
+    names = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []
+        names += [one.id for one in targets if isinstance(one, ast.Name) and DURATION.search(one.id)]
+    return names
+
+
+@pytest.mark.parametrize("place", IN_STRUCTS)
+def test_no_duration_is_a_constant_beside_the_structs(place: str) -> None:
+    """A constant is in nobody's hands, and on no page: it belongs into its component's struct."""
+    files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
+    assert files
+    assert {f"{file.name}: {name}" for file in files for name in constants(file)} == set()
+
+
+class Waits(Timings, frozen=True, kw_only=True):
+    lease_ms: int = 2_000
+    renewal_s: float = 1.0
+    order: ClassVar[Order] = (("renewal_s", "lease_ms", "it would end in between"),)
+
+
+class Parts(Timings, frozen=True, kw_only=True):
+    longest_s: float = 2.0
+    waits: Waits = Waits()
+    order: ClassVar[Order] = (("waits.lease_ms", "longest_s", "nobody waits longer"),)
+
+
+def test_the_order_is_asserted_whatever_the_units() -> None:
+    assert Waits(renewal_s=2.0).renewal_s == 2.0
+    with pytest.raises(ValueError, match=r"Waits: renewal_s is longer than lease_ms: it would end in between"):
+        Waits(renewal_s=2.1)
+    with pytest.raises(ValueError, match=r"Parts: waits.lease_ms is longer than longest_s: nobody waits longer"):
+        Parts(waits=Waits(lease_ms=2_001))
