@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ojs_core.domain.job import Job, State
+from ojs_core.domain.job import Job
+from ojs_core.domain.past import Logged
 
 SCHEMA: Final = """
 CREATE TABLE starts (
@@ -31,19 +32,14 @@ class Start(NamedTuple):
 
 
 def starts_of(job: Job, after: int) -> list[Start]:
-    """The times a job was handed out later than `after`, as far as its log goes back; the last one first."""
+    """Return the times a job was handed out later than `after`, as far as its log goes back; the last one first."""
     found: list[Start] = []
-    claimed_at: int | None = None
     for entry in reversed(job.transitions):
-        if claimed_at is not None and entry.after is State.AVAILABLE and entry.before is not State.AVAILABLE:
-            found.append(Start(job.queue, claimed_at, max(0, claimed_at - entry.at)))
-            claimed_at = None
         if entry.event == "claimed":
             if entry.at <= after:
                 break
-            claimed_at = entry.at
-    if claimed_at is not None:  # what made it available is no longer in the log
-        found.append(Start(job.queue, claimed_at, 0))
+            since = Logged.of(job, entry).available_at
+            found.append(Start(job.queue, entry.at, 0 if since is None else max(0, entry.at - since)))
     return found
 
 

@@ -7,15 +7,15 @@ counted, and closes it: whatever an older log says of a closed minute is in its 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from ojs_core.domain.job import Entry, Job
+from ojs_core.domain.job import Job
+from ojs_core.domain.past import birth_of
 from ojs_core.domain.statistics.activity import Activity, count
 from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, Span
-from ojs_core.domain.workflows.record import WorkflowEntry
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.statistics import span_reader
@@ -300,11 +300,3 @@ def activity_of(row: tuple[Any, ...]) -> Activity:
     activity = Activity(*row[:-2])
     activity.waits, activity.runs = _unpack(row[-2]), _unpack(row[-1])
     return activity
-
-
-def birth_of(log: Sequence[Entry | WorkflowEntry]) -> int:
-    """The number of the entry with which the life began that a log tells of, or of the first one that is kept."""
-    for entry in reversed(log):
-        if entry.event == "pushed":
-            return entry.n
-    return log[0].n if log else 0

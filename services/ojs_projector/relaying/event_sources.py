@@ -12,10 +12,10 @@ from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.events.workflows import events_of_workflow
 from ojs_core.domain.job import Job
+from ojs_core.domain.past import birth_of
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.subjects import encode_token
 from ojs_projector.index.model import Seen
-from ojs_projector.index.time_buckets import birth_of
 
 # Where the events of a job's subject name its queue.
 _WORKFLOWS: Final = "workflow"
@@ -74,9 +74,13 @@ def creation_of(workflow: Workflow) -> EventSource:
 
 def _workflow(workflow: Workflow) -> EventSource:
     events = partial(events_of_workflow, workflow)
-    return EventSource(workflow.id, workflow.created_at, _WORKFLOWS, workflow.log, birth_of(workflow.log), events)
+    return EventSource(workflow.id, workflow.created_at, _WORKFLOWS, workflow.log, _first(workflow.log), events)
 
 
 def _cron(cron: Cron) -> EventSource:
-    first = cron.log[0].n if cron.log else 0
-    return EventSource(encode_token(cron.name), cron.created_at, _CRONS, cron.log, first, partial(events_of_cron, cron))
+    events = partial(events_of_cron, cron)
+    return EventSource(encode_token(cron.name), cron.created_at, _CRONS, cron.log, _first(cron.log), events)
+
+
+def _first(log: Sequence[Numbered]) -> int:
+    return log[0].n if log else 0

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from ojs_core.base.times import format_ms
-from ojs_core.domain.job import Entry, Job
+from ojs_core.domain.job import Entry
+from ojs_core.domain.past import Logged
 
 SOURCE: Final = "ojs://ojs-nats/projector/events"
 """The same for every replica: an event that is published again must be recognised by source and id."""
@@ -41,11 +42,12 @@ class _TraceContext(Struct):
 _decode_trace: Final = msgspec.json.Decoder(_TraceContext).decode
 
 
-def job_event(job: Job, entry: Entry, event_type: str, **members: Any) -> Event:
-    """An event of one job; `data` gets the members that all of them have.
+def job_event(one: Logged, event_type: str, **members: Any) -> Event:
+    """Return an event of one job; `data` gets the members that all of them have.
 
     `state` is the job's once the entry was written, `previous_state` the one before: each is left out where there was none.
     """
+    job, entry = one.job, one.entry
     states = {"state": entry.after, "previous_state": entry.before}
     known = {name: state for name, state in states.items() if state is not None}
     data: dict[str, Any] = {"job_id": job.id, "job_type": job.type, "queue": job.queue, **known, **members}

@@ -1,22 +1,20 @@
-"""What happened to a job in the words of ojs-execution-history §3, and its attempts: made of the job's log (docs/adr/007)."""
+"""What happened to a job in the words of ojs-execution-history §3, made of its log (docs/adr/007)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from ojs_core.domain.events.envelope import event_id
-from ojs_core.domain.events.facts import Facts
 from ojs_core.domain.events.vocabulary import NOBODY
-from ojs_core.domain.job import Entry, Job, JobError, State
+from ojs_core.domain.job import Entry, Job, State
+from ojs_core.domain.past import Logged, past_of
 from ojs_core.domain.workflows.record import CALLED_OFF
 
 ActorKind = Literal["worker", "client", "system"]
 
 _CLIENTS: Final = frozenset({"activated", "cancelled", "deleted", "removed", "retried", "reprioritised"})
 _WORKERS: Final = frozenset({"claimed", "acked", "failed", "requeued"})
-_FAILURES: Final = frozenset({"failed", "timed_out", "stalled", "lease_expired", "worker_died", "total_timed_out"})
-"""Words of the log that end an attempt without success, if one was running."""
 
 
 class Actor(NamedTuple):
@@ -44,59 +42,25 @@ class History(NamedTuple):
     complete: bool
 
 
-class Attempt(NamedTuple):
-    """One attempt; what ended it is None while it runs. Times are Unix ms."""
-
-    number: int
-    generation: int
-    started_at: int
-    worker: str | None
-    ended_at: int | None = None
-    outcome: str | None = None
-    after: State | None = None
-    error: JobError | None = None
-
-
 def history_of(job: Job) -> History:
     """The events of the job's present life: a job that had the id before and was deleted isn't told of."""
-    life = life_of(job)
+    life = past_of(job)
     events = [
-        Happening(entry, place, event_id(job.id, entry, f"history.{kind}"), kind, _actor(job, entry), data)
-        for entry in life
-        for place, (kind, data) in enumerate(_told(Facts.of(job, entry)))
+        Happening(one.entry, place, event_id(job.id, one.entry, f"history.{kind}"), kind, _actor(job, one.entry), data)
+        for one in life
+        for place, (kind, data) in enumerate(_told(one))
     ]
-    return History(events, bool(life) and life[0].event == "pushed")
+    return History(events, bool(life) and life[0].entry.event == "pushed")
 
 
-def attempts_of(job: Job) -> list[Attempt]:
-    """The attempts whose beginning the log still has, oldest first. A job that was retried by hand counts from 1 again."""
-    attempts: list[Attempt] = []
-    for entry in life_of(job):
-        facts = Facts.of(job, entry)
-        if entry.event == "claimed":
-            attempts.append(Attempt(entry.attempt, facts.generation, entry.at, entry.worker))
-        elif attempts and entry.before is State.ACTIVE and entry.after is not State.ACTIVE:
-            error = facts.error if entry.event in _FAILURES else None
-            attempts[-1] = attempts[-1]._replace(ended_at=entry.at, outcome=entry.event, after=entry.after, error=error)
-    return attempts
-
-
-def life_of(job: Job) -> Sequence[Entry]:
-    """The entries of the job's log since it was created, as far as it goes back."""
-    log = job.transitions
-    births = (place for place in range(len(log) - 1, -1, -1) if log[place].event == "pushed")
-    return log[next(births, 0) :]
-
-
-def _told(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
-    job, entry = facts.job, facts.entry
-    failed = entry.event in _FAILURES and entry.before is State.ACTIVE
+def _told(one: Logged) -> Iterator[tuple[str, dict[str, Any]]]:
+    job, entry = one.job, one.entry
     if entry.event == "pushed":
-        yield "job.created", {"queue": _queue(facts), "type": job.type, "args_size_bytes": len(job.args)}
+        yield "job.created", {"queue": one.queue, "type": job.type, "args_size_bytes": len(job.args)}
     elif entry.event == "acked":
-        yield "job.attempt_completed", {"attempt": entry.attempt, "duration_ms": facts.duration_ms or 0}
-    elif failed:
-        error = facts.error
+        yield "job.attempt_completed", {"attempt": entry.attempt, "duration_ms": one.duration_ms or 0}
+    elif one.failed:
+        error = one.error
         yield (
             "job.attempt_failed",
             {
@@ -114,7 +78,7 @@ def _told(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
     elif entry.after is State.CANCELLED:
         yield "job.cancelled", {} if entry.reason is None else {"reason": entry.reason}
     elif entry.after is State.DISCARDED:
-        yield "job.discarded", {"total_attempts": entry.attempt, "last_error": facts.error.message}
+        yield "job.discarded", {"total_attempts": entry.attempt, "last_error": one.error.message}
     if entry.event == "acked" and job.workflow is not None:
         step = {"workflow_id": job.workflow.id, "step_index": job.workflow.index, "job_id": job.id}
         yield "workflow.step_completed", step
@@ -124,12 +88,6 @@ def _changed(entry: Entry) -> dict[str, Any]:
     """`cause` is the word of the log: a lost lease and a delay that is over both lead to `available`."""
     changed: dict[str, Any] = {"from": entry.before, "to": entry.after, "cause": entry.event}
     return changed if entry.reason is None else changed | {"reason": entry.reason}
-
-
-def _queue(facts: Facts) -> str:
-    """Where the entry was written: the next that says so speaks for those before it."""
-    named = (entry.queue for entry in (facts.entry, *facts.later) if entry.queue is not None)
-    return next(named, facts.job.queue)
 
 
 def _actor(job: Job, entry: Entry) -> Actor | None:

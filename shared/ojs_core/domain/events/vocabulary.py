@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event, job_event
-from ojs_core.domain.events.facts import Facts, stack_trace
 from ojs_core.domain.events.workflows import events_of_member
 from ojs_core.domain.job import Entry, Job, JobError, State
+from ojs_core.domain.past import Logged, stack_trace
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions.retention import result_expires_at
 
@@ -44,163 +44,144 @@ def events_of(job: Job, entry: Entry) -> list[Event]:
 
     What a member of a workflow does is an event of the workflow, too.
     """
-    facts = Facts.of(job, entry)
-    events = _lifecycle(facts)
-    return events if job.workflow is None else [*events, *events_of_member(job, entry, facts.duration_ms)]
+    one = Logged.of(job, entry)
+    events = _lifecycle(one)
+    return events if job.workflow is None else [*events, *events_of_member(one)]
 
 
-def _lifecycle(facts: Facts) -> list[Event]:
-    job, entry = facts.job, facts.entry
+def _lifecycle(one: Logged) -> list[Event]:
+    entry = one.entry
     match entry.event:
+        case "pushed" | "moved" if entry.after is State.AVAILABLE:
+            return [_enqueued(one)]
         case "pushed" if entry.after is State.SCHEDULED:
-            return [_scheduled(facts)]
+            return [_scheduled(one)]
         case "postponed":
-            return [_scheduled(facts)]
+            return [_scheduled(one)]
         case "dropped" if entry.reason == "rate_limited":
-            return [*_outcome(facts), job_event(job, entry, "rate_limit.dropped", **_limit_of(job))]
-        case "pushed" if entry.after is State.AVAILABLE:
-            return [_enqueued(facts)]
-        case "moved" if entry.after is State.AVAILABLE:
-            return [_enqueued(facts)]
+            policy = policy_of(one.job)
+            return [*_outcome(one), job_event(one, "rate_limit.dropped", **_given(key=policy and policy.key))]
         case "requeued" if entry.after is State.RETRYABLE:
-            return [job_event(job, entry, "job.retrying", **_next_attempt(facts), error=_PUT_OFF)]
+            return [job_event(one, "job.retrying", **_next_attempt(one), error=_PUT_OFF)]
         case "activated" | "promoted" | "requeued":
-            return [_enqueued(facts)]
+            return [_enqueued(one)]
         case "retried":
-            return [*_back_from_the_dead(facts), _enqueued(facts)]
+            return [*_back_from_the_dead(one), _enqueued(one)]
         case "claimed":
-            return [job_event(job, entry, "job.started", worker_id=entry.worker or NOBODY, attempt=entry.attempt)]
+            return [job_event(one, "job.started", worker_id=entry.worker or NOBODY, attempt=entry.attempt)]
         case "acked":
-            return [_completed(facts), *_result_stored(facts)]
+            return [_completed(one), *_result_stored(one)]
         case "failed" | "lease_expired" | "worker_died":
-            return [_failed(facts), *_outcome(facts)]
+            return [_failed(one), *_outcome(one)]
         case "timed_out":
-            return [_overrun(facts, "job.timeout", "execution"), _failed(facts), *_outcome(facts)]
+            return [_overrun(one, "job.timeout", "execution"), _failed(one), *_outcome(one)]
         case "stalled":
-            return [_overrun(facts, "job.stalled", "stalled"), _failed(facts), *_outcome(facts)]
+            return [_overrun(one, "job.stalled", "stalled"), _failed(one), *_outcome(one)]
         case "total_timed_out":
-            ended = [_failed(facts)] if entry.before is State.ACTIVE else []
-            return [_overrun(facts, "job.total_timeout", "total"), *ended, *_outcome(facts)]
+            ended = [_failed(one)] if entry.before is State.ACTIVE else []
+            return [_overrun(one, "job.total_timeout", "total"), *ended, *_outcome(one)]
         case "ttl_expired":
-            return [_overrun(facts, "job.ttl_expired", "enqueue_ttl"), *_outcome(facts)]
+            return [_overrun(one, "job.ttl_expired", "enqueue_ttl"), *_outcome(one)]
         case "dropped" if entry.reason == "overflow":
             dropped = ("backpressure.dropped", "queue.overflow")
-            return [*_outcome(facts), *(job_event(job, entry, event_type) for event_type in dropped)]
+            return [*_outcome(one), *(job_event(one, event_type) for event_type in dropped)]
         case "dropped":
-            return _outcome(facts)
+            return _outcome(one)
         case "expired":
-            return [_expired(facts), *_outcome(facts)]
+            return [_expired(one), *_outcome(one)]
         case "cancelled":
-            return [job_event(job, entry, "job.cancelled", **_given(reason=entry.reason))]
+            return [job_event(one, "job.cancelled", **_given(reason=entry.reason))]
         case "reprioritised":
-            return [_reprioritised(facts)]
+            return [_reprioritised(one)]
         case "deleted":
-            return [job_event(job, entry, "dead_letter.deleted")]
+            return [job_event(one, "dead_letter.deleted")]
         case "pruned":
-            return [job_event(job, entry, "dead_letter.pruned", count=1, **_given(reason=entry.reason))]
+            return [job_event(one, "dead_letter.pruned", count=1, **_given(reason=entry.reason))]
         case _:
             return []
-
-
-def _limit_of(job: Job) -> dict[str, Any]:
-    policy = policy_of(job)
-    return {} if policy is None else _given(key=policy.key)
 
 
 def _given(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _scheduled(facts: Facts) -> Event:
-    job, entry = facts.job, facts.entry
-    return job_event(job, entry, "job.scheduled", scheduled_at=_scheduled_at(job) or format_ms(entry.at))
+def _scheduled(one: Logged) -> Event:
+    return job_event(one, "job.scheduled", scheduled_at=_scheduled_at(one.job) or format_ms(one.entry.at))
 
 
-def _enqueued(facts: Facts) -> Event:
-    job, entry = facts.job, facts.entry
+def _enqueued(one: Logged) -> Event:
+    job, entry = one.job, one.entry
     scheduled_at = _scheduled_at(job) if entry.before is State.SCHEDULED else None
-    return job_event(job, entry, "job.enqueued", priority=job.priority, **_given(scheduled_at=scheduled_at))
+    return job_event(one, "job.enqueued", priority=job.priority, **_given(scheduled_at=scheduled_at))
 
 
 def _scheduled_at(job: Job) -> str | None:
     return None if job.scheduled_at is None else job.verbatim.get("scheduled_at") or format_ms(job.scheduled_at)
 
 
-def _completed(facts: Facts) -> Event:
-    job, entry = facts.job, facts.entry
-    members: dict[str, Any] = {"duration_ms": facts.duration_ms or 0, "attempt": entry.attempt}
+def _completed(one: Logged) -> Event:
+    job, entry = one.job, one.entry
+    members: dict[str, Any] = {"duration_ms": one.duration_ms or 0, "attempt": entry.attempt}
     if entry.worker is not None:
         members["worker_id"] = entry.worker
     if job.result and len(job.result) <= RESULT_BYTES:  # what is stored apart isn't read for an event
         members["result"] = job.result
-    return job_event(job, entry, "job.completed", **members)
+    return job_event(one, "job.completed", **members)
 
 
-def _result_stored(facts: Facts) -> list[Event]:
-    job = facts.job
+def _result_stored(one: Logged) -> list[Event]:
+    job = one.job
     size = job.result_bytes
     if size is None:
         return []
     expires_at = result_expires_at(job)
     members = _given(expires_at=None if expires_at is None else format_ms(expires_at))
-    return [job_event(job, facts.entry, "result.stored", result_size_bytes=size, **members)]
+    return [job_event(one, "result.stored", result_size_bytes=size, **members)]
 
 
-def _failed(facts: Facts) -> Event:
-    entry, error = facts.entry, facts.error
+def _failed(one: Logged) -> Event:
+    entry, error = one.entry, one.error
     told = _told(error) | {"retryable": error.retryable is not False}
     trace = stack_trace(error.backtrace)
     if trace is not None:
         told["stack_trace"] = trace
-    members = _given(duration_ms=facts.duration_ms, worker_id=entry.worker)
-    return job_event(facts.job, entry, "job.failed", attempt=entry.attempt, error=told, **members)
+    members = _given(duration_ms=one.duration_ms, worker_id=entry.worker)
+    return job_event(one, "job.failed", attempt=entry.attempt, error=told, **members)
 
 
 def _told(error: JobError) -> dict[str, Any]:
     return {"code": error.code, "type": error.type, "message": error.message}
 
 
-def _outcome(facts: Facts) -> list[Event]:
-    job, entry = facts.job, facts.entry
-    if entry.after is State.DISCARDED:
-        return _discarded(facts)
-    retrying = job_event(
-        job,
-        entry,
-        "job.retrying",
-        **_next_attempt(facts),
-        error=_told(facts.error),
-    )
-    return [retrying, _enqueued(facts)] if entry.after is State.AVAILABLE else [retrying]
+def _outcome(one: Logged) -> list[Event]:
+    if one.entry.after is State.DISCARDED:
+        return _discarded(one)
+    retrying = job_event(one, "job.retrying", **_next_attempt(one), error=_told(one.error))
+    return [retrying, _enqueued(one)] if one.entry.after is State.AVAILABLE else [retrying]
 
 
-def _next_attempt(facts: Facts) -> dict[str, Any]:
-    return {
-        "attempt": facts.entry.attempt,
-        "max_attempts": facts.job.retry.max_attempts,
-        "next_retry_at": format_ms(facts.next_retry_at),
-    }
+def _next_attempt(one: Logged) -> dict[str, Any]:
+    limit, at = one.job.retry.max_attempts, format_ms(one.next_retry_at)
+    return {"attempt": one.entry.attempt, "max_attempts": limit, "next_retry_at": at}
 
 
-def _discarded(facts: Facts) -> list[Event]:
-    job, entry = facts.job, facts.entry
-    members = {"total_attempts": entry.attempt, "last_error": _told(facts.error)}
-    events = [job_event(job, entry, "job.discarded", **members)]
-    if facts.dead_letter:
-        events.append(job_event(job, entry, "dead_letter.added", **members))
+def _discarded(one: Logged) -> list[Event]:
+    members = {"total_attempts": one.entry.attempt, "last_error": _told(one.error)}
+    events = [job_event(one, "job.discarded", **members)]
+    if one.dead_letter:
+        events.append(job_event(one, "dead_letter.added", **members))
     return events
 
 
-def _overrun(facts: Facts, event_type: str, kind: str) -> Event:
-    return job_event(facts.job, facts.entry, event_type, attempt=facts.entry.attempt, **facts.overrun(kind))
+def _overrun(one: Logged, event_type: str, kind: str) -> Event:
+    return job_event(one, event_type, attempt=one.entry.attempt, **one.overrun(kind))
 
 
-def _expired(facts: Facts) -> Event:
-    job, entry = facts.job, facts.entry
+def _expired(one: Logged) -> Event:
+    job, entry = one.job, one.entry
     expires_at = job.expires_at if job.expires_at is not None else entry.at
     return job_event(
-        job,
-        entry,
+        one,
         "job.expired",
         created_at=format_ms(job.created_at),
         expired_at=format_ms(entry.at),
@@ -208,12 +189,12 @@ def _expired(facts: Facts) -> Event:
     )
 
 
-def _reprioritised(facts: Facts) -> Event:
-    previous, _, new = (facts.entry.reason or "").partition(" to ")
-    return job_event(facts.job, facts.entry, "priority.changed", previous_priority=int(previous), new_priority=int(new))
+def _reprioritised(one: Logged) -> Event:
+    previous, _, new = (one.entry.reason or "").partition(" to ")
+    return job_event(one, "priority.changed", previous_priority=int(previous), new_priority=int(new))
 
 
-def _back_from_the_dead(facts: Facts) -> list[Event]:
-    if facts.entry.reason != "dead_letter":
+def _back_from_the_dead(one: Logged) -> list[Event]:
+    if one.entry.reason != "dead_letter":
         return []
-    return [job_event(facts.job, facts.entry, "dead_letter.retried", retry_count=facts.generation)]
+    return [job_event(one, "dead_letter.retried", retry_count=one.generation)]

@@ -14,42 +14,42 @@ from ojs_core.base.ids import derived_job_id
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event, job_event
 from ojs_core.domain.job import TERMINAL, Entry, Job, Membership, State
+from ojs_core.domain.past import Logged
 from ojs_core.domain.workflows.record import CALLED_OFF, Workflow, WorkflowEntry
 
 
-def events_of_member(job: Job, entry: Entry, duration_ms: int | None) -> list[Event]:
-    """What one entry of a member's log means for its workflow; `duration_ms` is that of the run that it ended, if it did."""
-    member = job.workflow
+def events_of_member(one: Logged) -> list[Event]:
+    """Return what one entry of a member's log means for its workflow."""
+    job, entry, member = one.job, one.entry, one.job.workflow
     if member is None or job.generation:
         return []
     if entry.event == "claimed" and member.opens and entry.attempt == 1:
         return [_started(job, entry, member)]
     if entry.event == "pushed" and member.callback is not None:
-        return [_member_event(job, entry, "workflow.callback_fired", member, callback=member.callback)]
+        return [_member_event(one, "workflow.callback_fired", member, callback=member.callback)]
     if entry.after not in TERMINAL or entry.reason == CALLED_OFF:
         return []
     what = "step" if member.kind in {"chain", "dag"} and member.callback is None else "job"
-    members: dict[str, Any] = {"duration_ms": duration_ms or 0}
+    members: dict[str, Any] = {"duration_ms": one.duration_ms or 0}
     if entry.after is State.COMPLETED:
-        return [_member_event(job, entry, f"workflow.{what}_completed", member, **members)]
+        return [_member_event(one, f"workflow.{what}_completed", member, **members)]
     if job.error is not None:
         members["error"] = {"code": job.error.code, "message": job.error.message}
     else:
         members["error"] = {"code": "cancelled", "message": entry.reason or "the job was cancelled"}
-    return [_member_event(job, entry, f"workflow.{what}_failed", member, **members)]
+    return [_member_event(one, f"workflow.{what}_failed", member, **members)]
 
 
-def _member_event(job: Job, entry: Entry, event_type: str, member: Membership, **more: Any) -> Event:
+def _member_event(one: Logged, event_type: str, member: Membership, **more: Any) -> Event:
     event = job_event(
-        job,
-        entry,
+        one,
         event_type,
         workflow_id=member.id,
         workflow_name=member.name,
         workflow_type=member.kind,
         step_id=member.step,
         step_index=member.index,
-        step_type=job.type,
+        step_type=one.job.type,
         steps_remaining=max(0, member.size - member.index - 1),
         **more,
     )

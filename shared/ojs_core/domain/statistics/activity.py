@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct, field
 
 from ojs_core.base.numbers import Whole
-from ojs_core.domain.job import Entry, Job, State
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.past import Logged
 from ojs_core.domain.statistics.histogram import Buckets, add, bucket_of
 
 COUNTED: Final = ("pushed", "started", "completed", "failed", "retried", "discarded", "cancelled", "expired")
 """The members of `Activity` that count transitions."""
 
-_FAILURES: Final = frozenset({"failed", "timed_out", "stalled", "lease_expired", "worker_died", "total_timed_out"})
 _EXPIRIES: Final = frozenset({"expired", "ttl_expired"})
 
 
@@ -73,56 +73,43 @@ def count(job: Job, after: int, pick: Callable[[str, int], Activity | None]) -> 
         queue = entry.queue or queue
         activity = pick(queue, entry.at + entry.late_ms)
         if activity is not None:
-            _count(activity, log, place)
+            _count(activity, Logged(job, entry, place))
 
 
-def _count(activity: Activity, log: Sequence[Entry], place: int) -> None:
-    entry = log[place]
+def _count(activity: Activity, one: Logged) -> None:
+    entry = one.entry
     event, after = entry.event, entry.after
     if event == "pushed":
         activity.pushed += 1
-        return
-    if event == "claimed":
+    elif event == "claimed":
         activity.started += 1
-        since = _available_at(log, place)
+        since = one.available_at
         if since is not None:
             waited = max(0, entry.at - since)
             activity.wait_ms += waited
-            bucket = bucket_of(waited)
-            activity.waits[bucket] = activity.waits.get(bucket, 0) + 1
-        return
-    if after is None or after is entry.before:
-        return
-    if entry.before is State.ACTIVE:
-        _count_run(activity, log, place)
+            _add_one(activity.waits, waited)
+    elif after is not None and after is not entry.before:
+        _count_end(activity, one)
+
+
+def _count_end(activity: Activity, one: Logged) -> None:
+    after = one.entry.after
+    if one.failed:
+        activity.failed += 1
+        activity.retried += after is not State.DISCARDED
+    ran = one.duration_ms if one.entry.before is State.ACTIVE else None
+    if ran is not None:
+        _add_one(activity.runs, ran)
     if after is State.COMPLETED:
         activity.completed += 1
+        activity.completed_ms += ran or 0
     elif after is State.CANCELLED:
         activity.cancelled += 1
     elif after is State.DISCARDED:
         activity.discarded += 1
-        activity.expired += event in _EXPIRIES
+        activity.expired += one.entry.event in _EXPIRIES
 
 
-def _count_run(activity: Activity, log: Sequence[Entry], place: int) -> None:
-    entry = log[place]
-    if entry.event in _FAILURES:
-        activity.failed += 1
-        activity.retried += entry.after is not State.DISCARDED
-    for back in range(place - 1, -1, -1):
-        if log[back].event == "claimed":
-            ran = max(0, entry.at - log[back].at)
-            bucket = bucket_of(ran)
-            activity.runs[bucket] = activity.runs.get(bucket, 0) + 1
-            if entry.after is State.COMPLETED:
-                activity.completed_ms += ran
-            return
-
-
-def _available_at(log: Sequence[Entry], place: int) -> int | None:
-    """When the job became available that was claimed by the entry at `place`; None if the log no longer says."""
-    for back in range(place - 1, -1, -1):
-        entry = log[back]
-        if entry.after is State.AVAILABLE and (entry.before is not State.AVAILABLE or entry.event == "moved"):
-            return entry.at
-    return None
+def _add_one(buckets: Buckets, took_ms: int) -> None:
+    bucket = bucket_of(took_ms)
+    buckets[bucket] = buckets.get(bucket, 0) + 1

@@ -12,8 +12,9 @@ from ojs_core.base.errors import invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import trace_id
-from ojs_core.domain.events.history import Actor, ActorKind, Attempt, Happening, attempts_of, history_of
+from ojs_core.domain.events.history import Actor, ActorKind, Happening, history_of
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.past import Attempt, attempts_of
 from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 from ojs_core.wire.pages import Page, Pagination
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
-from ojs_core.domain.events.facts import stack_trace
 from ojs_core.domain.job import Entry, Job, JobError, State
+from ojs_core.domain.past import stack_trace
 from ojs_core.domain.transitions.retention import retention_s
 from ojs_core.read.messages import Answer
 from ojs_core.wire.jobs.job import FailedAttempt, JobAnswer, JobView, failed_attempt, job_answer, job_view, with_extra

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.past import attempts_of
 from ojs_core.wire.jobs.retry import RetryPolicy, retry_policy
 from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 
@@ -90,20 +91,19 @@ def job_history(job: Job) -> JobHistory:
 
 def job_retries(job: Job) -> JobRetries:
     """The job's failed attempts; the last is `retryable` while another is to come."""
-    retries = []
-    for error in job.errors:
-        started = [entry.at for entry in job.transitions if entry.event == "claimed" and entry.at <= error.at]
-        retries.append(
-            FailedRun(
-                attempt=error.attempt,
-                state="failed",
-                error=error.message,
-                code=error.code,
-                type=error.type,
-                failed_at=format_ms(error.at),
-                started_at=timestamp(started[-1] if started else None),
-            )
+    starts = [attempt.started_at for attempt in attempts_of(job)]
+    retries = [
+        FailedRun(
+            attempt=error.attempt,
+            state="failed",
+            error=error.message,
+            code=error.code,
+            type=error.type,
+            failed_at=format_ms(error.at),
+            started_at=timestamp(max((at for at in starts if at <= error.at), default=None)),
         )
+        for error in job.errors
+    ]
     if retries and job.state is State.RETRYABLE and job.next_attempt_at is not None:
         retries[-1].state = "retryable"
         retries[-1].next_retry_at = format_ms(job.next_attempt_at)

@@ -8,8 +8,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.events.history import Actor, attempts_of, history_of
+from ojs_core.domain.events.history import Actor, history_of
 from ojs_core.domain.job import Job, Membership, State
+from ojs_core.domain.past import attempts_of
 from ojs_core.domain.transitions import (
     Failure,
     JobHolder,
