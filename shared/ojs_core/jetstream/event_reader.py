@@ -19,17 +19,18 @@ from ojs_core.jetstream.subjects import StoreConfig
 
 _READ_BYTES: Final = 4 * 1024 * 1024
 _READ_TIMEOUT_S: Final = 5.0
-_FALLBACK_S: Final = 1.0
 _TWO_WORDS: Final = re.compile(r"[a-z_]+\.[a-z_]+", re.ASCII)
 
 
 class EventReaderLimits(Struct, frozen=True, kw_only=True):
-    """How much of the event stream is read for one page."""
+    """How much of the event stream is read for one page, and how often a tail reads."""
 
     read: int = 1_000
     """Events of one read."""
     reads: int = 10
     """Reads for one page; a rarer match is found by asking again with the page's cursor."""
+    fallback_s: float = 1.0
+    """How often a tail reads though nobody has announced an event."""
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -226,7 +227,7 @@ class EventReader:
                 after = page.cursor
                 if not page.has_more:
                     # Not every event is announced: what needs no truth is published without the relay.
-                    await within(_FALLBACK_S, stored)
+                    await within(self._limits.fallback_s, stored)
         finally:
             await stop()
 

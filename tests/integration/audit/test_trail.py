@@ -182,7 +182,7 @@ async def test_an_end_is_not_held_up_by_a_server_that_is_silent(own_server: Make
         trail.start()
         async with frozen(server):
             trail.note(entry(1))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await trail.stop()
         assert counted("lost") == lost + 1
 

@@ -57,7 +57,7 @@ async def test_a_timer_renewed_around_its_due_time_is_never_lost(own: Store, que
                 del renewed[job_id]
         return not renewed
 
-    await eventually(all_fired, 5.0, every=0.1)
+    await eventually(all_fired, every=0.1)
     live = await subjects(own, own.config.records_stream, "ojs.timer.>")
     assert live == {}, "and those that were replaced are gone"
 

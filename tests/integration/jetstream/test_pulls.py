@@ -37,7 +37,7 @@ async def test_the_server_says_that_a_pull_with_max_bytes_is_over_after_its_last
     heard: asyncio.Queue[Reply] = asyncio.Queue()
     await store.nats.listen("heard", heard.put_nowait)
     store.nats.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.c", b'{"batch":3,"max_bytes":10000}', reply="heard")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         told = [await heard.get() for _ in range(4)]
     assert [message.data for message in told] == [b"0", b"1", b"2", b""]
     assert status(told[-1]) == 409

@@ -348,7 +348,7 @@ async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(start_pro
     first = await relaying(await start_projector())
     stalled = Stalled(first, store)
     ids = [(await store.jobs.push(draft())).id]
-    await asyncio.wait_for(stalled.waiting.wait(), 5.0)
+    await asyncio.wait_for(stalled.waiting.wait(), 60.0)
     ids += await lives(store, 2 * len(ENDS))
     second = await relaying(await start_projector())
     await Queries(store).until_relayed()
@@ -368,7 +368,7 @@ async def test_a_stopped_relay_that_goes_on_first_is_right_and_its_successor_beg
     first = await relaying(await start_projector())
     stalled = Stalled(first, store)
     ids = [(await store.jobs.push(draft())).id]
-    await asyncio.wait_for(stalled.waiting.wait(), 5.0)
+    await asyncio.wait_for(stalled.waiting.wait(), 60.0)
     second = await start_projector()
     limiter = asyncio.Event()
     with before(relay_of(second)._log._nats, appends_of(store), limiter.wait, times=1_000_000) as met:

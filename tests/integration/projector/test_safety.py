@@ -244,7 +244,7 @@ async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(net: S
 
     async def is_handled() -> None:
         await scheduler.start()
-        await eventually(lambda: nothing_due(store, job.id), 30.0)
+        await eventually(lambda: nothing_due(store, job.id))
 
     def timer_is_read(subject: str, payload: bytes) -> bool:
         return subject.startswith("$JS.API.") and b".timer.job." in payload

@@ -36,7 +36,7 @@ async def connected(http: aiohttp.ClientSession) -> AsyncIterator[tuple[asyncio.
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
     """What comes until the server closes."""
-    return await asyncio.wait_for(reader.read(), 20)
+    return await asyncio.wait_for(reader.read(), 60.0)
 
 
 async def one_answer(reader: asyncio.StreamReader) -> bytes:
@@ -108,7 +108,7 @@ async def test_connections_beyond_the_limit_are_told_so_and_taken_again_when_oth
             to_first.write(WHOLE)
             assert (await one_answer(first)).startswith(b"HTTP/1.1 200 ")
             to_second.close()
-            await eventually(lambda: open_now() == 1, 20)
+            await eventually(lambda: open_now() == 1)
             async with connected(http) as (reader, writer):
                 writer.write(WHOLE)
                 assert (await one_answer(reader)).startswith(b"HTTP/1.1 200 ")
@@ -176,7 +176,7 @@ async def test_streams_of_one_client_behind_a_proxy_leave_room_for_the_others(st
         async with of("203.0.113.7") as again:
             return bool(again.status == 200)
 
-    await eventually(let_in, 20)
+    await eventually(let_in)
 
 
 def test_connections_leave_files_for_the_process_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ async def raw(http: aiohttp.ClientSession, sent: bytes) -> tuple[int, dict[str, 
     head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)).decode()
     lines = head.strip().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:])
-    body = await asyncio.wait_for(reader.readexactly(int(headers["Content-Length"])), 5)
+    body = await asyncio.wait_for(reader.readexactly(int(headers["Content-Length"])), 60.0)
     writer.close()
     return int(lines[0].split()[1]), headers, msgspec.json.decode(body)
 

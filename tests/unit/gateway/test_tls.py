@@ -65,7 +65,7 @@ async def rest(stream: Stream) -> bytes:
     """What comes until the server closes, in whichever way."""
     found = b""
     with suppress(ConnectionError):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while part := await stream[0].read(4_096):
                 found += part
     return found
@@ -74,7 +74,7 @@ async def rest(stream: Stream) -> bytes:
 async def answer(stream: Stream) -> bytes:
     """The status line of one answer."""
     stream[1].write(WHOLE)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return (await stream[0].readuntil(b"\r\n")).strip()
 
 

@@ -109,7 +109,7 @@ class Bench:
 
 
 async def soon(condition: Callable[[], bool]) -> None:
-    await eventually(condition, 20, every=0.001)
+    await eventually(condition, every=0.001)
 
 
 def app_of(url: str) -> App:

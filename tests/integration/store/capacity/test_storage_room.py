@@ -138,7 +138,7 @@ async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, ope
             for job_id in ids[: len(ids) // 2]:
                 await store.jobs.change(job_id, transitions.cancel)
                 await store.jobs.change(job_id, transitions.remove)
-            assert await fetch(store, f"{queue}-cron", wait_ms=20_000) != []
+            assert await fetch(store, f"{queue}-cron", wait_ms=60_000) != []
         finally:
             await keeper.stop()
 

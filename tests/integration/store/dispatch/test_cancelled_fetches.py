@@ -21,7 +21,7 @@ async def test_a_claim_in_flight_is_given_back(store: Store, other: Store, queue
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    [again] = await fetch(other, queue, worker="w", wait_ms=5_000)
+    [again] = await fetch(other, queue, worker="w", wait_ms=60_000)
     assert (again.id, again.worker, again.attempt, again.uncharged) == (pushed.id, "w", 2, 1)
 
 

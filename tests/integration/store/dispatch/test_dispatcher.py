@@ -174,7 +174,7 @@ async def test_giving_back_undoes_the_claim_and_costs_no_attempt(store: Store, o
     [claimed] = await fetch(store, queue, worker="gone")
     with store.dispatcher.returning([claimed]):
         pass
-    [again] = await fetch(other, queue, worker="w", wait_ms=30_000)
+    [again] = await fetch(other, queue, worker="w", wait_ms=60_000)
     assert (again.id, again.worker, again.uncharged) == (pushed.id, "w", 1)
 
 
@@ -204,7 +204,7 @@ async def test_a_claim_that_is_not_confirmed_is_given_back(store: Store, other: 
     with pytest.raises(OjsError):
         await fetch(store, queue)
     store.committer.commit_all = commit_all  # type: ignore[method-assign]
-    [again] = await fetch(other, queue, wait_ms=5_000)
+    [again] = await fetch(other, queue, wait_ms=60_000)
     assert (again.id, again.attempt, again.uncharged) == (pushed.id, 2, 1)
 
 

@@ -72,8 +72,8 @@ async def test_priorities_hold_among_what_was_put_aside(store: Store, queue: str
 
 
 async def test_a_worker_that_waits_is_woken_for_what_another_could_not_run(store: Store, queue: str) -> None:
-    old = asyncio.create_task(fetch_for(store, queue, OLD, wait_ms=20_000))
-    new = asyncio.create_task(fetch_for(store, queue, NEW, wait_ms=20_000))
+    old = asyncio.create_task(fetch_for(store, queue, OLD, wait_ms=60_000))
+    new = asyncio.create_task(fetch_for(store, queue, NEW, wait_ms=60_000))
     await eventually(lambda: store.dispatcher.wakeups.ready(queue) is not None)
     pushed = [await push(store, queue, version) for version in ("2.0", "1.0")]
     assert [await new, await old] == [[job.id] for job in pushed]
@@ -95,7 +95,7 @@ async def test_a_pause_holds_what_was_put_aside_too(store: Store, other: Store, 
     await other.queues.pause(queue)
     assert await fetch_for(store, queue, NEW) == []
     await other.queues.resume(queue)
-    assert await fetch_for(store, queue, NEW, wait_ms=10_000) == [job.id]
+    assert await fetch_for(store, queue, NEW, wait_ms=60_000) == [job.id]
 
 
 async def test_whatever_is_put_aside_is_put_aside_once(store: Store, queue: str) -> None:

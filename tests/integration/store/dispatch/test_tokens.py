@@ -13,6 +13,7 @@ from ojs_core.store.dispatch.claims import ClaimTimings
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.store import Store
+from support.outside import ahead
 from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -130,16 +131,15 @@ async def test_a_token_whose_record_never_comes_lets_the_others_pass(store: Stor
     for number in range(3):
         await put_token(store, queue, draft().id, f"junk{number}", 0)
     pushed = [(await store.jobs.push(draft(queue=queue))).id for _ in range(4)]
-    loop = asyncio.get_running_loop()
-    began = loop.time()
     found: list[str] = []
     while len(found) < 4:
-        found += [job.id for job in await fetch(store, queue, count=count, wait_ms=1_000)]
+        some = await fetch(store, queue, count=count, wait_ms=60_000)
+        assert some, "they wait behind those that never come"
+        found += [job.id for job in some]
     assert found == pushed
-    assert loop.time() - began < 20.0
 
 
-@both_ways(claims=ClaimTimings(young_ms=100, park_s=0.2, drop_after_ms=600))
+@both_ways(claims=ClaimTimings(young_ms=100, park_s=0.2, drop_after_ms=600_000))
 async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(store: Store, queue: str) -> None:
     await put_token(store, queue, draft().id, "junk", 0)
 
@@ -148,7 +148,8 @@ async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(store: Sto
         return await no_token(store, queue)
 
     assert not await dropped(), "not at once"
-    await eventually(dropped)
+    with ahead(store, 600_000):
+        await eventually(dropped)
 
 
 @both_ways(claims=ClaimTimings(young_ms=50, park_s=0.3))
@@ -159,7 +160,7 @@ async def test_a_parked_token_is_claimed_when_its_record_comes_late(store: Store
     assert await fetch(store, queue) == []
     assert await fetch(store, queue) == []
     await store.nats.request(store.config.job(late.id), encode_job(transitions.push(late, moment).job))
-    assert [job.id for job in await fetch(store, queue, wait_ms=5_000)] == [late.id]
+    assert [job.id for job in await fetch(store, queue, wait_ms=60_000)] == [late.id]
 
 
 @pytest.mark.parametrize("body", [b"", b"hello", b"a b c", b"\xff\xfe 1 2", b"1 2 3 4"])
@@ -176,4 +177,4 @@ async def test_a_token_whose_fetcher_died_comes_back(store: Store, queue: str) -
     tokens_in_hand = await dispatcher._reader.pull(store.config.ready(queue, 0), queue, 1)  # and nothing follows
     assert len(tokens_in_hand) == 1
     assert await fetch(store, queue) == []
-    assert [job.id for job in await fetch(store, queue, wait_ms=8_000)] == [pushed.id]
+    assert [job.id for job in await fetch(store, queue, wait_ms=60_000)] == [pushed.id]

@@ -167,7 +167,7 @@ async def test_the_largest_arguments_and_result_fit_together(store: Store, other
 
 
 async def test_a_record_beyond_the_servers_limit_is_refused_and_harms_nobody(store: Store, queue: str) -> None:
-    beside = asyncio.create_task(fetch(store, queue, wait_ms=5_000))
+    beside = asyncio.create_task(fetch(store, queue, wait_ms=60_000))
     large = draft(queue=queue, args=Raw(b'["' + b"a" * 9_000_000 + b'"]'), scheduled_at=store.clock.now() + 60_000)
     with refusal("envelope_too_large"):
         await store.jobs.push(large)
@@ -288,10 +288,10 @@ async def test_another_workers_heartbeat_holds_nothing(store: Store, queue: str)
 
 async def test_waiting_for_the_end_is_told_at_once(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
-    waiting = asyncio.create_task(store.jobs.wait_terminal(pushed.id, 30.0))
+    waiting = asyncio.create_task(store.jobs.wait_terminal(pushed.id, 600.0))
     await fetch(other, queue)
     await other.jobs.change(pushed.id, acked)
-    assert (await asyncio.wait_for(waiting, 5.0)).state is State.COMPLETED
+    assert (await asyncio.wait_for(waiting, 60.0)).state is State.COMPLETED
 
 
 async def test_waiting_in_vain_ends_with_the_job_as_it_is(store: Store, queue: str) -> None:

@@ -101,7 +101,7 @@ async def test_blocked_jobs_that_are_to_be_dropped_hold_nobody_up(store: Store, 
     dropped = [limited(queue, key, concurrency=0, on_limit="drop") for _ in range(MANY)]
     await store.batches.push(dropped)
     job = await store.jobs.push(limited(queue, f"{key}.open", concurrency=1))
-    assert ids(await fetch(store, queue, wait_ms=30_000)) == [job.id]
+    assert ids(await fetch(store, queue, wait_ms=60_000)) == [job.id]
 
     async def last_is_gone() -> bool:
         await fetch(store, queue)
@@ -257,7 +257,7 @@ async def test_one_limit_serves_many_gateways_at_once(
     stores = [store, *[await open_store(shared_nats_server.url, namespace=store.config.namespace) for _ in range(5)]]
     jobs = [limited(queue, key, concurrency=120) for _ in range(120)]
     await store.batches.push(jobs)
-    served = await asyncio.gather(*(fetch(one, queue, count=5, wait_ms=30_000) for one in stores * 4))
+    served = await asyncio.gather(*(fetch(one, queue, count=5, wait_ms=60_000) for one in stores * 4))
     assert all(served)
     found = [job.id for some in served for job in some]
 

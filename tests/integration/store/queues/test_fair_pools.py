@@ -72,7 +72,7 @@ async def test_an_isolated_pool_serves_only_workers_that_name_it(store: Store, o
         assert [job.queue for job in await fetch(one, a, b)] == [b]
         assert [job.queue for job in await fetch(one, a, b, pool="another")] == [b]
         assert [job.queue for job in await fetch(one, a, b, pool=queue)] == [a]
-    waiting = asyncio.create_task(fetch(other, a, wait_ms=10_000))
+    waiting = asyncio.create_task(fetch(other, a, wait_ms=60_000))
     await store.pools.put(Pool(name=queue, strategy="strict", weights={a: 1}))
     assert [job.queue for job in await waiting] == [a]
     await store.pools.delete(queue)

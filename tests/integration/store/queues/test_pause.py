@@ -118,7 +118,7 @@ async def test_a_durable_that_is_being_made_during_a_pause_is_never_let_go(store
     held, go, undo = stopped_before(other, "CONSUMER.PAUSE")  # it has read that the queue goes on
     fetching = asyncio.create_task(fetch(other, queue))
     try:
-        await asyncio.wait_for(held.wait(), 5)
+        await asyncio.wait_for(held.wait(), 60.0)
         await store.queues.pause(queue)
         go.set()
         assert await fetching == []
@@ -134,7 +134,7 @@ async def test_a_token_that_is_being_read_during_a_pause_is_not_handed_out(store
     record = other.config.queue(queue)
     with held_back(other.nats, f"DIRECT.GET.{other.config.records_stream}.{record}", "") as (asked, go):
         fetching = asyncio.create_task(fetch(other, queue))  # it thinks that the queue goes on, and has the token in hand
-        await asyncio.wait_for(asked.wait(), 5)
+        await asyncio.wait_for(asked.wait(), 60.0)
         await store.queues.pause(queue)
         go.set()
         assert await fetching == []
@@ -157,10 +157,10 @@ async def test_a_durable_whose_maker_died_stays_shut_while_the_queue_is_paused(s
 async def test_a_waiting_fetch_goes_on_with_the_resume(store: Store, other: Store, queue: str) -> None:
     job = await store.jobs.push(draft(queue=queue))
     await store.queues.pause(queue)
-    waiting = asyncio.create_task(fetch(other, queue, wait_ms=10_000))
+    waiting = asyncio.create_task(fetch(other, queue, wait_ms=60_000))
     await eventually(lambda: subjects(store, store.config.records_stream, store.config.queue(queue)))
     await store.queues.resume(queue)
-    found = await asyncio.wait_for(waiting, 3)
+    found = await asyncio.wait_for(waiting, 60.0)
     assert [one.id for one in found] == [job.id]
 
 

@@ -389,7 +389,7 @@ async def test_the_bound_holds_and_all_of_it_can_be_used_while_jobs_are_pushed_c
     others = [asyncio.create_task(one) for one in (cancel(store), cancel(other), drain(store), drain(other), watch())]
     await asyncio.gather(*(push(one) for one in (store, other) for _ in range(3)))
     done = True
-    await asyncio.wait_for(asyncio.gather(*others), 20)
+    await asyncio.wait_for(asyncio.gather(*others), 60.0)
     assert 0 < most <= 8
     found = await store.records.many(list(dict.fromkeys(waiting)))
     left = sum(one.job is not None and one.job.state is State.AVAILABLE for one in found.values())

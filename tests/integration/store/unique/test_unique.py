@@ -332,7 +332,7 @@ async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
     first = await store.jobs.push(unique([queue], queue=queue))
     await store.jobs.change(first.id, transitions.cancel)
     await store.jobs.change(first.id, transitions.remove)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         second = await other.jobs.push(unique([queue], under(on_conflict), queue=queue))
     assert (await store.jobs.get(second.id)).state is State.AVAILABLE
     assert (await lock_of(store, second))[0]["owner"] == second.id
@@ -466,7 +466,7 @@ async def test_of_two_retries_the_one_that_loses_gives_the_lock_back(store: Stor
     lock, _ = await lock_of(store, dead)
     assert (lock["owner"], lock["op"]) == (dead.id, revived.lock)
     await finished(store, queue)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await other.jobs.push(unique([queue], queue=queue))
 
 
