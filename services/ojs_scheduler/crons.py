@@ -92,7 +92,7 @@ class CronWorker:
     async def _judge(self, cron: Cron, sequence: int, op: str, fired_at: int) -> None:
         run = next((run for run in reversed(cron.log) if run.hint == op), None)
         if run is not None:  # the run is stored, but whoever stored it may not have come to its job
-            await self._crons.deliver(cron, run, self._check)
+            await self._crons.ensure(cron, run, self._check)
             return
         if cron.deleted:
             return
@@ -104,7 +104,7 @@ class CronWorker:
                 await self._crons.commit(step, sequence, moment.op)
                 self._tell(cron, step)
                 if step.run is not None:
-                    await self._crons.deliver(step.record, step.run, self._check)
+                    await self._crons.ensure(step.record, step.run, self._check)
             case CronTimer() as timer:
                 await self._crons.rearm(cron.name, timer)
             case None:

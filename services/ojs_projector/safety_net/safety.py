@@ -155,7 +155,7 @@ class SafetyNet:
         try:
             record = (await store.workflows.get(workflow_id)).record
             # Jobs that are still being created are the timer's business.
-            if record.terminal or record.growing or not await self._has_missed(record, before):
+            if record.terminal or record.creating or not await self._has_missed(record, before):
                 return
             if await store.records.subjects(store.config.step(workflow_id, ANY)):  # the coordinator is away or slow
                 return

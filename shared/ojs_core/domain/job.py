@@ -244,6 +244,14 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def terminal(self) -> bool:
         return self.state in TERMINAL
 
+    def times_from(self, start_ms: int) -> dict[str, int]:
+        """Return the times of a template, counted from `start_ms`, but those that were sent as times of day."""
+        return {
+            name: start_ms + at
+            for name in ("scheduled_at", "expires_at")
+            if (at := getattr(self, name)) is not None and name not in self.verbatim
+        }
+
     @property
     def result_bytes(self) -> int | None:
         """The size of its result, wherever that is; None without one."""

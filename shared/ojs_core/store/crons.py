@@ -8,7 +8,7 @@ with any number of schedulers and whoever dies in between.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
@@ -36,8 +36,9 @@ from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
-from ojs_core.store.records.records import Stored, check_draft
+from ojs_core.store.records.records import check_draft
 from ojs_core.store.records.writer import Conflict, Hint, alarm
+from ojs_core.store.spawner import PushJob, Spawner
 from ojs_core.telemetry import tracing
 
 log = structlog.get_logger(__name__)
@@ -46,13 +47,17 @@ _SERVICE: Final = "cron"
 _ACK_WAIT_S: Final = 2
 """How long a scheduler may take over a tick before another gets it; short, so that the next tick of an entry that runs every
 second isn't lost with the one that dies."""
-_UNBORN_MS: Final = 3_600_000
+_MAY_BE_MISSING_MS: Final = 3_600_000
 """A job that isn't there so soon after its run was decided was never created: every record stays at least this long."""
 _LEADER_READS: Final = 128
 
 DecideCron = Callable[[Cron, Moment], Step | None]
 JobCheck = Callable[[Job], Awaitable[object]]
 """Raises OjsError for a job that isn't taken."""
+
+
+_Placed = tuple[Job, PushJob]
+"""A job whose place in its queue is held, and what pushes it there."""
 
 
 @lru_cache(maxsize=4_096)
@@ -101,12 +106,13 @@ class Ran(NamedTuple):
 class Crons:
     """Reads and changes entries, and creates the jobs of their runs."""
 
-    def __init__(self, bucket: Bucket, jobs: Jobs, room: StorageRoom) -> None:
+    def __init__(self, bucket: Bucket, jobs: Jobs, room: StorageRoom, spawner: Spawner) -> None:
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
         self._jobs = jobs
         self._room = room
+        self._spawner = spawner
         self._clock = bucket.clock
         self._config = bucket.config
         self._writer = bucket.writer
@@ -178,9 +184,9 @@ class Crons:
             moment = self._clock.moment()
             step = changes.run_now(found, moment, previous)
             try:
-                async with self._placed(step, check) as (draft, placed):
+                async with self._placed(step, check) as placed:
                     await self.commit(step, stored.sequence, moment.op)
-                    created = step.run is not None and await self._created(step.record, step.run, draft, placed)
+                    created = step.run is not None and await self._created(step.record, step.run, check, placed)
             except Conflict:
                 continue
             if created:
@@ -189,28 +195,24 @@ class Crons:
         raise contended(f"cron {name!r}")
 
     @asynccontextmanager
-    async def _placed(self, step: Step, check: JobCheck) -> AsyncIterator[tuple[Job | None, bool]]:
-        """The job of a run, if one is to be created, and whether its place is held.
+    async def _placed(self, step: Step, check: JobCheck) -> AsyncIterator[_Placed | None]:
+        """Check the job of a run, if there is a run, and hold its place.
 
         A run that ends the job before may get that one's place, so it isn't refused: its job waits for room if it must.
         """
-        draft = None if step.run is None else job_of_run(step.record, step.run)
-        if draft is not None:
+        if step.run is not None:
+            draft = job_of_run(step.record, step.run)
             await check(draft)
-        if step.run is None or draft is None or step.run.cancels is not None:
-            yield draft, False
-            return
-        async with self._jobs.place(draft) as placed:
-            yield draft, placed
+            if step.run.cancels is None:
+                async with self._jobs.place(draft) as placed:
+                    yield draft, partial(self._jobs.push, placed=placed)
+                return
+        yield None
 
-    async def _created(self, cron: Cron, run: CronRun, draft: Job | None, placed: bool) -> bool:
+    async def _created(self, cron: Cron, run: CronRun, check: JobCheck, placed: _Placed | None) -> bool:
         """Create the job of a run by hand; if that fails now, the schedulers do it when the timer of the run fires."""
-        push = partial(self._jobs.push, placed=placed)
         try:
-            await self._make_way(cron, run)
-            with _for_good(cron, run):
-                if draft is not None:
-                    await tracing.enqueued(draft, push)
+            await self.ensure(cron, run, check, placed)
         except OjsError as error:
             log.info("the job of a run by hand waits", cron=cron.name, job_id=run.job_id, reason=error.message)
             return False
@@ -247,38 +249,30 @@ class Crons:
         """
         if cron.last_job is None:
             return None
-        found = await self._job(cron.last_job)
+        found = (await self._records.surely([cron.last_job]))[cron.last_job]
         if found.sequence == 0:
             run = next((run for run in reversed(cron.log) if run.job_id == cron.last_job), None)
-            if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < _UNBORN_MS:
-                await self.deliver(cron, run, check)
-                found = await self._job(cron.last_job)
+            if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < _MAY_BE_MISSING_MS:
+                await self.ensure(cron, run, check)
+                found = (await self._records.surely([cron.last_job]))[cron.last_job]
         return None if found.job is None else found.job.state
 
-    async def deliver(self, cron: Cron, run: CronRun, check: JobCheck) -> None:
+    async def ensure(self, cron: Cron, run: CronRun, check: JobCheck, placed: _Placed | None = None) -> None:
         """Create the job of a run, after cancelling the one that gives way to it; to be repeated until it returns.
 
-        One that exists is left alone, and so is one that its schema or a uniqueness rule refuses: that is its answer.
+        One that exists is left alone, and so is one that its schema, its queue or a uniqueness rule refuses for good.
         """
-        await self._make_way(cron, run)
-        with _for_good(cron, run):
-            draft = job_of_run(cron, run)
-            await check(draft)
-            await tracing.enqueued(draft, self._jobs.push)
-
-    async def _make_way(self, cron: Cron, run: CronRun) -> None:
         if run.cancels is not None:
-            await self._cancel(cron, run.cancels)
+            cancel = partial(transitions.cancel, reason=f"the next run of cron {cron.name!r} is due")
+            await unless_moved_on(self._jobs.change(run.cancels, cancel))
+        draft, store = placed or (job_of_run(cron, run), self._jobs.push)
 
-    async def _cancel(self, cron: Cron, job_id: str) -> None:
-        reason = f"the next run of cron {cron.name!r} is due"
-        await unless_moved_on(self._jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason)))
+        async def push(draft: Job) -> None:
+            await check(draft)
+            await tracing.enqueued(draft, store)
 
-    async def _job(self, job_id: str) -> Stored:
-        """The last word on a job, by the cheapest way to it."""
-        if self._records.nearest_is_leader:
-            return (await self._records.many([job_id]))[job_id]
-        return await self._records.leader_for_hint(job_id)
+        for _, refusal in await self._spawner.ensure([draft], push):
+            log.warning("job of a cron entry refused", cron=cron.name, job_id=run.job_id, reason=refusal.message)
 
     async def _read(self, token: str) -> StoredCron:
         return StoredCron(*await self._documents.read(token))
@@ -305,18 +299,6 @@ def cron_alarm(config: StoreConfig, token: str, timer: CronTimer) -> Hint:
 
 def _due(config: StoreConfig, token: str, timer: CronTimer) -> str:
     return config.due(_SERVICE, f"{token}_{timer.op}")
-
-
-@contextlib.contextmanager
-def _for_good(cron: Cron, run: CronRun) -> Iterator[None]:
-    """A job that is there, or is refused for good, needs no second try; any other refusal is raised."""
-    try:
-        yield
-    except OjsError as error:
-        if error.info.retryable:
-            raise
-        if error.code != "duplicate" or error.details.get("existing_job_id") != run.job_id:
-            log.warning("job of a cron entry refused", cron=cron.name, job_id=run.job_id, reason=error.message)
 
 
 def _existing(name: str, found: Cron | None) -> Cron:

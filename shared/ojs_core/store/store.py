@@ -51,6 +51,7 @@ from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset
 from ojs_core.store.schemas import Schemas
+from ojs_core.store.spawner import Spawner
 from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
@@ -140,8 +141,9 @@ class Store:
         self.batches = Batches(bucket, guards, self.atomic)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
         self.dispatcher = Dispatcher(bucket, guards, self.jobs, self.pools, limiter, timings.dispatch)
-        self.crons = Crons(bucket, self.jobs, self.room)
-        self.workflows = Workflows(bucket, self.blobs, self.jobs, guards)
+        self.spawner = Spawner(bucket, self.unique)
+        self.crons = Crons(bucket, self.jobs, self.room, self.spawner)
+        self.workflows = Workflows(bucket, self.blobs, self.jobs, guards, self.spawner)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.webhooks = Webhooks(bucket, timings.deliveries)

@@ -102,7 +102,7 @@ async def half_done(store: Store, *, deliver: bool = False) -> tuple[Due, Step]:
     await store.crons.commit(step, stored.sequence, moment.op)
     if deliver:
         assert step.run is not None
-        await store.crons.deliver(step.record, step.run, unchanged)
+        await store.crons.ensure(step.record, step.run, unchanged)
     return due, step
 
 

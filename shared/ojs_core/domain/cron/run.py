@@ -21,18 +21,7 @@ def job_of_run(record: Cron, run: CronRun) -> Job:
     the tick.
     """
     assert run.job_id is not None
-    draft = record.draft
-    meta = _members(draft.meta)
+    meta = _members(record.draft.meta)
     meta["cron_name"] = Raw(_encode(record.name))
     meta["cron_triggered_at"] = Raw(_encode(format_ms(run.tick)))
-    return replace(
-        draft,
-        id=run.job_id,
-        meta=Raw(_encode(meta)),
-        scheduled_at=_shifted(draft, "scheduled_at", draft.scheduled_at, run.at),
-        expires_at=_shifted(draft, "expires_at", draft.expires_at, run.at),
-    )
-
-
-def _shifted(draft: Job, name: str, at: int | None, start: int) -> int | None:
-    return at if at is None or name in draft.verbatim else start + at
+    return replace(record.draft, id=run.job_id, meta=Raw(_encode(meta)), **record.draft.times_from(run.at))

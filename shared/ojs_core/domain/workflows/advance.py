@@ -1,7 +1,7 @@
 """A workflow's transitions as pure functions: `(graph, record, what happened, moment) -> new record`.
 
-What is to be done besides storing the record is named in it (`births`, `growing`, `cancelling`), so whoever finds it later can
-do it, or do it again.
+The record names what is to be done besides storing it (`to_create`, `creating`, `cancelling`), so whoever finds it
+later can do it, or do it again.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from ojs_core.domain.workflows.record import (
     run_of,
 )
 
-BIRTHS_AT_ONCE: Final = 500
-"""More births than these are made in portions, while the timer watches."""
+CREATED_AT_ONCE: Final = 500
+"""More new jobs than these are created in portions, while the timer watches."""
 _GUARD_MS: Final = 5_000
-_PER_BIRTH_MS: Final = 2
+_PER_JOB_MS: Final = 2
 _FIRST_CHECK_MS: Final = 300_000
 _LAST_CHECK_MS: Final = 6 * 3_600_000
 
@@ -65,7 +65,7 @@ def begin(graph: Graph, workflow_id: str, name: str, moment: Moment) -> Workflow
         op=moment.op,
     )
     record = _logged(record, moment, "created")
-    return _with_births(record, progress, moment, guard=True)
+    return _with_new_jobs(record, progress, moment, guard=True)
 
 
 def started(record: Workflow, at: int, moment: Moment, *, opener: bool = True) -> Workflow | None:
@@ -76,7 +76,7 @@ def started(record: Workflow, at: int, moment: Moment, *, opener: bool = True) -
 
 
 def advance(graph: Graph, record: Workflow, outcomes: Mapping[int, StepOutcome], moment: Moment) -> Workflow | None:
-    """Take up how some jobs ended, and go on; None if all of it is known. The births of `record` must have been made.
+    """Take up how some jobs ended, and go on; None if all of it is known. The jobs `to_create` of `record` must exist.
 
     In a workflow that has ended only the jobs' own ends are noted.
     """
@@ -95,23 +95,23 @@ def advance(graph: Graph, record: Workflow, outcomes: Mapping[int, StepOutcome],
     begun = [outcome.started_at for outcome in news.values() if outcome.started_at is not None]
     if begun:
         record = started(record, min(begun), moment, opener=graph.first_job in news) or record
-    record = replace(record, births=(), errors=(*record.errors, *errors)[-ERRORS_KEPT:], op=moment.op)
+    record = replace(record, to_create=(), errors=(*record.errors, *errors)[-ERRORS_KEPT:], op=moment.op)
     if record.terminal:
         return replace(record, states=progress.text)
     progress.settle()
     return _settled(record, progress, moment)
 
 
-def grown(record: Workflow, moment: Moment) -> Workflow | None:
-    """All that was growing exists; None if nothing was."""
-    if not record.growing and not record.births:
+def created(record: Workflow, moment: Moment) -> Workflow | None:
+    """Note that all jobs exist that were to be created; None if there were none."""
+    if not record.creating and not record.to_create:
         return None
-    return _with_check(replace(record, growing=(), births=(), op=moment.op), moment)
+    return _with_check(replace(record, creating=(), to_create=(), op=moment.op), moment)
 
 
 def checked(record: Workflow, moment: Moment, *, complete: bool) -> Workflow:
-    """The timer has fired and everything was looked at; set the next. `complete`: all births are known to be made."""
-    return _with_check(replace(record, births=() if complete else record.births, op=moment.op), moment)
+    """Set the next timer: this one fired, and everything was looked at. `complete`: all jobs `to_create` exist."""
+    return _with_check(replace(record, to_create=() if complete else record.to_create, op=moment.op), moment)
 
 
 def cancel(graph: Graph, record: Workflow, moment: Moment) -> Workflow:
@@ -127,8 +127,8 @@ def cancel(graph: Graph, record: Workflow, moment: Moment) -> Workflow:
         record,
         state="cancelled",
         states=progress.text,
-        growing=(),
-        births=(),
+        creating=(),
+        to_create=(),
         cancelling=True,
         ended_at=moment.now,
         op=moment.op,
@@ -164,9 +164,8 @@ def retry(graph: Graph, record: Workflow, moment: Moment) -> Workflow:
         runs[node] = ord("0") + run
     progress.resume(0)
     progress.settle()
-    record = replace(
-        record, state="running", run=run, runs=runs.decode("ascii"), ended_at=None, errors=(), births=(), op=moment.op
-    )
+    record = replace(record, state="running", run=run, runs=runs.decode("ascii"), to_create=())
+    record = replace(record, ended_at=None, errors=(), op=moment.op)
     return _settled(_logged(record, moment, "retried"), progress, moment, guard=True)
 
 
@@ -183,9 +182,9 @@ def _settled(record: Workflow, progress: Progress, moment: Moment, *, guard: boo
     record = replace(record, states=progress.text)
     state = _ENDS.get(chr(progress.states[0]))
     if state is None:
-        return _with_births(record, progress, moment, guard=guard)
+        return _with_new_jobs(record, progress, moment, guard=guard)
     record = _logged(replace(record, state=state, ended_at=moment.now), moment, state)
-    return _with_cleanup(replace(record, growing=()), moment)
+    return _with_cleanup(replace(record, creating=()), moment)
 
 
 def _nested(record: Workflow, progress: Progress, composite: Composite, moment: Moment) -> Workflow:
@@ -197,18 +196,18 @@ def _nested(record: Workflow, progress: Progress, composite: Composite, moment: 
     return _logged(record, moment, f"{what}_{how}", **place)
 
 
-def _with_births(record: Workflow, progress: Progress, moment: Moment, *, guard: bool) -> Workflow:
-    ranges = progress.birth_ranges()
-    if len(progress.births) > BIRTHS_AT_ONCE:
-        growing = (*record.growing, *ranges)
-        number = sum(end - start + 1 for start, end in growing)
-        return replace(record, growing=growing, timer=_guard(moment, number))
-    timer = _guard(moment, len(progress.births)) if guard else record.timer
-    return replace(record, births=ranges, timer=timer)
+def _with_new_jobs(record: Workflow, progress: Progress, moment: Moment, *, guard: bool) -> Workflow:
+    ranges = progress.ranges_to_create()
+    if len(progress.to_create) > CREATED_AT_ONCE:
+        creating = (*record.creating, *ranges)
+        number = sum(end - start + 1 for start, end in creating)
+        return replace(record, creating=creating, timer=_guard(moment, number))
+    timer = _guard(moment, len(progress.to_create)) if guard else record.timer
+    return replace(record, to_create=ranges, timer=timer)
 
 
 def _guard(moment: Moment, number: int) -> WorkflowTimer:
-    return WorkflowTimer(moment.op, moment.now + _GUARD_MS + _PER_BIRTH_MS * number)
+    return WorkflowTimer(moment.op, moment.now + _GUARD_MS + _PER_JOB_MS * number)
 
 
 def _with_check(record: Workflow, moment: Moment) -> Workflow:

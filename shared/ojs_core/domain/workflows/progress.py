@@ -21,14 +21,14 @@ _C, _F, _X = ord("C"), ord("F"), ord("X")
 
 
 class Progress:
-    """The letters of all nodes while they are being changed. `births` are the jobs to create, `ended` the nested workflows
+    """The letters of all nodes while they are being changed. `to_create` are new jobs, `ended` the nested workflows
     that have ended, in order; the root's letter says whether the whole has.
     """
 
     def __init__(self, graph: Graph, states: str) -> None:
         self.graph = graph
         self.states = bytearray(states, "ascii")
-        self.births: list[int] = []
+        self.to_create: list[int] = []
         self.ended: list[Composite] = []
         self._changed: dict[int, list[int]] = {}
 
@@ -40,10 +40,10 @@ class Progress:
     def text(self) -> str:
         return self.states.decode("ascii")
 
-    def birth_ranges(self) -> tuple[NodeRange, ...]:
+    def ranges_to_create(self) -> tuple[NodeRange, ...]:
         """The jobs to create, in order of their numbers."""
         ranges: list[list[int]] = []
-        for node in sorted(self.births):
+        for node in sorted(self.to_create):
             if ranges and ranges[-1][1] == node - 1:
                 ranges[-1][1] = node
             else:
@@ -55,7 +55,7 @@ class Progress:
         composite = self.graph.composite(node)
         if composite is None:
             self.states[node] = _QUEUED
-            self.births.append(node)
+            self.to_create.append(node)
             return
         self.states[node] = _RUNNING
         first = composite.first

@@ -7,10 +7,11 @@ from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ojs_core.base.ids import derived_job_id
 from ojs_core.base.numbers import At, Whole
-from ojs_core.domain.job import Membership
+from ojs_core.domain.job import Job, Membership
 from ojs_core.domain.workflows.graph import Graph, NodeKind
 from ojs_core.domain.workflows.inputs import has_inputs
 
@@ -78,7 +79,11 @@ class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: At
 
 
-class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+_STORED_AS: Final = {"to_create": "births", "creating": "growing"}
+"""Members with another name in the record."""
+
+
+class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_STORED_AS):
     """The truth about a workflow's progress; replaced as a whole by compare-and-swap. Times are Unix milliseconds."""
 
     id: str
@@ -95,10 +100,10 @@ class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often it was retried."""
     runs: str = ""
     """The run of each node, from `0`, once there was a retry."""
-    births: tuple[NodeRange, ...] = ()
+    to_create: tuple[NodeRange, ...] = ()
     """Jobs that the last steps decided on. Until they are known to exist, whoever goes on with the workflow creates them."""
-    growing: tuple[NodeRange, ...] = ()
-    """The same for numbers of jobs that the timer watches over, since they take long."""
+    creating: tuple[NodeRange, ...] = ()
+    """The same for more than 500 jobs, which are created in portions while the timer watches."""
     cancelling: bool = False
     """Cancelled, and not all of its jobs have been told so; the timer watches over it."""
     created_at: At
@@ -184,6 +189,13 @@ def job_id(workflow_id: str, node: int, run: int) -> str:
     """The id of a member's job: a UUIDv7 that follows from its place, so that its creation can be repeated."""
     created_at = int(workflow_id[:8] + workflow_id[9:13], 16)
     return derived_job_id(created_at, "workflow", workflow_id, str(node), str(run))
+
+
+def member_job(graph: Graph, record: Workflow, node: int, template: Job, now: int) -> Job:
+    """Return a member as it enters its queue. Relative times count from now, not from the workflow's creation."""
+    member = membership(graph, record, node)
+    late_ms = max(0, now - graph.shape.defined_at)
+    return replace(template, id=job_id(record.id, node, member.run), workflow=member, **template.times_from(late_ms))
 
 
 def membership(graph: Graph, record: Workflow, node: int) -> Membership:

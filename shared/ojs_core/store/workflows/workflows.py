@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from ojs_core.base.errors import OjsError, not_found, unavailable, unless_moved_on
 from ojs_core.base.lru import Lru
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.base.portions import portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
@@ -25,7 +27,7 @@ from ojs_core.domain.workflows.advance import StepOutcome
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.graph import Graph
 from ojs_core.domain.workflows.inputs import needed
-from ojs_core.domain.workflows.record import CALLED_OFF, QUEUED, Claim, NodeRange, Workflow, expand, job_id, run_of
+from ojs_core.domain.workflows.record import CALLED_OFF, QUEUED, Claim, Workflow, expand, job_id, member_job, run_of
 from ojs_core.domain.workflows.step_end import gone, outcome_of
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.store.jobs.guards import Guards
@@ -34,8 +36,8 @@ from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
+from ojs_core.store.spawner import Spawner
 from ojs_core.store.workflows.admission import Admission
-from ojs_core.store.workflows.creation import PORTION, WorkflowCreation
 from ojs_core.store.workflows.definitions import Definitions
 from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
 from ojs_core.store.workflows.results import Results
@@ -44,6 +46,8 @@ log = structlog.get_logger(__name__)
 
 _STEPS: Final = "coordinator-steps"
 _EARLY_MS: Final = 50
+_PORTION: Final = 500
+"""Jobs that are read, created or cancelled together."""
 _LEFT: Final = "the jobs of a workflow are left to the coordinator"
 _GIVEN_UP_MS: Final = 60_000
 """No request is at a creation for as long as that. One that is would fail; it would not harm anything."""
@@ -86,6 +90,7 @@ class Workflows:
         blobs: Blobs,
         jobs: Jobs,
         guards: Guards,
+        spawner: Spawner,
     ) -> None:
         self._nats = bucket.nats
         self._bulk = bucket.bulk
@@ -99,7 +104,7 @@ class Workflows:
         self._definitions = Definitions(bucket)
         self._flows = WorkflowRecords(bucket, self._definitions)
         self._admission = Admission(guards)
-        self._creation = WorkflowCreation(bucket, guards.unique, self._definitions)
+        self._spawner = spawner
         self.results = Results(bucket, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes)
         self._made: Lru[bool] = Lru(1_000_000)
 
@@ -141,7 +146,7 @@ class Workflows:
         parts = self._definitions.parts(definition)
         graph = definition.graph
         record = progress.begin(graph, definition.id, definition.name, self._clock.moment())
-        async with self._admission.room(definition, list(expand(graph, (*record.births, *record.growing)))):
+        async with self._admission.room(definition, list(expand(graph, (*record.to_create, *record.creating)))):
             return await self._created(record, parts, graph, vacant)
 
     async def _created(self, record: Workflow, parts: Mapping[str, bytes], graph: Graph, vacant: int) -> StoredWorkflow:
@@ -234,7 +239,7 @@ class Workflows:
             except Conflict:
                 continue
             log.debug("workflow advanced", workflow_id=workflow_id, jobs=len(report.outcomes), state=new.state)
-            if new.births != record.births or new.growing != record.growing:
+            if new.to_create != record.to_create or new.creating != record.creating:
                 await self._follow(StoredWorkflow(sequence, new, graph))
             return
         raise contended(f"workflow {workflow_id}")
@@ -249,12 +254,12 @@ class Workflows:
             return 0
         _, record, graph = stored
         if not record.terminal:
-            await self._catch_up(stored, {})
-        growing = set(expand(graph, record.growing))
-        queued = [node for node, letter in enumerate(record.states) if letter == QUEUED and node not in growing]
+            await self._catch_up(stored)
+        creating = set(expand(graph, record.creating))
+        queued = [node for node, letter in enumerate(record.states) if letter == QUEUED and node not in creating]
         missed = 0
-        for start in range(0, len(queued), PORTION):
-            report = await self._look(record, queued[start : start + PORTION])
+        for portion in portions(queued, _PORTION):
+            report = await self._look(record, portion)
             if report.outcomes:
                 missed += len(report.outcomes)
                 await self.apply(workflow_id, report)
@@ -280,8 +285,8 @@ class Workflows:
             await self._call_off(stored)
         elif record.terminal:
             await self._clear(workflow_id, stored.sequence)
-        elif record.growing:
-            await self._grow(stored, first=False)
+        elif record.creating:
+            await self._create_many(stored, fresh=False)
         else:
             missed = await self.recheck(workflow_id)
             if missed:
@@ -308,52 +313,62 @@ class Workflows:
 
     async def _follow(self, stored: StoredWorkflow) -> None:
         """Create the jobs that a record names, right after it was stored."""
-        _, record, graph = stored
-        if record.births:
-            await self._creation.make(graph, record, list(expand(graph, record.births)), first=True)
-            self._made.put(_births_key(record), value=True, size=100)
-        if record.growing:
-            await self._grow(stored, first=True)
+        await self._catch_up(stored, fresh=True)
+        if stored.record.creating:
+            await self._create_many(stored, fresh=True)
 
-    async def _catch_up(self, stored: StoredWorkflow, known: Mapping[int, object]) -> None:
-        """See to it that the jobs exist that an earlier step decided on; whoever took that step may have died."""
-        _, record, graph = stored
-        if not record.births or self._made.get(_births_key(record)):
-            return
-        nodes = [node for node in expand(graph, record.births) if node not in known]
-        if nodes:
-            await self._creation.make(graph, record, nodes, first=False)
-        self._made.put(_births_key(record), value=True, size=100)
+    async def _catch_up(self, stored: StoredWorkflow, known: Collection[int] = (), *, fresh: bool = False) -> None:
+        """See to it that the jobs exist that the last step decided on; whoever took that step may have died.
 
-    async def _grow(self, stored: StoredWorkflow, *, first: bool) -> None:
+        Those of the nodes `known` do. `fresh`: nobody has tried to create them yet.
+        """
+        _, record, graph = stored
+        key = record.id, record.definition, record.run, record.to_create
+        if record.to_create and not self._made.get(key):
+            nodes = [node for node in expand(graph, record.to_create) if node not in known]
+            await self._ensure(graph, record, nodes, fresh=fresh)
+            self._made.put(key, value=True, size=100)
+
+    async def _create_many(self, stored: StoredWorkflow, *, fresh: bool) -> None:
         """Create many jobs in portions, as long as the workflow wants them."""
-        done: set[NodeRange] = set()
-        current: StoredWorkflow | None = stored
-        while current is not None and not current.record.terminal:
+        workflow_id, run, done = stored.record.id, stored.record.run, set[int]()
+        while True:
+            current = await self._flows.load(workflow_id)
+            if current is None or current.record.terminal or current.record.run != run:
+                return
             _, record, graph = current
-            todo = [part for part in record.growing if part not in done]
-            if not todo:
+            portion = list(islice((node for node in expand(graph, record.creating) if node not in done), _PORTION))
+            if not portion:
                 break
-            nodes = list(expand(graph, tuple(todo)))
-            for start in range(0, len(nodes), PORTION):
-                current = await self._flows.load(record.id)
-                if current is None or current.record.terminal:
-                    return
-                await self._creation.make(graph, record, nodes[start : start + PORTION], first=first)
-            done.update(todo)
-            current = await self._flows.load(record.id)
-        if current is not None:
-            await self._catch_up(current, {})
-            await self._flows.try_change(current.record.id, lambda _graph, found, moment: _grown(found, done, moment))
+            await self._ensure(graph, record, portion, fresh=fresh)
+            done.update(portion)
+        await self._catch_up(current)
+        await self._flows.try_change(workflow_id, lambda graph, found, moment: _all_created(graph, found, done, moment))
+
+    async def _ensure(
+        self, graph: Graph, record: Workflow, nodes: Sequence[int], *, fresh: bool = False, tend: bool = True
+    ) -> None:
+        """See to it that the jobs of some nodes exist. One that another job keeps out is created as discarded, since
+        the workflow waits for its end. Raises OjsError backend_unavailable when some may be missing.
+        """
+        if not fresh:
+            ids = {job_id(record.id, node, run_of(record, node)): node for node in nodes}
+            nodes = [ids[missing] for missing in await self._spawner.missing(list(ids), tend=tend)]
+        templates = await self._definitions.templates(record, graph, nodes)
+        now = self._clock.now()
+        drafts = [member_job(graph, record, node, templates[node], now) for node in nodes]
+        for draft, refusal in await self._spawner.ensure(drafts):
+            if refusal.code != "duplicate":
+                raise refusal
+            await self._spawner.discard(draft, refusal)
 
     async def _call_off(self, stored: StoredWorkflow) -> None:
         """Cancel the jobs of a cancelled workflow that nobody works on."""
         _, record, graph = stored
         queued = [node for node, letter in enumerate(record.states) if letter == QUEUED]
-        for start in range(0, len(queued), PORTION):
-            nodes = queued[start : start + PORTION]
+        for nodes in portions(queued, _PORTION):
             # One that was about to be created is created here: so it can't be later.
-            await self._creation.make(graph, record, nodes, first=False, tend=False)
+            await self._ensure(graph, record, nodes, tend=False)
             await self._cancel_jobs([job_id(record.id, node, run_of(record, node)) for node in nodes])
         await self._flows.try_change(record.id, lambda _graph, found, moment: progress.cancelled(found, moment))
 
@@ -404,18 +419,15 @@ class Workflows:
     def _checked(seen: Workflow, found: Workflow, moment: Moment) -> Workflow | None:
         if found.terminal or found.timer != seen.timer:
             return None
-        return progress.checked(found, moment, complete=found.births == seen.births)
+        return progress.checked(found, moment, complete=found.to_create == seen.to_create)
 
 
-def _grown(record: Workflow, done: set[NodeRange], moment: Moment) -> Workflow | None:
-    return progress.grown(record, moment) if done.issuperset(record.growing) and not record.terminal else None
+def _all_created(graph: Graph, record: Workflow, done: set[int], moment: Moment) -> Workflow | None:
+    complete = not record.terminal and done.issuperset(expand(graph, record.creating))
+    return progress.created(record, moment) if complete else None
 
 
 def _cancel_unless_active(job: Job, moment: Moment) -> Transition:
     if job.state is State.ACTIVE:
         raise OjsError("conflict", f"job {job.id} is active and may end")
     return transitions.cancel(job, moment, CALLED_OFF)
-
-
-def _births_key(record: Workflow) -> tuple[str, str, int, tuple[NodeRange, ...]]:
-    return record.id, record.definition, record.run, record.births

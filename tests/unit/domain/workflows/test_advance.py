@@ -10,14 +10,14 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import is_job_id
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.workflows.advance import (
-    BIRTHS_AT_ONCE,
+    CREATED_AT_ONCE,
     StepOutcome,
     advance,
     begin,
     cancel,
     cancelled,
     checked,
-    grown,
+    created,
     retry,
     started,
 )
@@ -100,7 +100,7 @@ definitions = st.recursive(jobs, nested, max_leaves=15).filter(lambda d: "args" 
 def test_whatever_ends_in_whatever_order_the_states_are_those_of_the_model(definition: Any, data: st.DataObject) -> None:
     graph, record, clock = run(definition)
     ends: dict[int, bool] = {}
-    born = list(expand(graph, record.births))
+    born = list(expand(graph, record.to_create))
     assert record.states == Model(graph, ends).letters
     while waiting := open_jobs(record):
         some = data.draw(st.lists(st.sampled_from(waiting), min_size=1, unique=True))
@@ -111,7 +111,7 @@ def test_whatever_ends_in_whatever_order_the_states_are_those_of_the_model(defin
         assert new is not None
         assert advance(graph, new, news, clock()) is None, "news that are known change nothing"
         record = new
-        born += expand(graph, record.births)
+        born += expand(graph, record.to_create)
         assert record.states == Model(graph, ends).letters
     assert sorted(born) == sorted(set(born)) == sorted(ends), "every job is created once, and none that wasn't to run"
     assert record.state == {"C": "completed", "F": "failed"}[record.states[0]]
@@ -156,11 +156,11 @@ def test_what_is_retried_until_all_is_well_completes_and_redoes_no_job_that_had(
 
 def test_a_chain_goes_step_by_step_and_counts_what_completed() -> None:
     graph, record, clock = run(chain(job(), job(), job()))
-    assert (record.states, record.births) == ("Rq..", ((1, 1),))
+    assert (record.states, record.to_create) == ("Rq..", ((1, 1),))
     record = step(graph, record, clock, n1=True)
-    assert (record.states, record.births, record.state) == ("Rcq.", ((2, 2),), "running")
+    assert (record.states, record.to_create, record.state) == ("Rcq.", ((2, 2),), "running")
     record = step(graph, record, clock, n2=False)
-    assert (record.states, record.births, record.state) == ("Fcfx", (), "failed")
+    assert (record.states, record.to_create, record.state) == ("Fcfx", (), "failed")
     assert counts(graph, record).steps_completed == 1
     assert [entry.event for entry in record.log] == ["created", "started", "failed"]
     assert record.errors[0].message == "it failed"
@@ -168,7 +168,7 @@ def test_a_chain_goes_step_by_step_and_counts_what_completed() -> None:
 
 def test_a_group_waits_for_all_before_it_fails() -> None:
     graph, record, clock = run(group(job(), job(), job()))
-    assert record.births == ((1, 3),)
+    assert record.to_create == ((1, 3),)
     record = step(graph, record, clock, n1=False)
     assert record.state == "running"
     record = step(graph, record, clock, n2=True, n3=True)
@@ -178,7 +178,7 @@ def test_a_group_waits_for_all_before_it_fails() -> None:
 def test_a_batch_with_a_failed_job_and_good_callbacks_is_completed() -> None:
     graph, record, clock = run(batch(job(), job(), on_complete=job(), on_success=job(), on_failure=job()))
     record = step(graph, record, clock, n1=True, n2=False)
-    assert (record.states, record.births) == ("Rcfqsq", ((3, 3), (5, 5)))
+    assert (record.states, record.to_create) == ("Rcfqsq", ((3, 3), (5, 5)))
     record = step(graph, record, clock, n3=True, n5=True)
     assert record.state == "completed"
     assert counts(graph, record).jobs_failed == 1
@@ -190,7 +190,7 @@ def test_a_batch_whose_callback_fails_is_failed_and_retried_from_there() -> None
     record = step(graph, record, clock, n2=False, n3=True)
     assert record.state == "failed"
     record = retry(graph, record, clock())
-    assert (record.state, record.states, record.births) == ("running", "Rcqc", ((2, 2),))
+    assert (record.state, record.states, record.to_create) == ("running", "Rcqc", ((2, 2),))
     assert [run_of(record, node) for node in (1, 2, 3)] == [0, 1, 0]
     assert job_id(WF, 2, 1) != job_id(WF, 2, 0)
 
@@ -218,11 +218,11 @@ def test_news_of_another_run_are_none() -> None:
 def test_a_diamond_joins_once() -> None:
     graph, record, clock = run(dag(a="", b="a", c="a", d="b c"))
     record = step(graph, record, clock, n1=True)
-    assert record.births == ((2, 3),)
+    assert record.to_create == ((2, 3),)
     record = step(graph, record, clock, n2=True)
-    assert record.births == ()
+    assert record.to_create == ()
     record = step(graph, record, clock, n3=True)
-    assert record.births == ((4, 4),)
+    assert record.to_create == ((4, 4),)
 
 
 def test_a_failed_step_of_a_dag_leaves_other_branches_alone() -> None:
@@ -255,19 +255,19 @@ def test_cancelling_leaves_jobs_that_exist_to_be_told() -> None:
     assert (caught.value.code, caught.value.details["current_state"]) == ("conflict", "cancelled")
     late = advance(graph, record, {1: StepOutcome("c", 0)}, clock())
     assert late is not None
-    assert (late.state, late.states, late.births) == ("cancelled", "XcXxx", ()), "an active job may end, and nothing follows"
+    assert (late.state, late.states, late.to_create) == ("cancelled", "XcXxx", ()), "an active job may end, and nothing follows"
 
 
-def test_many_births_are_left_to_grow_under_the_timer() -> None:
+def test_many_new_jobs_are_created_under_the_timer() -> None:
     clock = Clock()
-    graph = parsed(group(*[job()] * (BIRTHS_AT_ONCE + 1))).graph
+    graph = parsed(group(*[job()] * (CREATED_AT_ONCE + 1))).graph
     record = begin(graph, WF, "", clock())
-    assert (record.births, record.growing) == ((), ((1, BIRTHS_AT_ONCE + 1),))
+    assert (record.to_create, record.creating) == ((), ((1, CREATED_AT_ONCE + 1),))
     assert record.timer is not None
     assert record.timer.at - clock.at > 5_000
-    done = grown(record, clock())
+    done = created(record, clock())
     assert done is not None
-    assert (done.growing, grown(done, clock())) == ((), None)
+    assert (done.creating, created(done, clock())) == ((), None)
     assert done.timer is not None
     assert done.timer.op != record.timer.op
 

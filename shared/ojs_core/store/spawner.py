@@ -1,0 +1,111 @@
+"""Creating the jobs that a stored record names: runs of cron entries, members of workflows (docs/adr/008, 011).
+
+The record comes first. A job's id follows from it, and the job is created over nothing. So whoever holds the record
+sees to it that its jobs exist, as often as it takes, and each is created once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.writer import Conflict
+from ojs_core.store.unique.unique import Uniqueness
+
+log = structlog.get_logger(__name__)
+
+PushJob = Callable[[Job], Awaitable[object]]
+"""Store one new job. Raises OjsError."""
+
+
+class Spawner:
+    """Creates named jobs, any number of times, each once."""
+
+    def __init__(self, bucket: Bucket, unique: Uniqueness) -> None:
+        self._records = bucket.records
+        self._committer = bucket.committer
+        self._unique = unique
+        self._clock = bucket.clock
+
+    async def missing(self, ids: Sequence[str], *, tend: bool) -> list[str]:
+        """Return the ids, in order, under which no job was ever created, as far as the nearest replica knows.
+
+        `tend`: publish the tokens of young available ones again, since their creator may have died before it did.
+        """
+        found = await self._records.many(ids)
+        now = self._clock.now()
+        missing: list[str] = []
+        for job_id in ids:
+            stored = found[job_id]
+            if stored.sequence == 0 or (stored.job is None and await self._unique.locks.fenced(job_id)):
+                missing.append(job_id)
+            elif tend:
+                await self._committer.tend(stored, now)
+        return missing
+
+    async def ensure(self, drafts: Sequence[Job], push: PushJob | None = None) -> list[tuple[Job, OjsError]]:
+        """Create jobs in order, so that one who takes them one by one sees it; those that exist are left alone.
+
+        `push` stores jobs that their queue may refuse; without it they are accepted work, which only uniqueness
+        refuses. Returns those that are refused for good. Raises OjsError if some may be missing: repeat it then.
+        """
+        refused: list[tuple[Job, OjsError]] = []
+        together: list[Job] = []
+        for draft in drafts:
+            if push is None and draft.unique_key is None:
+                together.append(draft)
+                continue
+            await self._commit(together)  # what comes before it
+            together = []
+            refusal = await _refusal(draft, push or self._unique.push)
+            if refusal is not None:
+                refused.append((draft, refusal))
+        await self._commit(together)
+        return refused
+
+    async def _commit(self, drafts: Sequence[Job]) -> None:
+        if not drafts:
+            return
+        moments = [self._clock.moment() for _ in drafts]
+        outcomes = await self._committer.commit_all(
+            [(transitions.push(draft, moment), 0, moment.op) for draft, moment in zip(drafts, moments, strict=True)]
+        )
+        failure = next((outcome for outcome in outcomes if isinstance(outcome, OjsError)), None)
+        if failure is not None:
+            raise failure
+        existing = sum(isinstance(outcome, Conflict) for outcome in outcomes)
+        if existing:
+            log.debug("some jobs existed already", jobs=existing, first=drafts[0].id)
+
+    async def discard(self, draft: Job, problem: OjsError) -> None:
+        """Create a job that was refused as discarded, for a record that waits for its end, unless it exists."""
+        expected = 0
+        while True:
+            moment = self._clock.moment()
+            try:
+                await self._committer.commit(transitions.push_discarded(draft, problem, moment), expected, moment.op)
+            except Conflict:
+                if not await self._unique.locks.fenced(draft.id):
+                    return  # somebody else has created it
+                expected = (await self._records.leader(draft.id)).sequence
+                draft = await self._records.continued(draft)
+            else:
+                log.info("a job of a workflow is not unique", job_id=draft.id, reason=problem.message)
+                return
+
+
+async def _refusal(draft: Job, push: PushJob) -> OjsError | None:
+    """Push a job; returns what it is refused for, for good. One that exists is no refusal."""
+    try:
+        await push(draft)
+    except OjsError as error:
+        if error.info.retryable:
+            raise
+        exists = error.code == "duplicate" and error.details.get("existing_job_id") == draft.id
+        return None if exists else error
+    return None
