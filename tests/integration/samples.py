@@ -28,7 +28,7 @@ from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
-from support.outside import Send, tapped
+from support.outside import Send, standing, tapped
 from support.waiting import eventually
 
 ANYONE: Final = JobHolder()
@@ -55,6 +55,12 @@ async def fetch(store: Store, *queues: str, count: int = 1, worker: str | None =
 
     wait_ms = more.get("wait_ms")
     return await within(wait_ms) if wait_ms is not None else await within(0) or await within(BRIEFLY_MS)
+
+
+async def delayed(store: Store, ms: int, **members: Any) -> Job:
+    """Push a job that is due in so many milliseconds; it is stored as scheduled though the push may take longer."""
+    with standing(store):
+        return await store.jobs.push(draft(scheduled_at=store.clock.now() + ms, **members))
 
 
 def acked(job: Job, moment: Moment) -> Transition:

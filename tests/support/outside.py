@@ -208,6 +208,17 @@ def ahead(store: Store, ms: int) -> Iterator[None]:
         clock.ahead_ms -= ms
 
 
+@contextmanager
+def standing(store: Store) -> Iterator[None]:
+    """Have a process's clock stand still while the block runs, so that what it stores is stored in time."""
+    clock = clock_of(store)
+    clock.stand()
+    try:
+        yield
+    finally:
+        clock.go()
+
+
 def untouched(store: Store) -> None:
     """Set a store back to how it was opened, for the next test: its clock, and its ways to NATS."""
     clock_of(store).go()

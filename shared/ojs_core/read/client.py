@@ -66,7 +66,9 @@ def settled(answer: A) -> A:
 class Queries:
     """Asks the projectors. All methods raise OjsError backend_unavailable: no projector, or one that is behind."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wait_s: float = WAIT_S) -> None:
+        """`wait_s` is how long projectors wait until they have come so far; an answer is waited for a little longer."""
+        self._wait_s = wait_s
         self._nats = store.bulk
         self._config = store.config
         self._barrier = Barrier(store)
@@ -135,7 +137,7 @@ class Queries:
         return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
 
     async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
-        body, timeout_s = _encode(ask), WAIT_S + _MARGIN_S
+        body, timeout_s = _encode(ask), self._wait_s + _MARGIN_S
         reply = await self._nats.request(self._config.query(name), body, timeout_s=timeout_s)
         if isinstance(reply, Failed) and not reply.sent:  # nobody listens
             reply = await self._nats.request(self._config.query(name, building=True), body, timeout_s=timeout_s)

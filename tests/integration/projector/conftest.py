@@ -11,6 +11,7 @@ from integration.conftest import OpenStore, SharedStores
 from ojs_core.store.store import Store, StoreTimings
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.outside import untouched
+from support.waiting import PATIENCE_S
 
 StartProjector = Callable[..., Awaitable[Projector]]
 
@@ -41,8 +42,8 @@ async def store(request: pytest.FixtureRequest, open_here: OpenStore, timings: S
 
 @pytest.fixture
 def projector_timings() -> ProjectorTimings:
-    """The times of a test's projectors; it may be parametrized with others."""
-    return ProjectorTimings()
+    """The times of a test's projectors, which are as patient as who asks them; it may be parametrized with others."""
+    return ProjectorTimings(wait_s=PATIENCE_S)
 
 
 @pytest.fixture

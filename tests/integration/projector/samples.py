@@ -15,9 +15,11 @@ from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Failure, Moment, Transition, nack
 from ojs_core.jetstream.event_reader import StoredEvent
+from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.truth import all_events, all_jobs, counts_of
+from support.waiting import PATIENCE_S
 
 
 def dead(job: Job, moment: Moment) -> Transition:
@@ -78,6 +80,11 @@ async def crash(projector: Projector) -> None:
     for nats in projector._connections:
         await nats.close()
     relay._term = None
+
+
+def patient(store: Store) -> Queries:
+    """Ask projectors, and wait for their answers as long as a busy machine may take."""
+    return Queries(store, PATIENCE_S)
 
 
 def projecting(*timings: ProjectorTimings) -> pytest.MarkDecorator:

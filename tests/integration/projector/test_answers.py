@@ -10,7 +10,7 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import projecting
+from integration.projector.samples import patient, projecting
 from integration.samples import draft, message, unreachable
 from ojs_core.base.errors import OjsError
 from ojs_core.read.client import Queries
@@ -52,7 +52,7 @@ async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whol
     ordering = partial(HeldOrdering, let_go=held)
     second = Projector(await open_here(role="projector"), tmp_path / "second", ordering=ordering)
     await second.start()
-    queries = Queries(store)
+    queries = patient(store)
     try:
         await eventually(lambda: is_reading(second))
         pages = [await queries.jobs(JobsAsk()) for _ in range(ASKED)]
@@ -113,7 +113,7 @@ async def test_what_is_asked_from_elsewhere_than_an_inbox_is_not_answered(
     store: Store, start_projector: StartProjector
 ) -> None:
     await start_projector(in_memory=True)
-    queries = Queries(store)
+    queries = patient(store)
     await eventually(lambda: is_whole(queries))
     refused = metrics.REPLIES_REFUSED.value
     for name in ("status", "relayed"):

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
+from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, new_id, put_raw, refusal, timers
 from integration.store.workflows import flows
 from ojs_coordinator.coordinator import Coordinator
@@ -26,7 +27,6 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import Kind, StoreConfig
-from ojs_core.read.client import Queries
 from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk, WorkflowsAsk
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.rate_limits.permits import key_scope
@@ -240,7 +240,7 @@ class World:
     def __init__(self, store: Store, projector: Projector) -> None:
         self.store = store
         self.projector = projector
-        self.queries = Queries(store)
+        self.queries = patient(store)
 
     async def write(self, kind: Kind, body: bytes) -> None:
         """Store a body under a key of its kind; a job's has a token, and is next to be fetched."""
@@ -382,7 +382,7 @@ async def test_a_record_that_can_not_be_read_is_listed_until_it_is_removed(
     start_projector: StartProjector, store: Store
 ) -> None:
     await start_projector()
-    asking = Queries(store)
+    asking = patient(store)
     job = await _broken(store, expires_at=store.clock.now() + 3_600_000)
     [row] = (await asking.unreadable(UnreadableAsk())).records
     assert (row.kind, row.key, row.size) == ("job", job.id, 9)
@@ -423,7 +423,7 @@ async def test_whoever_takes_the_name_of_a_removed_record_at_once_keeps_his_time
 async def test_a_record_that_can_be_read_again_is_no_longer_listed(start_projector: StartProjector, store: Store) -> None:
     await start_projector()
     job = await _broken(store)
-    asking = Queries(store)
+    asking = patient(store)
     assert (await asking.unreadable(UnreadableAsk())).total == 1
     await put_raw(store, store.config.job(job.id), encode_job(job))
     assert (await asking.unreadable(UnreadableAsk())).total == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import OpenStore
-from integration.projector.samples import ENDS, assert_events_complete, counted, lives
+from integration.projector.samples import ENDS, assert_events_complete, counted, lives, patient
 from integration.samples import draft, fetch
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call
@@ -19,7 +19,7 @@ from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from support.cluster import NatsCluster
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -40,7 +40,7 @@ async def test_events_and_numbers_are_complete_while_leaders_change(
         await eventually(lambda: relayed(Queries(store)))
         await assert_events_complete(store, ids)
         expected = await counted(store)
-        page = await Queries(store).queues(QueuesAsk(also=tuple(expected), limit=MAX_PAGE))
+        page = await patient(store).queues(QueuesAsk(also=tuple(expected), limit=MAX_PAGE))
         assert {queue.name: queue.counts.total for queue in page.queues if queue.name in expected} == {
             queue: sum(numbers.values()) for queue, numbers in expected.items()
         }
@@ -52,7 +52,7 @@ async def test_events_and_numbers_are_complete_while_leaders_change(
 async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
     nats_cluster: NatsCluster, open_store: OpenStore, tmp_path: Path
 ) -> None:
-    timings = ProjectorTimings(safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=250)))
+    timings = ProjectorTimings(wait_s=PATIENCE_S, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=250)))
     store = await open_store(nats_cluster.url, replicas=3)
     projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, timings=timings)
     await projector.start()

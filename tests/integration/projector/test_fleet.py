@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from integration.projector.conftest import StartProjector
+from integration.projector.samples import patient
 from integration.samples import draft, fetch
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.read.client import Queries
 from ojs_core.read.messages import WorkersAsk
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
@@ -73,7 +73,7 @@ async def test_a_projector_that_starts_late_knows_the_workers(store: Store, star
         await store.workers.beat(WorkerRecord(id=f"w{number}", queues=("q",)))
     await store.workers.remove("w1")
     await start_projector(in_memory=True)
-    queries = Queries(store)
+    queries = patient(store)
 
     async def complete() -> bool:
         return not (await queries.workers(WorkersAsk())).partial

@@ -13,7 +13,7 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, counted, lives, projecting
+from integration.projector.samples import ENDS, counted, lives, patient, projecting
 from integration.samples import acked, draft, fetch, put_raw, refusal
 from ojs_core.base.errors import OjsError
 from ojs_core.base.problems import StartupProblem
@@ -28,7 +28,7 @@ from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.completeness import CompletenessTimings
 from support.nats import NatsServer
 from support.outside import TappedConnection
-from support.waiting import answered, eventually
+from support.waiting import PATIENCE_S, answered, eventually
 
 
 async def numbers(store: Store) -> dict[str, dict[str, int]]:
@@ -42,7 +42,7 @@ async def test_an_answer_holds_everything_that_was_told_before(
     projector: Projector, store: Store, open_here: OpenStore
 ) -> None:
     """Two gateways: one writes, the other asks at once."""
-    asking = Queries(await open_here())
+    asking = patient(await open_here())
     for n in range(1, 51):
         await store.jobs.push(draft(queue="q"))
         assert (await asking.queue("q")).counts.available == n
@@ -57,7 +57,7 @@ async def test_an_answer_holds_everything_that_was_told_before(
 
 async def test_many_questions_at_once_share_few_barriers(projector: Projector, store: Store) -> None:
     await store.jobs.push(draft(queue="q"))
-    asking = Queries(store)
+    asking = patient(store)
     await asking.queue("q")
     before = projector.status().applied
     found = await asyncio.gather(*(asking.queue("q") for _ in range(100)))
@@ -68,9 +68,9 @@ async def test_many_questions_at_once_share_few_barriers(projector: Projector, s
 async def test_numbers_equal_a_count_of_every_record(projector: Projector, store: Store) -> None:
     await lives(store, 3 * len(ENDS))
     assert await numbers(store) == await counted(store)
-    stats = await Queries(store).dead_letter_stats()
+    stats = await patient(store).dead_letter_stats()
     assert (stats.total, stats.by_queue) == (6, {"a": 3, "b.c": 3})
-    listed = await Queries(store).dead_letters(DeadLettersAsk(queue="b.c"))
+    listed = await patient(store).dead_letters(DeadLettersAsk(queue="b.c"))
     assert [(await store.jobs.get(row.id)).dead_letter for row in listed.jobs] == [True] * 3
     assert not projector.status().partial
 
@@ -101,7 +101,7 @@ async def test_a_place_that_an_index_can_not_have_is_told_with_the_remedy(
 
 
 async def complete(store: Store) -> bool:
-    return not (await Queries(store).queue("a")).partial
+    return not (await patient(store).queue("a")).partial
 
 
 async def test_an_index_goes_on_where_it_was(start_projector: StartProjector, store: Store) -> None:
@@ -137,8 +137,8 @@ async def test_two_projectors_on_one_machine_keep_an_index_each(start_projector:
     await store.jobs.push(draft(queue="q"))
     instances = set()
     for _ in range(50):
-        assert (await Queries(store).queue("q")).counts.available == 1
-        instances.add((await Queries(store).status()).instance)
+        assert (await patient(store).queue("q")).counts.available == 1
+        instances.add((await patient(store).status()).instance)
     assert len(instances) == 2
 
 
@@ -253,7 +253,7 @@ async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store,
 # Records that are gone without a trace
 
 
-often = projecting(ProjectorTimings(safety_s=0.25, completeness=CompletenessTimings(every_s=0.5)))
+often = projecting(ProjectorTimings(wait_s=PATIENCE_S, safety_s=0.25, completeness=CompletenessTimings(every_s=0.5)))
 """Rows and records are compared twenty times as often."""
 
 
@@ -329,7 +329,7 @@ async def test_after_a_reset_everything_is_empty(projector: Projector, store: St
     await lives(store, len(ENDS))
     await store.reset()
     assert await numbers(store) == {}
-    assert (await Queries(store).dead_letter_stats()).total == 0
+    assert (await patient(store).dead_letter_stats()).total == 0
     await store.jobs.push(draft(queue="q"))
     assert await numbers(store) == await counted(store)
     assert projector.status().repaired == {}

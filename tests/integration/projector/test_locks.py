@@ -7,12 +7,12 @@ import pytest
 from msgspec import Raw
 
 from integration.projector.conftest import StartProjector
+from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, message, refusal, unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.read.client import Queries
 from ojs_core.read.messages import UniqueAsk
 from ojs_core.store.store import Store
 from ojs_projector.safety_net.safety import SafetyNet
@@ -50,7 +50,7 @@ async def ttl_of(store: Store, job: Job) -> str | None:
 
 async def looked(net: SafetyNet, store: Store) -> None:
     """A round of the net that has seen everything written before."""
-    await Queries(store).queue("any")
+    await patient(store).queue("any")
     await net.look()
 
 
@@ -125,7 +125,7 @@ async def test_a_lock_goes_to_the_earlier_owner_that_lives(net: SafetyNet, store
 async def test_what_is_unique_now_is_listed_in_pages(store: Store) -> None:
     jobs = [await store.jobs.push(unique(number)) for number in range(3)]
     await store.jobs.change(jobs[0].id, transitions.cancel)
-    queries = Queries(store)
+    queries = patient(store)
     page = await queries.unique_jobs(UniqueAsk(limit=1))
     rest = await queries.unique_jobs(UniqueAsk(limit=5, cursor=page.next_cursor))
     found = [*page.locks, *rest.locks]

@@ -8,26 +8,26 @@ import contextlib
 import pytest
 
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import assert_events_complete, dead, projecting
+from integration.projector.samples import assert_events_complete, dead, patient, projecting
 from integration.samples import configure, draft, fetch
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
-from ojs_core.read.client import Barrier, Queries
+from ojs_core.read.client import Barrier
 from ojs_core.read.messages import DeadLettersAsk
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.pruning import Pruner, PruningTimings
 from support.truth import all_events
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 
 @pytest.fixture
 def projector_timings() -> ProjectorTimings:
     """Rounds begin when a test says so."""
-    return ProjectorTimings(pruning=PruningTimings(round_ms=86_400_000))
+    return ProjectorTimings(wait_s=PATIENCE_S, pruning=PruningTimings(round_ms=86_400_000))
 
 
 def pruner(
@@ -59,7 +59,7 @@ async def dead_letters(store: Store, queue: str, number: int) -> list[Job]:
 
 async def kept(store: Store, queue: str) -> list[str]:
     """Ids of the dead letters that are left, the oldest first."""
-    page = await Queries(store).dead_letters(DeadLettersAsk(queue=queue, limit=1_000))
+    page = await patient(store).dead_letters(DeadLettersAsk(queue=queue, limit=1_000))
     return [row.id for row in reversed(page.jobs)]
 
 
@@ -83,7 +83,7 @@ async def test_the_oldest_beyond_the_number_are_deleted_and_told_of(store: Store
     assert await kept(store, "beside") == in_order(beside)
     gone = in_order(jobs)[:4]
     assert {(await store.records.leader(job_id)).job for job_id in gone} == {None}
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     events = [event for event in await all_events(store) if event.type == "dead_letter.pruned"]
     assert sorted(event.subject_id for event in events) == sorted(gone)
     await assert_events_complete(store, [job.id for job in jobs if job.id not in gone])
@@ -178,7 +178,7 @@ async def test_only_the_leader_prunes_and_not_by_half_an_index(store: Store, pro
     assert len(await kept(store, "q")) == len(jobs)
 
 
-@projecting(ProjectorTimings(pruning=PruningTimings(round_ms=200)))
+@projecting(ProjectorTimings(wait_s=PATIENCE_S, pruning=PruningTimings(round_ms=200)))
 async def test_a_projector_prunes_by_itself(store: Store, start_projector: StartProjector) -> None:
     projectors = [await start_projector(dead_letters=2) for _ in range(2)]
     jobs = await dead_letters(store, "q", 5)
@@ -188,7 +188,7 @@ async def test_a_projector_prunes_by_itself(store: Store, start_projector: Start
 
     await eventually(pruned)
     assert await kept(store, "q") == in_order(jobs)[-2:]
-    stats = await Queries(store).dead_letter_stats("q")
+    stats = await patient(store).dead_letter_stats("q")
     assert stats.max_count == 2
     assert stats.next_prune_at is not None
     assert sorted(projector.status().relaying for projector in projectors) == [False, True]

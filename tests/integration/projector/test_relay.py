@@ -12,7 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives, projecting
+from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives, patient, projecting
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
 from integration.store.workflows.flows import create, finish, group
 from ojs_core.domain import transitions
@@ -33,12 +33,12 @@ from ojs_projector.relaying.relay import Relay, RelayTimings
 from support.nats import NatsServer
 from support.outside import Send, before, tapped, tapped_connection
 from support.truth import all_events
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.usefixtures("own_namespace")
 """What a projector leaves behind that is killed is no other test's affair."""
 
-quick = projecting(ProjectorTimings(relay=RelayTimings(renew_s=0.1, look_s=0.025, takeover_ms=400)))
+quick = projecting(ProjectorTimings(wait_s=PATIENCE_S, relay=RelayTimings(renew_s=0.1, look_s=0.025, takeover_ms=400)))
 """A lease that is renewed and taken over ten times as fast."""
 
 
@@ -62,7 +62,7 @@ async def all_relayed(store: Store) -> bool:
 
 async def test_each_transition_is_its_events_in_order(projector: Projector, store: Store) -> None:
     ids = await lives(store, 5 * len(ENDS))
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await assert_events_complete(store, ids)
     assert projector.status().events == len(await all_events(store))
 
@@ -78,7 +78,7 @@ async def test_revisions_that_nobody_saw_lose_no_event(start_projector: StartPro
 async def test_a_reader_sees_an_event_once_the_barrier_says_so(projector: Projector, store: Store) -> None:
     for n in range(1, 11):
         await store.jobs.push(draft(queue="q"))
-        await Queries(store).until_relayed()
+        await patient(store).until_relayed()
         assert len(await all_events(store)) == n
     assert projector.status().relaying
 
@@ -92,7 +92,7 @@ async def test_a_live_event_has_the_number_of_the_transition_that_it_follows_as_
     [taken] = await fetch(store, "q")
     tell_of_job(store, "job.heartbeat", taken, {"attempt": 1})
     await store.jobs.change(job.id, acked)
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await eventually(lambda: len(heard) >= 4)
 
     def place(message: Reply) -> tuple[int, str]:
@@ -191,7 +191,7 @@ async def test_each_run_of_a_cron_entry_is_one_event_in_order(projector: Project
     cron = await register(store, "daily.report")
     for step in (run, skip, run):
         await step(store, cron.name)
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     found = [event for event in await all_events(store) if event.type.startswith("cron.")]
     assert [(event.type, event.queue, event.subject_id) for event in found] == [
         ("cron.triggered", "cron", "daily=2Ereport"),
@@ -214,7 +214,7 @@ async def test_a_successor_tells_each_run_of_a_cron_entry_once(start_projector: 
     names = [(await register(store, name)).name for name in ("a", "b")]
     for name in names:
         await run(store, name)
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await crash(first)
     for name in names:
         await run(store, name)
@@ -235,12 +235,12 @@ async def test_a_cron_entry_registered_again_is_a_new_one(start_projector: Start
     first = await relaying(await start_projector(in_memory=True))
     old = await register(store, "entry")
     await run(store, "entry")
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await store.crons.change("entry", changes.delete)
     again = await register(store, "entry")
     await run(store, "entry")
     assert (await store.crons.get("entry")).n == 2
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await crash(first)
     # An hour later the deleted entry has left, and the count begins anew.
     await store.crons.change("entry", changes.delete)
@@ -263,7 +263,7 @@ async def test_one_of_several_relays(start_projector: StartProjector, store: Sto
     first = await relaying(await start_projector())
     second = await start_projector()
     ids = await lives(store, 2 * len(ENDS))
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     assert relay_of(first).leading
     assert not relay_of(second).leading
     await assert_events_complete(store, ids)
@@ -278,7 +278,7 @@ async def test_a_projector_that_stops_hands_over_at_once(start_projector: StartP
     await relaying(second)
     assert asyncio.get_running_loop().time() - begun < 2.0
     ids += await lives(store, len(ENDS))
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await assert_events_complete(store, ids)
 
 
@@ -351,11 +351,11 @@ async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(start_pro
     await asyncio.wait_for(stalled.waiting.wait(), 60.0)
     ids += await lives(store, 2 * len(ENDS))
     second = await relaying(await start_projector())
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     stalled.goes_on.set()
     await eventually(lambda: stalled.outcome == ["refused"])
     ids += await lives(store, len(ENDS))
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     assert relay_of(second).leading
     await assert_events_complete(store, ids)
 
@@ -391,7 +391,7 @@ async def test_events_published_without_a_relay_do_not_end_its_tenure(projector:
     for _ in range(5):
         ids += await lives(store, len(ENDS), queues=("q",))
         await put_raw(store, store.config.event("job.heartbeat", "q", ids[-1]), b'{"data":{"job_type":"t"}}')
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     assert relay_of(projector)._term is tenure
     events = await all_events(store)
     beats = [event for event in events if event.type == "job.heartbeat"]
@@ -405,14 +405,14 @@ async def test_a_successor_finds_a_jobs_last_event_behind_those_of_others(
 ) -> None:
     first = await relaying(await start_projector())
     ids = await lives(store, len(ENDS), queues=("q",))
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     await crash(first)
     for job_id in ids:
         await put_raw(store, store.config.event("job.heartbeat", "q", job_id), b"{}")
     relay = await store.nats.request(store.config.record("relay", "events"), b'{"holder":"","done":0}')
     assert relay is not None  # the checkpoint is gone: all is read again
     await relaying(await start_projector())
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     events = [event for event in await all_events(store) if event.type != "job.heartbeat"]
     assert len({event.body for event in events}) == len(events)
     await assert_events_complete(store, ids, ignoring="job.heartbeat")
@@ -457,12 +457,12 @@ async def test_a_reset_lets_no_event_of_before_through(projector: Projector, sto
         await store.reset()
         assert await all_events(store) == []
         await store.jobs.push(fixed[0])
-        await Queries(store).until_relayed()
+        await patient(store).until_relayed()
         assert [event.type for event in await all_events(store)] == ["job.enqueued"]
         await store.reset()
 
 
-@projecting(ProjectorTimings(relay=RelayTimings(reset_s=0.1)))
+@projecting(ProjectorTimings(wait_s=PATIENCE_S, relay=RelayTimings(reset_s=0.1)))
 async def test_a_reset_that_is_never_completed_stops_events_for_a_while_only(projector: Projector, store: Store) -> None:
     await relaying(projector)
     await relay_of(projector).clear()

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 import ojs_scheduler
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, lives, projecting
-from integration.samples import acked, draft, due_subjects, fetch, put_raw, subjects, timers, tokens, unreachable
+from integration.projector.samples import ENDS, lives, patient, projecting
+from integration.samples import acked, delayed, draft, due_subjects, fetch, put_raw, subjects, timers, tokens, unreachable
 from integration.store.workflows.flows import create, end, group, hints
 from ojs_coordinator.coordinator import Coordinator
 from ojs_core.domain import transitions
@@ -25,7 +25,6 @@ from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.consumers import make_in_memory
 from ojs_core.jetstream.subjects import ANY, REST
-from ojs_core.read.client import Queries
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store
@@ -36,8 +35,8 @@ from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from ojs_scheduler.crons import CronWorker
 from support.examples import amount, examples
-from support.outside import before, clock_of
-from support.waiting import eventually
+from support.outside import ahead, before, clock_of
+from support.waiting import PATIENCE_S, eventually
 
 GRACE_MS = 250
 BLOCKED = examples(1_500, least=450)
@@ -50,12 +49,12 @@ SOON = SafetyTimings(
 
 def soon(**others: Any) -> pytest.MarkDecorator:
     """Have a safety net wait as short as `SOON`, with other numbers."""
-    return projecting(ProjectorTimings(safety=replace(SOON, **others)))
+    return projecting(ProjectorTimings(wait_s=PATIENCE_S, safety=replace(SOON, **others)))
 
 
 @pytest.fixture
 def projector_timings() -> ProjectorTimings:
-    return ProjectorTimings(safety=SOON)
+    return ProjectorTimings(wait_s=PATIENCE_S, safety=SOON)
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ async def purge(store: Store, stream: str, subject: str) -> None:
 
 async def indexed(store: Store) -> None:
     """Everything written before is in the index, and old enough to be suspect."""
-    await Queries(store).queue("any")
+    await patient(store).queue("any")
     now = store.clock.now()
     await eventually(lambda: store.clock.now() > now + GRACE_MS)
 
@@ -193,7 +192,7 @@ async def test_a_token_in_somebodys_hands_is_not_lost(net: SafetyNet, store: Sto
 
 
 async def test_a_lost_timer_is_set_again(net: SafetyNet, store: Store) -> None:
-    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + 1_000))
+    job = await delayed(store, 1_000, queue="q")
     for op in await timers(store, job.id):
         await purge(store, store.config.records_stream, store.config.timer(job.id, op))
     await indexed(store)
@@ -206,7 +205,7 @@ async def test_a_lost_timer_is_set_again(net: SafetyNet, store: Store) -> None:
 
 
 async def test_a_timer_that_fired_and_waits_for_its_service_is_not_lost(net: SafetyNet, store: Store) -> None:
-    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    job = await delayed(store, SOON_MS, queue="q")
     await eventually(lambda: due_subjects(store, job.id))
     await indexed(store)
     await net.look()
@@ -222,7 +221,7 @@ async def available(store: Store, job_id: str) -> bool:
 
 async def test_a_job_whose_timer_was_handled_late_has_not_lost_its_token(net: SafetyNet, store: Store) -> None:
     """Its record says when the timer fired; its token is as young as its scheduler was late."""
-    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    job = await delayed(store, SOON_MS, queue="q")
     await eventually(lambda: due_subjects(store, job.id))
     await indexed(store)
     scheduler = ojs_scheduler.build(store, Settings())
@@ -237,7 +236,7 @@ async def test_a_job_whose_timer_was_handled_late_has_not_lost_its_token(net: Sa
 
 
 async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(net: SafetyNet, store: Store) -> None:
-    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    job = await delayed(store, SOON_MS, queue="q")
     await eventually(lambda: due_subjects(store, job.id))
     await indexed(store)
     scheduler = ojs_scheduler.build(store, Settings())
@@ -265,8 +264,8 @@ async def nothing_due(store: Store, job_id: str) -> bool:
 
 async def test_the_tokens_that_a_batch_has_left_out_are_issued_in_its_order(net: SafetyNet, store: Store) -> None:
     """However many they are: in one round, and those of jobs that have theirs not again."""
-    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
-        left = await store.batches.push([draft(queue="q") for _ in range(1_200)])
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000), ahead(store, -60_000):
+        left = await store.batches.push([draft(queue="q") for _ in range(1_200)])  # long before any token
     kept = await store.batches.push([draft(queue="q", priority=1), draft(queue="other")])
     await indexed(store)
     await net.look()
@@ -332,8 +331,8 @@ async def test_what_a_due_message_will_give_a_token_has_not_lost_it(net: SafetyN
 
 @soon(at_once=2)
 async def test_jobs_behind_many_that_merely_wait_are_found(net: SafetyNet, store: Store) -> None:
-    late = [await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS)) for _ in range(4)]
-    lost = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    late = [await delayed(store, SOON_MS, queue="q") for _ in range(4)]
+    lost = await delayed(store, SOON_MS, queue="q")
     for job in (*late, lost):
         await eventually(partial(due_subjects, store, job.id))
     await purge(store, store.config.records_stream, store.config.due("scheduler", lost.id))
@@ -544,7 +543,7 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
     assert net.found == {}
 
 
-@projecting(ProjectorTimings(safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
+@projecting(ProjectorTimings(wait_s=PATIENCE_S, safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
 async def test_the_tokens_of_a_batch_come_when_a_projector_does(start_projector: StartProjector, store: Store) -> None:
     with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
         jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
@@ -557,7 +556,7 @@ async def test_the_tokens_of_a_batch_come_when_a_projector_does(start_projector:
     assert [job.id for job in await fetch(store, "q", count=9)] == [job.id for job in jobs]
 
 
-@projecting(ProjectorTimings(safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
+@projecting(ProjectorTimings(wait_s=PATIENCE_S, safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
 async def test_only_the_relay_looks(start_projector: StartProjector, store: Store) -> None:
     first, second = await start_projector(), await start_projector()
     await store.jobs.push(draft(queue="q"))

@@ -15,7 +15,7 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, crash, lives
+from integration.projector.samples import ENDS, crash, lives, patient
 from integration.samples import draft, message, put_raw, subjects
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
@@ -24,14 +24,13 @@ from ojs_core.domain.statistics.activity import COUNTED, Activity
 from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, Span
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.subjects import REST
-from ojs_core.read.client import Queries
 from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 from support.nats import NatsServer
 from support.system import Command, Processes
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 EACH = Counter(pushed=7, started=7, completed=2, failed=2, retried=1, discarded=1, cancelled=1)
 """What the lives of one job for each of `ENDS` are."""
@@ -64,7 +63,7 @@ async def told(store: Store, step: int = MINUTE_MS) -> Done:
     found: Done = Counter()
     for queue in "abcdef":
         ask = HistoryAsk(queue=queue, step_ms=step, since=now - 6 * HOUR_MS, until=now + MINUTE_MS)
-        series = await Queries(store).history(ask)
+        series = await patient(store).history(ask)
         assert not series.partial
         for point in series.points:
             found.update({(queue, name): n for name in COUNTED if (n := getattr(point, name))})
@@ -109,7 +108,7 @@ def keeping() -> Keeping:
 
 @pytest.fixture
 def projector_timings(keeping: Keeping) -> ProjectorTimings:
-    return ProjectorTimings(statistics=cast("StatisticsTimings", keeping))
+    return ProjectorTimings(wait_s=PATIENCE_S, statistics=cast("StatisticsTimings", keeping))
 
 
 async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(

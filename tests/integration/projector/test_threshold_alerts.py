@@ -10,9 +10,9 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
+from integration.projector.samples import patient
 from integration.samples import acked, attempt, draft, fetch, put_raw, set_up
 from ojs_core.domain.job import Job
-from ojs_core.read.client import Queries
 from ojs_core.read.messages import UnreadableAsk
 from ojs_core.store.store import Store
 from ojs_scheduler.blocked_jobs import blocked_jobs_loop
@@ -120,7 +120,7 @@ async def test_jobs_that_are_dropped_at_a_limit_tell_of_it_once(store: Store, ot
         await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
     for one in (store, other, store, other):
         await fetch(one, "limited", count=2)
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     found = await told(store)
     assert types(found).count("rate_limit.exceeded") == 1
     dropped = [event for event in found if event[0] == "rate_limit.dropped"]
@@ -168,8 +168,8 @@ async def test_the_records_that_older_versions_kept_of_alerts_disturb_nobody(sto
     await put_raw(store, f"{subject}.x", b"{", "Nats-TTL: 60s\r\n")
     await set_up([store], "mail", max_size=2)
     await store.jobs.push(draft(queue="mail"))
-    await Queries(store).until_relayed()
+    await patient(store).until_relayed()
     assert await told(store) == []
-    assert (await Queries(store).unreadable(UnreadableAsk())).records == []
+    assert (await patient(store).unreadable(UnreadableAsk())).records == []
     await store.jobs.push(draft(queue="mail"))
     assert types(await told(store)) == ["backpressure.warning", "queue.full"]

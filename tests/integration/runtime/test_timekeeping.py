@@ -9,7 +9,7 @@ import pytest
 
 import ojs_reaper
 import ojs_scheduler
-from integration.samples import acked, draft, due_subjects, failed, fetch, in_state, put_raw, timed, timers, tokens
+from integration.samples import acked, delayed, draft, due_subjects, failed, fetch, in_state, put_raw, timed, timers, tokens
 from ojs_core.base.errors import unavailable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
@@ -22,7 +22,7 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
-from support.outside import Send, tapped
+from support.outside import Send, ahead, standing, tapped
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -74,7 +74,7 @@ async def nothing_due(store: Store, *ids: str) -> bool:
 
 @pytest.mark.usefixtures("crew")
 async def test_delayed_jobs_become_available_once_each(store: Store, queue: str) -> None:
-    ids = [(await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SECOND + n % 7))).id for n in range(60)]
+    ids = [(await delayed(store, SECOND + n % 7, queue=queue)).id for n in range(60)]
     jobs = [await becomes(store, job_id, State.AVAILABLE) for job_id in ids]
     assert {tuple(events(job)) for job in jobs} == {("pushed", "promoted")}
     assert all((job.enqueued_at or 0) >= (job.scheduled_at or 0) for job in jobs), "never early"
@@ -106,7 +106,8 @@ async def test_a_lease_that_runs_out_returns_the_job_once(store: Store, queue: s
 @pytest.mark.usefixtures("crew")
 async def test_a_late_ack_after_the_lease_is_refused_or_wins_but_never_both(store: Store, other: Store, queue: str) -> None:
     ids = [(await store.jobs.push(draft(queue=queue))).id for _ in range(30)]
-    claimed = await fetch(store, queue, count=30, lease_ms=SOON)
+    with standing(store):
+        claimed = await fetch(store, queue, count=30, lease_ms=SOON)
     until = max(job.visible_until or 0 for job in claimed)
     await eventually(lambda: store.clock.now() >= until - 5)
     outcomes = await asyncio.gather(*(store.jobs.change(job_id, acked) for job_id in ids), return_exceptions=True)
@@ -134,22 +135,24 @@ async def test_a_job_that_expires_while_it_waits_is_discarded(store: Store, queu
     assert await fetch(store, queue) == []
 
 
-@pytest.mark.usefixtures("crew")
-async def test_a_job_that_expires_while_it_runs_goes_on(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + SOON))
-    near = await store.jobs.push(draft(queue=f"{queue}.near", expires_at=store.clock.now() + 2 * SOON))
-    await fetch(store, queue)
+async def test_a_job_that_expires_while_it_runs_goes_on(store: Store, queue: str, start: Start) -> None:
+    with standing(store):
+        pushed = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + SOON))
+        near = await store.jobs.push(draft(queue=f"{queue}.near", expires_at=store.clock.now() + 2 * SOON))
+        await fetch(store, queue)
+    await start(ojs_reaper.build, store)
     await becomes(store, near.id, State.DISCARDED)
     assert await in_state(store, pushed.id, State.ACTIVE)
 
 
-@pytest.mark.usefixtures("crew")
-async def test_a_stalled_attempt_is_ended_and_a_heartbeat_prevents_it(store: Store, queue: str) -> None:
+async def test_a_stalled_attempt_is_ended_and_a_heartbeat_prevents_it(store: Store, queue: str, start: Start) -> None:
     silent, beating = [await store.jobs.push(draft(queue=queue, heartbeat_timeout_ms=500, retry=QUICK)) for _ in range(2)]
     await fetch(store, queue, count=2, worker="w")
+    with ahead(store, HOUR // 4):  # it has beaten again and again until then
+        assert (await store.jobs.extend([beating.id], "w", None)).extended == [beating.id]
+    await start(ojs_reaper.build, store)
 
     async def silent_ended() -> bool:
-        await store.jobs.extend([beating.id], "w", None)
         return await in_state(store, silent.id, State.ACTIVE) is None
 
     await eventually(silent_ended)
@@ -157,13 +160,13 @@ async def test_a_stalled_attempt_is_ended_and_a_heartbeat_prevents_it(store: Sto
     assert await in_state(store, beating.id, State.ACTIVE)
 
 
-@pytest.mark.usefixtures("crew")
-async def test_a_heartbeat_moves_the_lease_and_the_old_timer_does_nothing(store: Store, queue: str) -> None:
+async def test_a_heartbeat_moves_the_lease_and_the_old_timer_does_nothing(store: Store, queue: str, start: Start) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     near = await store.jobs.push(draft(queue=f"{queue}.near"))
     await fetch(store, queue, worker="w", lease_ms=SOON)
     await fetch(store, f"{queue}.near", lease_ms=2 * SOON)
     assert (await store.jobs.extend([pushed.id], "w", HOUR)).extended == [pushed.id]
+    await start(ojs_reaper.build, store)
     await becomes(store, near.id, State.AVAILABLE)
     assert events(await store.jobs.get(pushed.id)) == ["pushed", "claimed"]
 
@@ -182,7 +185,7 @@ async def test_an_early_message_leaves_the_live_timer_and_goes(store: Store, que
 
 
 async def test_a_timer_that_fired_early_is_set_again(store: Store, queue: str, start: Start) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 1_500))
+    pushed = await delayed(store, 1_500, queue=queue)
     assert pushed.timer is not None
     subject = store.config.timer(pushed.id, pushed.timer.op)
     await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": subject})
@@ -209,7 +212,7 @@ async def test_a_message_for_a_corrupt_record_keeps_nothing_up(store: Store, que
     broken = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
     await put_raw(store, store.config.job(broken.id), b"{")
     await put_raw(store, store.config.due("scheduler", broken.id), b"")
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+    pushed = await delayed(store, SOON, queue=queue)
     await start(ojs_scheduler.build, store)
     await becomes(store, pushed.id, State.AVAILABLE)
 
@@ -235,7 +238,7 @@ async def test_a_job_that_cannot_be_judged_keeps_no_other_waiting(store: Store, 
 
 
 async def test_what_was_due_while_nobody_was_there_is_done(store: Store, queue: str, start: Start) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+    pushed = await delayed(store, SOON, queue=queue)
     await eventually(lambda: due_subjects(store, pushed.id))
     await start(ojs_scheduler.build, store)
     assert [job.id for job in await fetch(store, queue, wait_ms=60_000)] == [pushed.id]
@@ -244,7 +247,7 @@ async def test_what_was_due_while_nobody_was_there_is_done(store: Store, queue: 
 async def test_a_message_whose_handler_died_after_the_record_gets_its_token_repeated(
     store: Store, other: Store, queue: str, start: Start
 ) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+    pushed = await delayed(store, SOON, queue=queue)
     handler = other.due_messages("scheduler")
 
     async def taken() -> bool:
@@ -270,7 +273,7 @@ async def test_a_message_whose_handler_died_after_the_record_gets_its_token_repe
 
 @pytest.mark.usefixtures("own_stores")
 async def test_a_message_is_kept_until_its_writes_are_stored(store: Store, queue: str, start: Start) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+    pushed = await delayed(store, SOON, queue=queue)
     commit_all = store.committer.commit_all
     refusals = 0
 
@@ -304,7 +307,7 @@ async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(store:
 
     with tapped(store.nats, once):
         await start(ojs_scheduler.build, store)
-        pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+        pushed = await delayed(store, SOON, queue=queue)
         await becomes(store, pushed.id, State.AVAILABLE)
         await eventually(lambda: nothing_due(store, pushed.id), 60.0)
     assert refused == 1

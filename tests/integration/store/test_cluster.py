@@ -14,7 +14,7 @@ from msgspec import Raw
 import ojs_reaper
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import ANYONE, acked, draft, fetch, from_heads, frozen, refusal, subjects, timers
+from integration.samples import ANYONE, acked, delayed, draft, fetch, from_heads, frozen, refusal, subjects, timers
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
@@ -26,7 +26,7 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.store.records.records import ABSENT, Stored
 from ojs_core.store.store import Store
 from support.cluster import NatsCluster, step_down
-from support.outside import EMPTY, Collect, collecting
+from support.outside import EMPTY, Collect, collecting, standing
 from support.waiting import answered, eventually
 
 pytestmark = pytest.mark.cluster
@@ -201,8 +201,9 @@ async def test_delayed_jobs_become_available_once_each(store: Store, other: Stor
     schedulers = [ojs_scheduler.build(one, Settings()) for one in (store, other)]
     for scheduler in schedulers:
         await scheduler.start()
-    at = store.clock.now() + 3_000  # ahead of which all are pushed
-    pushed = await asyncio.gather(*(store.jobs.push(draft(queue=queue, scheduled_at=at)) for _ in range(40)))
+    with standing(store):  # all are pushed ahead of it
+        at = store.clock.now() + 3_000
+        pushed = await asyncio.gather(*(store.jobs.push(draft(queue=queue, scheduled_at=at)) for _ in range(40)))
     ids = [job.id for job in pushed]
     taken: list[str] = []
 
@@ -266,7 +267,7 @@ async def test_a_due_message_is_not_dropped_for_a_stale_read(store: Store, other
     await stale(store)
     scheduler = ojs_scheduler.build(store, Settings())
     await scheduler.start()
-    pushed = await other.jobs.push(draft(queue=queue, scheduled_at=other.clock.now() + 300))
+    pushed = await delayed(other, 300, queue=queue)
     assert [job.id for job in await fetch(other, queue, wait_ms=60_000)] == [pushed.id]
     await scheduler.stop()
 

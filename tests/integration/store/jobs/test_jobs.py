@@ -13,6 +13,7 @@ from integration.samples import (
     ANYONE,
     acked,
     attempt,
+    delayed,
     draft,
     due_subjects,
     failed,
@@ -335,7 +336,7 @@ async def test_a_finished_job_leaves_no_timer_and_no_token(store: Store, queue: 
 async def test_a_time_that_the_server_cannot_count_to_does_not_fire(store: Store, queue: str, at: int) -> None:
     pushed = await store.jobs.push(draft(queue=queue, scheduled_at=at))
     assert pushed.state is State.SCHEDULED
-    near = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 300))
+    near = await delayed(store, 300, queue=queue)
     await eventually(lambda: due_subjects(store, near.id))  # by now the other would have fired, too
     assert await due_subjects(store, pushed.id) == []
     assert len(await timers(store, pushed.id)) == 1

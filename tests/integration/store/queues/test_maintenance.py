@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from integration.conftest import OpenStore
-from integration.samples import draft, due_subjects, fetch, requeued
+from integration.samples import delayed, draft, due_subjects, fetch, requeued
 from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
@@ -108,7 +108,7 @@ async def test_it_ends_by_itself_when_it_has_a_duration(store: Store, other: Sto
 @pytest.mark.usefixtures("scheduler")
 async def test_what_is_due_waits_for_its_end(store: Store) -> None:
     await store.queues.hold_all(Maintenance())
-    job = await store.jobs.push(draft(queue="a", scheduled_at=store.clock.now() + 100))
+    job = await delayed(store, 100, queue="a")
     tick = draft(queue="b")
     await store.crons.register(Registration(name="every", expression="* * * * * *", draft=tick))
     await eventually(lambda: due_subjects(store, job.id))
