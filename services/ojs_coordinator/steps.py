@@ -1,4 +1,4 @@
-"""Acting on step hints: by the hundred, grouped by workflow, so that many ends cost one swap."""
+"""Acting on notes of steps: by the hundred, grouped by workflow, so that many ends cost one swap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GIVE_UP_MS: Final = 60_000
 """A commit that hasn't stored its record by then never will; if it did, it hinted again."""
 
 
-class StepHint(NamedTuple):
+class StepNote(NamedTuple):
     """What a hint says: that the job at a node is about to start, or to end."""
 
     due: Due
@@ -35,7 +35,7 @@ class StepHint(NamedTuple):
     kind: str
 
     @classmethod
-    def of(cls, due: Due) -> StepHint:
+    def of(cls, due: Due) -> StepNote:
         """Raises ValueError for what is no hint."""
         workflow_id, job_id = due.job_id.split(".")
         node, run, kind = due.data.decode().split(" ")
@@ -43,7 +43,7 @@ class StepHint(NamedTuple):
 
 
 class StepWorker:
-    """Takes step hints. What can't be done is left to come back."""
+    """Takes notes of steps. What can't be done is left to come back."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -62,15 +62,15 @@ class StepWorker:
         outcomes = await asyncio.gather(*(contained("workflow", name, self._apply(name, reports[name])) for name in taken))
         await self.messages.done([due for name, done in zip(taken, outcomes, strict=True) if done for due in taken[name]])
 
-    def _read(self, due: Due) -> StepHint | None:
+    def _read(self, due: Due) -> StepNote | None:
         try:
-            return StepHint.of(due)
+            return StepNote.of(due)
         except ValueError:
-            log.warning("message among the step hints that is none", subject=due.job_id)
+            log.warning("message among the notes of steps that is none", subject=due.job_id)
             self.messages.later(due, _GIVE_UP_MS)
             return None
 
-    async def _judge(self, hint: StepHint, stored: Stored, report: Report) -> bool:
+    async def _judge(self, hint: StepNote, stored: Stored, report: Report) -> bool:
         """Put what a hint's job has come to into `report`; whether the hint may go once that is taken up."""
         if self._told(hint, stored, report):
             return True
@@ -85,13 +85,13 @@ class StepWorker:
             report.ended(hint.node, gone(hint.node, hint.run, now), None)
             return True
         if old:
-            log.debug("step hint dropped: its commit never came", job_id=hint.job_id, kind=hint.kind)
+            log.debug("note of a step dropped: its commit never came", job_id=hint.job_id, kind=hint.kind)
             return True
         self.messages.later(hint.due, _AGAIN_MS[min(hint.due.deliveries, len(_AGAIN_MS)) - 1])
         return False
 
     @staticmethod
-    def _told(hint: StepHint, stored: Stored, report: Report) -> bool:
+    def _told(hint: StepNote, stored: Stored, report: Report) -> bool:
         job = stored.job
         if job is None:
             return False

@@ -9,7 +9,7 @@ from ojs_core.store.store import Store
 
 def blocked_jobs_loop(store: Store) -> DueLoop:
     """Return the loop that takes the hints. Any number may run: two that look at one limit move a token twice at worst."""
-    messages = DueMessages(store.nats, store.bulk, store.config, "limit", subject=store.config.limit_steps)
+    messages = DueMessages(store.nats, store.bulk, store.config, "limit", subject=store.config.notes("limit"))
 
     async def look(due: Due) -> Handled:
         scope, _, ended = due.job_id.rpartition(".")

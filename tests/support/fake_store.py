@@ -21,6 +21,7 @@ from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.transitions.deadlines import deadlines
+from ojs_core.domain.transitions.effects import Apart
 from ojs_core.domain.transitions.result import Change
 from ojs_core.domain.unique import counts, policy_of
 from ojs_core.domain.worker import Mark
@@ -262,9 +263,9 @@ class Blobs:
         self.stored: dict[str, Raw] = {}
 
     def keep(self, transition: Transition) -> None:
-        blob = transition.job.result_blob
-        if transition.apart is not None and blob is not None:
-            self.stored[self._store.config.result(transition.job.id, blob.op)] = transition.apart.body
+        for effect in transition.effects:
+            if isinstance(effect, Apart):
+                self.stored[self._store.config.result(transition.job.id, effect.op)] = effect.body
 
     async def whole(self, job: Job) -> Job:
         if job.result_blob is None:

@@ -157,7 +157,8 @@ class SafetyNet:
             # Jobs that are still being created are the timer's business.
             if record.terminal or record.creating or not await self._has_missed(record, before):
                 return
-            if await store.records.subjects(store.config.step(workflow_id, ANY)):  # the coordinator is away or slow
+            notes = store.config.note("workflow", workflow_id, ANY)
+            if await store.records.subjects(notes):  # the coordinator is away or slow
                 return
             if await store.workflows.recheck(workflow_id):
                 self._count("workflow", workflow_id=workflow_id)

@@ -218,7 +218,12 @@ def _records(config: StoreConfig, role: Service) -> list[str]:
 
 def _hints(config: StoreConfig, role: Service) -> list[str]:
     """The timers and steps that whoever changes jobs writes."""
-    every = [config.timer(ANY, ANY), config.limit_timer(_SCOPE, ANY), config.limit_step(_SCOPE, ANY), config.step(ANY, ANY)]
+    every = [
+        config.timer(ANY, ANY),
+        config.limit_timer(_SCOPE, ANY),
+        config.note("limit", _SCOPE, ANY),
+        config.note("workflow", ANY, ANY),
+    ]
     crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
     workflows = [config.workflow_timer(ANY, ANY)] if role in {"gateway", "coordinator", "projector"} else []
     probes = [config.record("probe", ANY)] if role == "gateway" else []
@@ -278,7 +283,7 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
 def _durable(config: StoreConfig, name: str) -> list[str]:
     """How a consumer that a role shares is made, asked after and acknowledged."""
     stream = config.records_stream
-    taken = {_LIMIT: config.limit_steps, _STEPS: config.steps}.get(name) or config.due(name, ANY)
+    taken = {_LIMIT: config.notes("limit"), _STEPS: config.notes("workflow")}.get(name) or config.due(name, ANY)
     return [
         f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{taken}",
         f"$JS.API.CONSUMER.INFO.{stream}.{name}",

@@ -41,6 +41,7 @@ _HOLD: Final = "hold"
 _IN_LINE: Final = 3
 """Dots in the ready subject of a priority's line."""
 
+NoteTopic = Literal["limit", "workflow"]
 Kind = Literal[
     "job",
     "blob",
@@ -295,19 +296,9 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(workflow_id, op, part)
         return self._key("wfres", _of_try(workflow_id, op, part))
 
-    @property
-    def steps(self) -> str:
-        """All hints of members of workflows."""
-        return f"{self.namespace}.step.workflow.>"
-
     def workflow_timer(self, workflow_id: str, op: str) -> str:
         _check(workflow_id, op)
         return f"{self.namespace}.timer.workflow.{workflow_id}.{op}"
-
-    def step(self, workflow_id: str, job_id: str) -> str:
-        """Subject of the hint that a member of a workflow is about to start or to end."""
-        _check(workflow_id, job_id)
-        return f"{self.namespace}.step.workflow.{workflow_id}.{job_id}"
 
     def progress(self, job_id: str) -> str:
         """Subject of what a job's worker has told of its progress."""
@@ -419,20 +410,22 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
                 subjects.append(f"{self.namespace}.events.{first}.>")
         return subjects
 
+    # Notes
+
+    def note(self, topic: NoteTopic, scope: str, what: str) -> str:
+        """Return the subject of a note to a limit or a workflow; `what` is the job that starts or ends, or a word."""
+        _check(scope, what)
+        return f"{self.namespace}.step.{topic}.{scope}.{what}"
+
+    def notes(self, topic: NoteTopic) -> str:
+        """Return the subjects of all notes to limits, or to workflows."""
+        return f"{self.namespace}.step.{topic}.>"
+
     # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
 
     def limit(self, scope: str) -> str:
         """Subject of a limit's record."""
         return self.record("limit", scope)
-
-    def limit_step(self, scope: str, what: str) -> str:
-        """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
-        _check(scope, what)
-        return f"{self.namespace}.step.limit.{scope}.{what}"
-
-    @property
-    def limit_steps(self) -> str:
-        return f"{self.namespace}.step.limit.>"
 
     def limit_timer(self, scope: str, op: str) -> str:
         _check(scope, op)

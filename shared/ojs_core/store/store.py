@@ -47,7 +47,6 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import Committer, CommitTimings
 from ojs_core.store.records.idempotency import Idempotency, IdempotencyTimings
 from ojs_core.store.records.records import Records
-from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset
 from ojs_core.store.schemas import Schemas
@@ -115,14 +114,11 @@ class Store:
         self.records = Records(nats, bulk, config)
         self.presence = Presence(nats, self.records, self.clock, config, role, instance, timings.presence)
         self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
-        self.blobs = Blobs(nats, self.records, config)
-        self.signals = Signals()
+        self.blobs = Blobs(self.records, config)
         writer = Writer(nats, self.records, config)
-        self.committer = Committer(nats, writer, self.blobs, config, self.signals, timings.commits)
+        self.committer = Committer(nats, writer, config, timings.commits)
         self.watches = Watches(nats, config, instance, LostRecords(nats, config))
-        self._bucket = bucket = Bucket(
-            nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals, self.watches
-        )
+        self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches)
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)
         self.schemas = Schemas(bucket, self.queues)

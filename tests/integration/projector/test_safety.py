@@ -477,7 +477,7 @@ async def test_a_workflow_that_has_not_heard_of_its_jobs_goes_on(net: SafetyNet,
     await net.look()
     assert net.found == {}  # the coordinator will come to it
     assert await hints(store, name)
-    await purge(store, store.config.records_stream, store.config.step(name, REST))
+    await purge(store, store.config.records_stream, store.config.note("workflow", name, REST))
     await net.look()
     assert net.found == {"workflow": 1}
     assert (await store.workflows.get(name)).record.state == "completed"
@@ -488,7 +488,7 @@ async def test_a_workflow_is_not_looked_at_again_and_again(net: SafetyNet, store
     for number in range(3):
         await create(store, group(f"q{number}", "a", "b"))
         await end(store, f"q{number}", number=2)
-    await purge(store, store.config.records_stream, store.config.steps)
+    await purge(store, store.config.records_stream, store.config.notes("workflow"))
     await indexed(store)
     found = []
     for _ in range(3):
@@ -497,7 +497,7 @@ async def test_a_workflow_is_not_looked_at_again_and_again(net: SafetyNet, store
     assert found == [2, 3, 3]
     late = await create(store, group("late", "a"))
     await end(store, "late")
-    await purge(store, store.config.records_stream, store.config.steps)
+    await purge(store, store.config.records_stream, store.config.notes("workflow"))
     await indexed(store)
     await net.look()
     assert (await store.workflows.get(late)).record.state == "running"

@@ -38,7 +38,6 @@ def test_a_job_that_goes_on_is_noted_without_an_entry_in_its_log(state: State) -
     noted = transitions.note_checkpoint(job, ANYONE, MOMENT)
     assert noted.job.checkpoint
     assert noted.job.transitions == job.transitions
-    assert not noted.ends_checkpoint
 
 
 @pytest.mark.parametrize("state", [State.COMPLETED, State.CANCELLED, State.DISCARDED])
@@ -61,9 +60,7 @@ def test_a_checkpoint_outlives_a_failure_and_ends_with_the_job() -> None:
     failed = transitions.nack(job, transitions.Failure(message="no"), ANYONE, MOMENT)
     assert failed.job.state is State.RETRYABLE
     assert failed.job.checkpoint
-    assert not failed.ends_checkpoint
     for ended in (transitions.ack(job, Raw(b"1"), ANYONE, MOMENT), transitions.cancel(job, MOMENT, None)):
-        assert ended.ends_checkpoint
         assert not ended.job.checkpoint
 
 
@@ -72,9 +69,3 @@ def test_a_dead_letter_keeps_its_checkpoint_for_its_retry() -> None:
     dead = transitions.nack(job, transitions.Failure(message="no", action="DEAD_LETTER"), ANYONE, MOMENT)
     assert dead.job.dead_letter
     assert dead.job.checkpoint
-    assert not dead.ends_checkpoint
-    assert transitions.delete(dead.job, MOMENT).ends_checkpoint
-
-
-def test_a_job_without_one_ends_none() -> None:
-    assert not transitions.ack(RUNNING, Raw(b"1"), ANYONE, MOMENT).ends_checkpoint

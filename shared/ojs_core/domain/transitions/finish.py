@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from ojs_core.base.errors import too_large
 from ojs_core.domain.job import NOTHING, Blob, Job, State
 from ojs_core.domain.transitions.claim import JobHolder, require_holder
+from ojs_core.domain.transitions.effects import Apart
 from ojs_core.domain.transitions.failure import Failure, non_retryable, reported
 from ojs_core.domain.transitions.outcome import FailureVerdict, failed, requeued
-from ojs_core.domain.transitions.result import Apart, Moment, Transition
+from ojs_core.domain.transitions.result import Moment, Transition
 from ojs_core.domain.transitions.retention import TOMBSTONE_S, result_kept_s, retention_s
 from ojs_core.domain.transitions.settle import conclude, entered
 
@@ -40,11 +41,12 @@ def ack(job: Job, result: Raw, holder: JobHolder, moment: Moment) -> Transition:
         result_stored_at=moment.now if kept else None,
         error=None,
     )
-    apart = _apart(new)
+    apart = _apart(new, moment.op)
     if apart is None:
         return conclude(job, new, moment, "acked", worker=job.worker)
     named = replace(new, result=NOTHING, result_blob=Blob(moment.op, len(apart.body)))
-    return replace(conclude(job, named, moment, "acked", worker=job.worker), apart=apart)
+    acked = conclude(job, named, moment, "acked", worker=job.worker)
+    return replace(acked, effects=(apart, *acked.effects))
 
 
 def acked_before(job: Job, holder: JobHolder) -> bool:
@@ -65,7 +67,7 @@ def _held_once(job: Job, worker: str) -> bool:
     return bool(log) and log[0].n == 1 and claims == 1
 
 
-def _apart(job: Job) -> Apart | None:
+def _apart(job: Job, op: str) -> Apart | None:
     """The result of a completed job if it is large, or leaves before its job: then it is a record of its own."""
     if not job.result or (job.result_ttl_s is None and len(job.result) <= INLINE_BYTES):
         return None
@@ -76,7 +78,7 @@ def _apart(job: Job) -> Apart | None:
         kept_s = max(kept_s, TOMBSTONE_S)
     if kept_s >= stays_s and len(job.result) <= INLINE_BYTES:
         return None
-    return Apart(job.result, min(kept_s, stays_s))
+    return Apart(op, job.result, min(kept_s, stays_s))
 
 
 def nack(job: Job, failure: Failure, holder: JobHolder, moment: Moment) -> Transition:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from msgspec import Struct
 
-from msgspec import Raw, Struct
-
-from ojs_core.domain.job import Blob, Job, Timer
+from ojs_core.domain.job import Job, Timer
 from ojs_core.domain.transitions.deadlines import WorkerTimes
+from ojs_core.domain.transitions.effects import Effect
 
 
 class Moment(Struct, frozen=True):
@@ -25,39 +24,14 @@ class Moment(Struct, frozen=True):
     workers: WorkerTimes = WorkerTimes()
 
 
-class Apart(Struct, frozen=True):
-    """A result to store ahead of the record that names it, and the seconds after which it leaves by itself."""
-
-    body: Raw
-    ttl_s: int
-
-
 class Transition(Struct, frozen=True):
-    """One commit: the document to store and the hints that go ahead of it."""
+    """One commit: the document to store, and what it brings about."""
 
     job: Job
-    arm: Timer | None = None
-    """The timer to publish ahead of the record: `job.timer`, unless that is the record itself."""
-    cancel: str | None = None
-    """The op of the timer that the record's message purges."""
-    token: bool = False
-    """Whether the job gets a new token, which carries `job.token`."""
-    stale_token_of: Job | None = None
-    """The job as it was, if this leaves its token without anything to stand for. A claim has its token in hand."""
-    step: Literal["started", "ended"] | None = None
-    """What to tell the coordinator of the workflow that the job belongs to."""
-    releases: tuple[str, ...] = ()
-    """Limits to hint to that a claim which holds their permits is about to end."""
-    claim: str | None = None
-    """The op of that claim."""
+    effects: tuple[Effect, ...] = ()
+    """In the order in which they are written."""
     ttl_s: int | None = None
     """Seconds until the record leaves by itself; only terminal records and tombstones have one."""
-    apart: Apart | None = None
-    """The body of `job.result_blob`."""
-    drops: Blob | None = None
-    """What the record named before, and nothing names any more."""
-    ends_checkpoint: bool = False
-    """Whether the job may have a checkpoint that nobody goes on from any more."""
 
 
 class Rearm(Struct, frozen=True):

@@ -1,22 +1,25 @@
-"""What every transition ends with: the log entry, the timer, the token and the retention."""
+"""What every transition ends with: the log entry, its effects and the retention."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, conflict, not_found
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.domain.transitions.deadlines import next_deadline
+from ojs_core.domain.transitions.effects import CancelTimer, Drop, Effect, Note, StaleToken, Token
 from ojs_core.domain.transitions.log import TransitionName, logged
 from ojs_core.domain.transitions.result import Moment, Transition
 from ojs_core.domain.transitions.retention import retention_s
 from ojs_core.domain.transitions.rings import every_s, may_have_message
 
+_TOKEN: Final = Token()
+
 
 def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) -> Transition:
-    """Decide the hints of the commit that replaces `old` with `new`.
+    """Decide what the commit brings about that replaces `old` with `new`.
 
     A live timer that is due at the right time for the right service is kept, unless `fresh` asks for a new one; otherwise
     the next deadline gets a timer under this transition's op and the old one is cancelled. An op is never armed twice. A
@@ -31,24 +34,39 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
         timer = live
     else:
         timer = Timer(moment.op, *deadline, every_s(new, deadline[0] - moment.now))
-    kept = timer is live
-    released = old.permits if old is not None and old.permits and new.state is not State.ACTIVE else ()
-    left = old is not None and old.token is not None and new.token != old.token and new.state is not State.ACTIVE
+    effects: list[Effect] = []
+    if timer is not live:
+        if timer is not None and timer.every_s is None:
+            effects.append(timer)
+        if live is not None and may_have_message(live, moment.now):
+            effects.append(CancelTimer(live.op))
+    if new.workflow is not None and (step := _step(new)) is not None:
+        effects.append(Note("workflow", new.workflow.id, f"{new.workflow.node} {new.workflow.run} {step}"))
+    if old is not None and new.state is not State.ACTIVE:
+        effects += _endings(old, new)
+    if new.token == moment.op:
+        effects.append(_TOKEN)
+    ttl_s = retention_s(new) if new.terminal or new.deleted else None
+    if ttl_s is not None and new.unique_key is not None:
+        effects.append(Drop("lock"))
     noted = new.checkpoint or (old is not None and old.checkpoint)
-    ends_checkpoint = noted and (new.deleted or (new.terminal and not new.dead_letter))
-    return Transition(
-        job=replace(new, timer=timer, checkpoint=False) if ends_checkpoint else replace(new, timer=timer),
-        arm=None if kept or timer is None or timer.every_s is not None else timer,
-        cancel=None if kept or live is None or not may_have_message(live, moment.now) else live.op,
-        token=new.token == moment.op,
-        stale_token_of=old if left else None,
-        step=None if new.workflow is None else _step(new),
-        releases=released,
-        claim=claim_of(old) if released and old is not None else None,
-        ttl_s=retention_s(new) if new.terminal or new.deleted else None,
-        drops=old.result_blob if old is not None and new.result_blob is None else None,
-        ends_checkpoint=ends_checkpoint,
-    )
+    ended = noted and (new.deleted or (new.terminal and not new.dead_letter))
+    if ended:
+        effects.append(Drop("checkpoint"))
+    return Transition(replace(new, timer=timer, checkpoint=new.checkpoint and not ended), tuple(effects), ttl_s)
+
+
+def _endings(old: Job, new: Job) -> list[Effect]:
+    """What a job had that it hasn't any more, unless it is claimed: a claim has the token in hand."""
+    ended: list[Effect] = []
+    if old.permits:
+        claim = claim_of(old) or ""
+        ended += [Note("limit", scope, claim) for scope in old.permits]
+    if old.token is not None and new.token != old.token:
+        ended.append(StaleToken(old))
+    if old.result_blob is not None and new.result_blob is None:
+        ended.append(Drop("result", old.result_blob.op))
+    return ended
 
 
 def _step(job: Job) -> Literal["started", "ended"] | None:
@@ -68,7 +86,7 @@ def claim_of(job: Job) -> str | None:
 def conclude(
     old: Job | None, new: Job, moment: Moment, event: TransitionName, *, worker: str | None = None, reason: str | None = None
 ) -> Transition:
-    """Log the transition from `old` to `new` and settle its hints. `worker` is the one it concerns, if any."""
+    """Log the transition from `old` to `new` and settle its effects. `worker` is the one it concerns, if any."""
     return settle(old, logged(old, new, moment, event, worker=worker, reason=reason), moment)
 
 

@@ -21,11 +21,9 @@ from ojs_core.jetstream.watch import Watches
 from ojs_core.store.backup.archive import BackupProblem
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.queues import Queues, queue_reader
-from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import Committer, CommitTimings
 from ojs_core.store.records.records import Records
-from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.webhooks.subscriptions import webhook_reader
 
@@ -59,11 +57,11 @@ class Release:
     """The release of one namespace. Made by `of`."""
 
     def __init__(self, nats: Connection, config: StoreConfig, clock: ServerClock) -> None:
-        records, signals = Records(nats, nats, config), Signals()
+        records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
-        committer = Committer(nats, writer, Blobs(nats, records, config), config, signals, CommitTimings())
+        committer = Committer(nats, writer, config, CommitTimings())
         watches = Watches(nats, config, f"release-{secrets.token_hex(4)}", LostRecords(nats, config))
-        bucket = Bucket(nats, nats, config, clock, records, committer, writer, signals, watches)
+        bucket = Bucket(nats, nats, config, clock, records, committer, writer, watches)
         self._nats = nats
         self._config = config
         self._clock = clock

@@ -30,10 +30,8 @@ from ojs_core.store.backup.selection import Selection
 from ojs_core.store.crons import cron_alarm, cron_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.rate_limits.permits import LOOK
-from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
 from ojs_core.store.records.records import Records, job_reader
-from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Hint, Writer
 from ojs_core.store.webhooks.subscriptions import webhook_reader
 
@@ -87,9 +85,8 @@ class Revival:
     ) -> None:
         """`source` has the names of the backup, `event` says where an event of a sequence is now."""
         records = Records(nats, nats, config)
-        signals = Signals()
         writer = Writer(nats, records, config)
-        self._committer = Committer(nats, writer, Blobs(nats, records, config), config, signals, CommitTimings())
+        self._committer = Committer(nats, writer, config, CommitTimings())
         self._config = config
         self._source = source
         self._selection = Selection(source)
@@ -140,7 +137,7 @@ class Revival:
                 record = self._standing.of(self._read(queue_reader, name, kept))
                 return kept.data if record is None else _encode(record), []
             case "limit":
-                return kept.data, [Hint("note", self._config.limit_step(name, LOOK))]
+                return kept.data, [Hint("note", self._config.note("limit", name, LOOK))]
             case _:
                 return kept.data, []
 
@@ -154,7 +151,7 @@ class Revival:
             self.counts["requeued"] += 1
             moment = self._clock.moment()
             given_back = requeued(job, moment, reason="restored")
-            return encode_job(given_back.job), [*self._committer.hints(given_back), self._committer.token(given_back.job, 0)]
+            return encode_job(given_back.job), self._committer.hints(given_back, 0)
         hints = [] if job.timer is None else [self._committer.timer(job.id, job.timer)]
         if job.state is State.AVAILABLE:
             hints.append(self._committer.token(job, 0))

@@ -24,6 +24,7 @@ from ojs_core.base.lru import Lru
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.threshold_alerts import QueueBound
+from ojs_core.domain.transitions.effects import StaleToken
 from ojs_core.jetstream.api import delete_unheard, put_if
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.capacity.stale_tokens import Live, StaleTokens, available_at
@@ -104,7 +105,7 @@ class Capacity:
         self._pressure: Lru[Pressure] = Lru(_PUSHED_TO)
         self._left: dict[str, list[Job]] = {}
         """By queue, jobs as they were whose tokens are to be taken out."""
-        bucket.signals.tokens_stale.append(self.stale_tokens)
+        bucket.committer.stale_tokens = self.stale_tokens
         self._clearing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def pressure(self, queue: str) -> Pressure | None:
@@ -275,9 +276,10 @@ class Capacity:
 
     async def _drop(self, job: Job, sequence: int) -> bool:
         moment = self._clock.moment()
-        dropped = replace(transitions.drop(job, "overflow", moment), stale_token_of=None)  # its token is known
+        dropped = transitions.drop(job, "overflow", moment)
+        others = tuple(effect for effect in dropped.effects if not isinstance(effect, StaleToken))  # its token is known
         try:
-            await self._committer.commit(dropped, sequence, moment.op)
+            await self._committer.commit(replace(dropped, effects=others), sequence, moment.op)
         except Conflict:  # it is fetched or cancelled just now
             return False
         metrics.dropped(job.queue)

@@ -104,7 +104,7 @@ class Dispatcher:
         self._parking = TokenParking(self._reader, self._claims, self.wakeups, bucket.config)
         self._starvation: Lru[StarvationClock[int]] = Lru(_ROTATED)
         self._looks: set[asyncio.Task[list[Job]]] = set()
-        bucket.signals.queue_resumed.append(self.wakeups.wake_queue)
+        queues.resumed.append(self.wakeups.wake_queue)
 
     async def fetch(
         self,

@@ -46,7 +46,7 @@ class Checkpoints:
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.checkpoint, checkpoint_reader, lambda found, op: found.op == op)
         self._endings: set[asyncio.Task[None]] = set()
-        bucket.signals.checkpoints_ended.append(self._ended)
+        bucket.committer.followers["checkpoint"] = lambda ending, _checkpoint: self._ended(ending.job.id)
 
     async def save(self, job_id: str, saved: Saved, holder: JobHolder) -> tuple[Job, Checkpoint]:
         """Put a checkpoint in the place of the last one.

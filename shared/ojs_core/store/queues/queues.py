@@ -70,7 +70,8 @@ class Queues:
         self._maintenance: QueueRecord | None = None
         self._waits: bool | None = None
         """Whether the system waits for its release; None until somebody asks."""
-        self._signals = bucket.signals
+        self.resumed: list[Callable[[str], None]] = []
+        """Called with the name of each queue that may be fetched from again, by whomever it was resumed."""
 
     # Known by heart
 
@@ -233,8 +234,8 @@ class Queues:
         }
         for name, record in before.items():
             if record.held and not self._held_now(name):
-                for told in self._signals.queue_resumed:
-                    told(name)
+                for tell in self.resumed:
+                    tell(name)
 
     def _under_maintenance(self) -> bool:
         return self._maintenance is not None and self._maintenance.holds_at(self._clock.now())

@@ -113,7 +113,7 @@ class BlockedJobs:
         await self._alerts.released(_threshold(scope, queue), job_id)
 
     async def _wake_at(self, scope: str, at: int) -> None:
-        look = alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
+        look = alarm(self._config.limit_timer(scope, str(at)), self._config.note("limit", scope, LOOK), at)
         await self._writer.set(look)
         left = at - self._clock.now()
         known = self._near.get(scope)
@@ -126,7 +126,7 @@ class BlockedJobs:
     def _ask(self, scope: str) -> None:
         """Ask for a look now. If that is lost, the timer asks a little later."""
         del self._near[scope]
-        self._nats.publish(self._config.limit_step(scope, LOOK), b"")
+        self._nats.publish(self._config.note("limit", scope, LOOK), b"")
 
     # Moving on
 

@@ -241,7 +241,7 @@ class Permits:
 
     async def hint(self, scope: str) -> None:
         """Have somebody look at a limit soon."""
-        await put(self._nats, self._config.limit_step(scope, LOOK), b"", None, "a hint")
+        await put(self._nats, self._config.note("limit", scope, LOOK), b"", None, "a hint")
 
     async def _change(self, scope: str, decide: DecideLimit, *, once: bool = False) -> tuple[LimitRecord, LimitRecord]:
         """Write what a pure decision makes of a record; as it was and as it stands, one object if it was left as it was.

@@ -1,6 +1,6 @@
 """Several job records at once, all or none: one JetStream atomic batch.
 
-Timers and step hints go ahead, as in any commit. Tokens follow, in the order of the jobs: ahead of a batch of thousands they
+Timers and notes go ahead, as in any commit. Tokens follow, in the order of the jobs: ahead of a batch of thousands they
 would be met before their records. The safety net finds the tokens that a crash between the two has left out.
 
 On one server with files a batch takes milliseconds and stalls the bucket's other writers meanwhile, so only what has to be
@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from ojs_core.base.errors import OjsError, batch_too_large, unavailable
+from ojs_core.domain.job import Timer
 from ojs_core.domain.transitions.result import Transition
 from ojs_core.jetstream.api import ApiError
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
@@ -94,22 +95,23 @@ class Atomic:
         Raises Conflict if any record is at another revision, OjsError batch_size_exceeded, envelope_too_large, or
         backend_unavailable, which may leave it open whether they are stored; in no other case is anything.
         """
-        messages = [*others]
-        messages += [self._committer.write(*commit) async for commit in paced(commits)]
-        await self._write_ahead(commits)
-        batch = _Batch(self, messages, len(commits) if items is None else items)
+        writes = [self._committer.write(*commit) async for commit in paced(commits)]
+        hints = [hint for write in writes for hint in write.hints if hint.kind != "token"]
+        tokens = [hint for write in writes for hint in write.hints if hint.kind == "token"]
+        await self._write_ahead(hints)
+        batch = _Batch(self, [*others, *writes], len(commits) if items is None else items)
         self._writer.begin(batch)
         try:
             await self._writer.finish(batch, _now() + _DEADLINE_S, look_s=REQUEST_TIMEOUT_S)
         except (Conflict, OjsError) as error:
             if isinstance(error, Conflict) or not batch.unsure:
-                self._withdraw(commits)
+                self._withdraw(hints)
             raise
         for commit in commits:
             self._committer.stored(commit.transition, commit.op)
         await self._rearm(commits)
-        await self._hand_out(commits)
-        await self._committer.left_behind([commit.transition for commit in commits])
+        await self._hand_out(tokens)
+        await self._committer.take_out([commit.transition for commit in commits])
 
     async def room_for(self, jobs: int) -> int | None:
         """How many of so many jobs one batch has room for; None while NATS doesn't say.
@@ -127,26 +129,25 @@ class Atomic:
 
     # Ahead
 
-    async def _write_ahead(self, commits: Sequence[AtomicCommit]) -> None:
+    async def _write_ahead(self, hints: Sequence[Hint]) -> None:
         """Timers and notes. Raises OjsError backend_unavailable if one of them can't be stored."""
-        hints = [hint for commit in commits for hint in self._committer.hints(commit.transition)]
         if hints and await self._writer.store(hints, _now() + _HINTS_S):
-            self._withdraw(commits)
+            self._withdraw(hints)
             raise unavailable("NATS JetStream can't store the jobs' timers now")
 
     async def _rearm(self, commits: Sequence[AtomicCommit]) -> None:
         """Set the timers again that may have fired before their records were there, and were let go for that."""
         now = self._clock.now()
-        armed = [(one.job.id, one.arm) for one, _, _ in commits if one.arm is not None]
+        armed = [(one.job.id, effect) for one, _, _ in commits for effect in one.effects if isinstance(effect, Timer)]
         fired = [self._committer.timer(job_id, timer) for job_id, timer in armed if timer.at <= now]
         left = await self._writer.store(fired, _now() + _DEADLINE_S, again=True)
         if left:
             log.warning("timers of a batch are left to the safety net", jobs=len(left))
 
-    def _withdraw(self, commits: Sequence[AtomicCommit]) -> None:
-        for transition, _, _ in commits:
-            if transition.arm is not None:
-                self._writer.purge(self._config.timer(transition.job.id, transition.arm.op))
+    def _withdraw(self, hints: Sequence[Hint]) -> None:
+        for hint in hints:
+            if hint.kind == "timer":
+                self._writer.purge(hint.subject)
 
     # The batch
 
@@ -170,9 +171,8 @@ class Atomic:
 
     # Behind
 
-    async def _hand_out(self, commits: Sequence[AtomicCommit]) -> None:
+    async def _hand_out(self, tokens: Sequence[Hint]) -> None:
         """Publish the tokens. Those that can't be stored are left to the safety net: the jobs are."""
-        tokens = [self._committer.token(one.transition.job, one.expected) for one in commits if one.transition.token]
         left = await self._writer.store(tokens, _now() + _HINTS_S)
         if left:
             log.warning("tokens of a batch are left to the safety net", jobs=len(left))

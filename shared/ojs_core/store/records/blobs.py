@@ -9,15 +9,10 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
 from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Transition
-from ojs_core.jetstream.api import put
-from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.records.answers import FIRST_PAUSE_S, pause_or_raise
 from ojs_core.store.records.records import Records
 
 _AT_ONCE: Final = 8
@@ -28,27 +23,9 @@ blob_reader: Final = RecordReader("blob", msgspec.json.Decoder(Raw).decode, fore
 class Blobs:
     """Their subject carries the op of the ack, so one that is refused leaves alone what the faster one wrote."""
 
-    def __init__(self, nats: Connection, records: Records, config: StoreConfig) -> None:
-        self._nats = nats
+    def __init__(self, records: Records, config: StoreConfig) -> None:
         self._records = records
         self._config = config
-
-    async def write(self, transition: Transition, deadline: float) -> None:
-        """Store what a transition sets apart; until then its record may not be sent. `deadline` is in loop time.
-
-        Raises OjsError backend_unavailable. Repeating it does no harm: nothing else is ever stored there.
-        """
-        blob, apart = transition.job.result_blob, transition.apart
-        assert blob is not None and apart is not None, "it sets nothing apart"  # noqa: PT018
-        subject = self._config.result(transition.job.id, blob.op)
-        pause = FIRST_PAUSE_S
-        while True:
-            try:
-                await put(self._nats, subject, bytes(apart.body), apart.ttl_s, "a result")
-            except OjsError as error:
-                pause = await pause_or_raise(self._nats, pause, deadline, error)
-            else:
-                return
 
     async def whole(self, job: Job) -> Job:
         """The job with its result; without, and without its name, if that has left. For reading, not for writing.

@@ -10,7 +10,6 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.jetstream.watch import Watches
 from ojs_core.store.records.commit import Committer
 from ojs_core.store.records.records import Records
-from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 
 
@@ -26,6 +25,5 @@ class Bucket(NamedTuple):
     records: Records
     committer: Committer
     writer: Writer
-    signals: Signals
     watches: Watches
     """Small records that this process keeps a copy of."""

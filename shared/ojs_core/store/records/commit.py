@@ -1,9 +1,9 @@
-"""Commits: a job's transition as one write, with its hints, its result and what follows from it."""
+"""Commits: a job's transition as one write, with its effects ahead of the record and behind it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -11,16 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, too_large
-from ojs_core.domain.job import Blob, Job, State, Timer
+from ojs_core.domain.job import Job, State, Timer
 from ojs_core.domain.rate_limits.policy import policy_of
-from ojs_core.domain.transitions.result import Apart, Transition
+from ojs_core.domain.transitions.effects import Apart, CancelTimer, Drop, Note, StaleToken, Token
+from ojs_core.domain.transitions.result import Transition
 from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.headers import ringing
+from ojs_core.jetstream.headers import ringing, time_to_live
 from ojs_core.jetstream.reading import Unreadable
 from ojs_core.jetstream.subjects import Lane, StoreConfig
-from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.records import Stored, job_reader
-from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.records.writer import DEADLINE_S, Conflict, Hint, Write, Writer, alarm
 from ojs_core.telemetry import metrics
@@ -59,15 +58,15 @@ class _Commit(NamedTuple):
 class Committer:
     """Writes transitions. Several at once leave in one socket write, or a few if they are large, and are awaited together."""
 
-    def __init__(
-        self, nats: Connection, writer: Writer, blobs: Blobs, config: StoreConfig, signals: Signals, timings: CommitTimings
-    ) -> None:
+    def __init__(self, nats: Connection, writer: Writer, config: StoreConfig, timings: CommitTimings) -> None:
         self._timings = timings
         self._writer = writer
-        self._blobs = blobs
         self._nats = nats
         self._config = config
-        self._signals = signals
+        self.followers: dict[str, Callable[[Transition, Drop], None]] = {"result": self._drop_result}
+        """By what a transition drops: called with it once it is stored. Others add theirs when they are built."""
+        self.stale_tokens: Callable[[Sequence[Job]], Awaitable[None]] | None = None
+        """Takes out the tokens of jobs, as they were, that stand for nothing any more."""
 
     async def commit(self, transition: Transition, expected: int, op: str) -> int:
         """Store one transition over the record's revision `expected` (0: none); returns the new sequence.
@@ -75,8 +74,9 @@ class Committer:
         `op` is the `Moment.op` that the transition was made with. Raises as `Writer.write`.
         """
         sequence = await self._complete(self._begin(transition, expected, op), _now() + self._timings.deadline_s)
-        if transition.stale_token_of is not None:
-            await self.left_behind([transition])
+        for effect in transition.effects:
+            if isinstance(effect, StaleToken):
+                await self.take_out([transition])
         return sequence
 
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
@@ -101,29 +101,23 @@ class Committer:
                         away = error
         if away is not None:
             outcomes += [away for _ in unsent]
-        await self.left_behind(stored)
+        await self.take_out(stored)
         return outcomes
 
-    async def left_behind(self, transitions: Sequence[Transition]) -> None:
+    async def take_out(self, transitions: Sequence[Transition]) -> None:
         """To be awaited before anybody hears that transitions are stored: their jobs may have left tokens."""
-        stale_tokens = [transition.stale_token_of for transition in transitions if transition.stale_token_of is not None]
-        if stale_tokens:
-            for told in self._signals.tokens_stale:
-                await told(stale_tokens)
+        stale = [effect.job for one in transitions for effect in one.effects if isinstance(effect, StaleToken)]
+        if stale and self.stale_tokens is not None:
+            await self.stale_tokens(stale)
 
     def stored(self, transition: Transition, op: str) -> None:
         """To be called once for each transition that is stored."""
         metrics.stored(transition.job, op)
         if verbosity.debug:
             log_transition(transition.job, op)
-        if transition.ttl_s is not None and transition.job.unique_key is not None:
-            for told in self._signals.unique_ended:
-                told(transition.job, transition.ttl_s)
-        if transition.drops is not None:
-            self._drop_result(transition.job.id, transition.drops)
-        if transition.ends_checkpoint:
-            for ended in self._signals.checkpoints_ended:
-                ended(transition.job.id)
+        for effect in transition.effects:
+            if isinstance(effect, Drop) and effect.what in self.followers:
+                self.followers[effect.what](transition, effect)
 
     async def repeat_token(self, job: Job, sequence: int) -> None:
         """Publish an available job's token once more, in case the first was lost; `sequence` is its record's.
@@ -147,35 +141,46 @@ class Committer:
 
     # What a commit consists of
 
-    def write(self, transition: Transition, expected: int, op: str, *, hints: Sequence[Hint] = ()) -> Write:
-        """A transition as a write of its record. Raises OjsError envelope_too_large."""
+    def write(self, transition: Transition, expected: int, op: str) -> Write:
+        """A transition as a write of its record, with its hints. Raises OjsError envelope_too_large."""
         job = transition.job
         body = encode_job(job)
         self._check_size("the job's record", len(body))
+        cancelled = None
+        for effect in transition.effects:
+            if isinstance(effect, CancelTimer):
+                cancelled = self._config.timer(job.id, effect.op)
         return Write(
             self._config.job(job.id),
             body,
             expected,
             partial(_carries, job.id, op),
-            hints=hints,
-            cancel=None if transition.cancel is None else self._config.timer(job.id, transition.cancel),
+            hints=self.hints(transition, expected) if transition.effects else (),
+            cancel=cancelled,
             ttl_s=transition.ttl_s,
             rings=self._rings(job.id, job.timer),
             what="the job",
         )
 
-    def hints(self, transition: Transition) -> list[Hint]:
-        """Those that go ahead of a record, without its token."""
+    def hints(self, transition: Transition, expected: int) -> list[Hint]:
+        """Make those that go ahead of a record over the revision `expected`. Raises OjsError envelope_too_large."""
         job = transition.job
-        hints = [] if transition.arm is None else [self.timer(job.id, transition.arm)]
-        if transition.step is not None:
-            member = job.workflow
-            assert member is not None
-            body = f"{member.node} {member.run} {transition.step}".encode()
-            hints.append(Hint("note", self._config.step(member.id, job.id), body))
-        if transition.releases:
-            claim = (transition.claim or "").encode()
-            hints += [Hint("note", self._config.limit_step(scope, job.id), claim) for scope in transition.releases]
+        hints: list[Hint] = []
+        for effect in transition.effects:
+            match effect:
+                case Token():
+                    hints.append(self.token(job, expected))
+                case Timer():
+                    hints.append(self.timer(job.id, effect))
+                case Note():
+                    subject = self._config.note(effect.topic, effect.scope, job.id)
+                    hints.append(Hint("note", subject, effect.body.encode()))
+                case Apart():
+                    self._check_size("the job's result", len(effect.body))
+                    subject = self._config.result(job.id, effect.op)
+                    hints.append(Hint("blob", subject, bytes(effect.body), time_to_live(effect.ttl_s)))
+                case _:
+                    pass
         return hints
 
     def token(self, job: Job, replaces: int) -> Hint:
@@ -196,15 +201,11 @@ class Committer:
 
     def _begin(self, transition: Transition, expected: int, op: str) -> _Commit:
         """Send what can be sent at once; what can't be is told when it is to be completed."""
-        hints = self.hints(transition)
-        if transition.token:
-            hints.append(self.token(transition.job, expected))
         try:
-            write = self.write(transition, expected, op, hints=hints)
+            write = self.write(transition, expected, op)
         except OjsError as error:
             return _Commit(transition, op, error)
-        if transition.apart is None:
-            self._writer.begin(write)
+        self._writer.begin(write)
         return _Commit(transition, op, write)
 
     def _begin_portion(self, commits: Iterator[tuple[Transition, int, str]]) -> list[_Commit]:
@@ -224,10 +225,7 @@ class Committer:
         try:
             if isinstance(write, OjsError):
                 raise write
-            if transition.apart is None:
-                sequence = await self._writer.finish(write, deadline)
-            else:
-                sequence = await self._with_result(transition, transition.apart, write, deadline)
+            sequence = await self._writer.finish(write, deadline)
         except Conflict:
             _CONFLICTS.inc()
             raise
@@ -237,26 +235,12 @@ class Committer:
         self.stored(transition, op)
         return sequence
 
-    async def _with_result(self, transition: Transition, apart: Apart, write: Write, deadline: float) -> int:
-        """Store a result that is set apart, then the record that names it."""
-        blob = transition.job.result_blob
-        assert blob is not None
-        self._check_size("the job's result", len(apart.body))
-        await self._blobs.write(transition, deadline)
-        self._writer.begin(write)
-        try:
-            return await self._writer.finish(write, deadline)
-        except (Conflict, OjsError) as error:
-            if isinstance(error, Conflict) or not write.unsure:
-                self._drop_result(transition.job.id, blob)
-            raise
-
     def _check_size(self, what: str, size: int) -> None:
         if size + HEADROOM > self._nats.max_payload:
             raise too_large("envelope_too_large", what, size, self._nats.max_payload - HEADROOM)
 
-    def _drop_result(self, job_id: str, blob: Blob) -> None:
-        self._writer.purge(self._config.result(job_id, blob.op))
+    def _drop_result(self, transition: Transition, drop: Drop) -> None:
+        self._writer.purge(self._config.result(transition.job.id, drop.op))
 
 
 def _carries(job_id: str, op: str, data: bytes) -> bool:

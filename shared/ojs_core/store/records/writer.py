@@ -7,7 +7,7 @@ open whether the record was stored. A crash leaves a hint too many, never a reco
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from ojs_core.base.errors import OjsError, unavailable
@@ -40,11 +40,13 @@ class Overtaken(Conflict):
 
 
 class Hint(NamedTuple):
-    """A message that goes ahead of a record. If the record won't be, a timer is purged and a token deleted; a note stays, as it
-    may have taken the place of the one that a faster write sent. Whatever escapes this is recognised as stale when it is met.
+    """A message that goes ahead of a record, which isn't sent before its blob is stored.
+
+    If the record won't be, a timer or blob is purged and a token deleted. A note stays: it may have taken the place of the one
+    that a faster write sent. Whatever escapes this is recognised as stale when it is met.
     """
 
-    kind: Literal["timer", "token", "note"]
+    kind: Literal["timer", "token", "note", "blob"]
     subject: str
     body: bytes = b""
     headers: str = ""
@@ -100,13 +102,14 @@ class Write:
         self._answer: asyncio.Future[ReplyOrFailure] | None = None
         self._answers: list[asyncio.Future[ReplyOrFailure]] = []
 
-    def begin(self, nats: Connection, *, tokens_first: bool) -> None:
-        """Send the hints and the record, unless its token is to be certain first; all leave in one socket write."""
+    def begin(self, nats: Connection, first: Container[str]) -> None:
+        """Send the hints and the record in one socket write, unless a hint of the kinds is to be certain `first`."""
         self._answers = [nats.request(hint.subject, hint.body, hint.headers) for hint in self.hints]
-        if tokens_first and any(hint.kind == "token" for hint in self.hints):
-            self._answer = None
-        else:
-            self.send(nats)
+        self._answer = None
+        for hint in self.hints:
+            if hint.kind in first:
+                return
+        self.send(nats)
 
     def send(self, nats: Connection) -> None:
         """Send the record."""
@@ -120,11 +123,11 @@ class Write:
         """The answers to the hints."""
         return [ack_of(await answer) for answer in self._answers]
 
-    async def secure(self, nats: Connection, deadline: float, kind: str | None = None) -> None:
-        """Repeat the hints, or those of a kind, until they are stored. Raises OjsError backend_unavailable."""
+    async def secure(self, nats: Connection, deadline: float, kinds: Container[str] | None = None) -> None:
+        """Repeat the hints, or those of some kinds, until they are stored. Raises OjsError backend_unavailable."""
         for place, hint in enumerate(self.hints):
             pause = FIRST_PAUSE_S
-            while kind in (None, hint.kind) and not hint.there(ack := ack_of(await self._answers[place])):
+            while (kinds is None or hint.kind in kinds) and not hint.there(ack := ack_of(await self._answers[place])):
                 pause = await pause_or_raise(nats, pause, deadline, failure(self.what, ack))
                 self._answers[place] = nats.request(hint.subject, hint.body, hint.again)
 
@@ -140,6 +143,8 @@ class Writer:
         self._nats = nats
         self._records = records
         self._config = config
+        self._first = frozenset({"blob", "token"} if config.replicas > 1 else {"blob"})
+        """The kinds of hints that are certain before the record is sent."""
 
     async def write(self, write: Write) -> int:
         """The record's new sequence once it and its hints are stored; SUPERSEDED if another write came after it.
@@ -156,7 +161,7 @@ class Writer:
         Token and record are in different streams. With one server both acks come from the same process; on a cluster the
         token's stream may lose its leader alone, so its ack is awaited before the record is sent.
         """
-        write.begin(self._nats, tokens_first=self._config.replicas > 1)
+        write.begin(self._nats, self._first)
 
     async def finish(self, write: Write, deadline: float, *, look_s: float = LAST_PAUSE_S) -> int:
         """See a write through that has begun; as `write`. A look for it may take `look_s` in any case (deadline in loop time).
@@ -185,7 +190,7 @@ class Writer:
         while True:
             ack = await write.answer()
             if ack is None:
-                await write.secure(self._nats, deadline, "token")
+                await write.secure(self._nats, deadline, self._first)
                 write.send(self._nats)
                 continue
             if isinstance(ack, PubAck) and ack.error is None:
@@ -259,7 +264,7 @@ class Writer:
     async def _withdraw(self, write: Write) -> None:
         """Take back the hints of a record that certainly won't be."""
         for hint, ack in zip(write.hints, await write.acks(), strict=True):
-            if hint.kind == "timer":
+            if hint.kind in {"timer", "blob"}:
                 self.purge(hint.subject)
             elif hint.kind == "token" and isinstance(ack, PubAck) and ack.error is None:
                 delete_unheard(self._nats, self._config.ready_stream, ack.seq)

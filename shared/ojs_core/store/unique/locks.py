@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
+from ojs_core.domain.transitions.effects import Drop
 from ojs_core.domain.transitions.retention import TOMBSTONE_S, retention_s
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
@@ -69,7 +70,7 @@ class Locks:
         self._clock = bucket.clock
         self._config = bucket.config
         self._releases: set[asyncio.Task[None]] = set()
-        bucket.signals.unique_ended.append(self.job_ended)
+        bucket.committer.followers["lock"] = self._job_ended
 
     async def close(self) -> None:
         """Finish the releases under way, as far as NATS allows it now."""
@@ -120,8 +121,9 @@ class Locks:
 
     # Letting go
 
-    def job_ended(self, job: Job, ttl_s: int) -> None:
-        task = asyncio.create_task(self._release(job, ttl_s), name=f"unique-release-{job.id}")
+    def _job_ended(self, ending: Transition, _lock: Drop) -> None:
+        assert ending.ttl_s is not None
+        task = asyncio.create_task(self._release(ending.job, ending.ttl_s), name=f"unique-release-{ending.job.id}")
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
 

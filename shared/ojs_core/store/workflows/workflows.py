@@ -114,7 +114,7 @@ class Workflows:
 
     def step_messages(self) -> DueMessages:
         """The hints of members; `Due.job_id` is `<workflow id>.<job id>`."""
-        return DueMessages(self._nats, self._bulk, self._config, _STEPS, subject=self._config.steps)
+        return DueMessages(self._nats, self._bulk, self._config, _STEPS, subject=self._config.notes("workflow"))
 
     async def clear(self) -> None:
         """Forget what was read (reset)."""

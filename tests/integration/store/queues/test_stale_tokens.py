@@ -69,10 +69,10 @@ WAYS: dict[str, Leave] = {
 
 async def left_behind(store: Store, jobs: Sequence[Job], leave: Leave = WAYS["cancelled"]) -> None:
     """End jobs as a process does that dies before it takes their tokens out."""
-    taking, store.signals.tokens_stale = store.signals.tokens_stale, []
+    taking, store.committer.stale_tokens = store.committer.stale_tokens, None
     for job in jobs:
         await leave(store, job)
-    store.signals.tokens_stale = taking
+    store.committer.stale_tokens = taking
 
 
 async def fill(store: Store, queue: str, number: int) -> list[Job]:

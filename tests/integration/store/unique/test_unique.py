@@ -328,7 +328,7 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
 async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
     store: Store, other: Store, queue: str, on_conflict: str
 ) -> None:
-    store.signals.unique_ended.clear()  # it dies before it lets the lock go
+    del store.committer.followers["lock"]  # it dies before it lets the lock go
     first = await store.jobs.push(unique([queue], queue=queue))
     await store.jobs.change(first.id, transitions.cancel)
     await store.jobs.change(first.id, transitions.remove)
@@ -393,7 +393,7 @@ async def test_a_retry_that_sleeps_between_lock_and_record_is_fenced(store: Stor
 async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(store: Store, other: Store, queue: str) -> None:
     """A lock with a time to live whose job lives on would let a duplicate in."""
     late: list[tuple[Job, int]] = []
-    store.signals.unique_ended[:] = [lambda job, ttl_s: late.append((job, ttl_s))]
+    store.committer.followers["lock"] = lambda ending, _: late.append((ending.job, ending.ttl_s or 0))
     dead = await discarded(store, queue, unique([queue], queue=queue))
     await other.jobs.revive(dead.id, retried)
     ((job, ttl_s),) = late

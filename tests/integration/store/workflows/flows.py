@@ -70,13 +70,13 @@ def _refused(found: Job, moment: Moment) -> Transition:
 
 
 async def hints(store: Store, workflow_id: str) -> list[Due]:
-    """The step hints of a workflow as a coordinator would be given them."""
+    """The notes to a workflow as a coordinator would be given them."""
     found = []
-    for subject in await store.records.subjects(store.config.step(workflow_id, ANY)):
+    for subject in await store.records.subjects(store.config.note("workflow", workflow_id, ANY)):
         message = await store.records.leader_raw(subject)
         if message is None:  # somebody lets it go in this moment
             continue
-        name = subject.removeprefix(store.config.steps.removesuffix(">"))
+        name = subject.removeprefix(store.config.notes("workflow").removesuffix(">"))
         found.append(Due(name, message[0], store.clock.now(), 1, "nobody", message[1]))
     return found
 

@@ -179,7 +179,7 @@ async def test_a_hint_ahead_of_its_record_waits_for_it(store: Store, queue: str)
     name = await create(store, chain(queue, "a", "b"))
     (one,) = await fetch(store, queue)
     await coordinate(store, name)
-    await put_raw(store, store.config.step(name, one.id), b"1 0 ended")
+    await put_raw(store, store.config.note("workflow", name, one.id), b"1 0 ended")
     assert await coordinate(store, name) == 1
     assert len(await hints(store, name)) == 1, "it is kept: the end may be on its way"
     assert (await store.workflows.get(name)).record.states == "Rq."
@@ -264,7 +264,7 @@ async def test_two_coordinators_share_the_work_and_create_everything_once(
         stored = await store.workflows.get(name)
         assert stored.record.state == "completed"
         assert counts(stored.graph, stored.record).jobs_failed == 0
-    assert await subjects(store, store.config.records_stream, store.config.steps) == {}
+    assert await subjects(store, store.config.records_stream, store.config.notes("workflow")) == {}
 
 
 async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServer, open_store: OpenStore) -> None:

@@ -193,17 +193,3 @@ def test_what_has_become_of_a_claim_is_seen_from_its_jobs_record() -> None:
     ended = transitions.ack(active, Raw(b"1"), transitions.JobHolder(), Moment(T0, "op4")).job
     assert standing(holder, 9, ended, T0) == "over"
     assert standing(holder, 0, None, T0) == "over"
-
-
-def test_the_end_of_a_run_is_told_to_the_limits_whose_permits_it_holds() -> None:
-    job = transitions.push(Job(id="j", type="t", args=Raw(b"[]"), state=State.AVAILABLE), Moment(T0, "op1")).job
-    active = replace(transitions.claim(job, "w", None, Moment(T0, "op2")).job, permits=("key.k",))
-    beat = transitions.extend(active, "w", 5_000, Moment(T0 + 1, "op3"))
-    assert beat is not None
-    assert (beat.releases, beat.job.permits) == ((), ("key.k",))
-    for ending in (
-        transitions.ack(active, Raw(b"1"), transitions.JobHolder(), Moment(T0, "op4")),
-        transitions.nack(active, transitions.Failure(message="no"), transitions.JobHolder(), Moment(T0, "op4")),
-        transitions.cancel(active, Moment(T0, "op4")),
-    ):
-        assert (ending.releases, ending.claim, ending.job.permits) == (("key.k",), "op2", ())

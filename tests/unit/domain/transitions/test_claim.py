@@ -6,18 +6,18 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import NOTHING, Job, State, Timer
 from ojs_core.domain.transitions import Failure, JobHolder, ack, claim, extend, nack
+from ojs_core.domain.transitions.effects import CancelTimer
 from support.tables import each
 from unit.domain.transitions.samples import ANYONE, SAMPLES, SECOND, T0, active, at, available, retryable
 
 
 def test_claim_hands_the_job_to_the_worker() -> None:
     moment = at(SECOND)
-    transition = claim(available(), "w1", 60 * SECOND, moment)
-    job = transition.job
+    job = claim(available(), "w1", 60 * SECOND, moment).job
     assert (job.state, job.attempt, job.worker) == (State.ACTIVE, 1, "w1")
     assert (job.started_at, job.visible_until, job.lease_ms) == (T0 + SECOND, T0 + 61 * SECOND, 60 * SECOND)
-    assert (job.beat_at, job.token, transition.token) == (T0 + SECOND, None, False)
-    assert (transition.arm, job.timer) == (None, Timer(moment.op, T0 + 31 * SECOND, "reaper", every_s=31))
+    assert (job.beat_at, job.token) == (T0 + SECOND, None)
+    assert job.timer == Timer(moment.op, T0 + 31 * SECOND, "reaper", every_s=31)
 
 
 def test_claim_without_a_worker_is_not_checked_for_its_life() -> None:
@@ -98,9 +98,9 @@ def test_a_written_extension_carries_a_timer_of_its_own_and_no_log_entry() -> No
     assert transition is not None
     new = transition.job
     assert (new.visible_until, new.beat_at, new.lease_ms) == (T0 + 100 * SECOND, T0 + 40 * SECOND, 60 * SECOND)
-    assert (transition.arm, new.timer) == (None, Timer(moment.op, T0 + 70 * SECOND, "reaper", every_s=31))
+    assert new.timer == Timer(moment.op, T0 + 70 * SECOND, "reaper", every_s=31)
     assert job.timer is not None
-    assert transition.cancel == job.timer.op
+    assert transition.effects == (CancelTimer(job.timer.op),)
     assert new.transitions == job.transitions
 
 
@@ -109,7 +109,8 @@ def test_an_extension_arms_afresh_even_when_the_deadline_stays() -> None:
     moment = at(6 * SECOND)
     transition = extend(job, "w1", None, moment)
     assert transition is not None
-    assert transition.arm == Timer(moment.op, T0 + 8 * SECOND, "reaper")
+    assert job.timer is not None
+    assert transition.effects == (Timer(moment.op, T0 + 8 * SECOND, "reaper"), CancelTimer(job.timer.op))
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,6 @@ def test_a_delay_that_is_over_makes_the_job_available(make: Any, wait: int) -> N
     assert isinstance(decision, Transition)
     new = decision.job
     assert (new.state, new.enqueued_at, new.token, new.next_attempt_at) == (State.AVAILABLE, T0 + wait, moment.op, None)
-    assert (decision.token, decision.arm, decision.cancel) == (True, None, job.timer.op)
     assert (new.error, new.errors, new.retry_delay_ms) == (job.error, job.errors, job.retry_delay_ms)
 
 
@@ -90,7 +89,7 @@ def test_a_waiting_job_past_a_limit_is_discarded(name: str, members: Any, kind: 
     assert new.error is not None
     assert (new.error.type, new.error.code, new.errors[-1]) == (kind, kind, new.error)
     assert (json(new.error.details) if new.error.details else None) == details
-    assert (new.token, transition.token, transition.arm, transition.ttl_s) == (None, False, None, 30 * 86_400)
+    assert (new.token, new.timer, transition.ttl_s) == (None, None, 30 * 86_400)
     assert new.transitions[-1].reason == kind
 
 
@@ -137,7 +136,7 @@ def test_a_lease_that_ran_out_makes_the_job_available_at_once() -> None:
     assert isinstance(decision, Transition)
     job = decision.job
     assert (job.state, job.attempt, job.uncharged, job.worker) == (State.AVAILABLE, 1, 0, None)
-    assert (decision.token, job.token, job.enqueued_at) == (True, moment.op, T0 + 3 * SECOND)
+    assert (job.token, job.enqueued_at) == (moment.op, T0 + 3 * SECOND)
     assert job.error is not None
     assert (job.error.type, job.error.code, job.error.attempt) == ("visibility_timeout", "visibility_timeout", 1)
     assert (job.visible_until, job.lease_ms, job.beat_at) == (None, None, None)
@@ -165,8 +164,8 @@ def test_a_run_past_its_timeout_fails_with_back_off(members: Any, after: int, ki
     assert (job.error.type, job.error.code) == (kind, kind)
     assert tuple(json(job.error.details).values()) == details
     assert set(json(job.error.details)) == {"timeout_kind", "limit_seconds", "elapsed_seconds"}
-    assert transition.arm is not None
-    assert transition.arm.service == "scheduler"
+    assert job.timer is not None
+    assert job.timer.service == "scheduler"
 
 
 def test_a_job_stalls_from_its_last_heartbeat() -> None:
@@ -251,7 +250,7 @@ def test_a_worker_that_may_be_alive_is_looked_at_again(lease_s: int, seen_s: int
 def test_a_dead_worker_loses_its_job() -> None:
     decision = _happened(active(lease_ms=LEASE), 32 * SECOND, Liveness(T0 + 2 * SECOND, covered=True))
     job = decision.job
-    assert (job.state, job.worker, decision.token) == (State.AVAILABLE, None, True)
+    assert (job.state, job.worker) == (State.AVAILABLE, None)
     assert job.error is not None
     assert (job.error.type, job.error.code) == ("worker_death", "worker_death")
     assert (job.transitions[-1].event, job.transitions[-1].worker) == ("worker_died", "w1")
@@ -276,7 +275,7 @@ def test_a_job_that_a_complete_list_does_not_name_is_requeued_without_counting()
     assert isinstance(decision, Transition)
     job = decision.job
     assert (job.state, job.attempt, job.uncharged, job.worker, job.errors) == (State.AVAILABLE, 1, 1, None, ())
-    assert (decision.token, job.token, job.started_at, job.visible_until) == (True, moment.op, None, None)
+    assert (job.token, job.started_at, job.visible_until) == (moment.op, None, None)
     assert (job.transitions[-1].event, job.transitions[-1].reason) == ("requeued", "not_held")
 
 
@@ -357,8 +356,7 @@ def test_a_reissued_job_stays_where_it_is_with_another_token() -> None:
     transition = reissue(job, moment)
     new = transition.job
     assert (new.state, new.enqueued_at, new.attempt) == (State.AVAILABLE, T0, 0)
-    assert (new.token, transition.token) == (moment.op, True)
-    assert (transition.arm, transition.cancel, new.timer) == (None, None, job.timer)
+    assert (new.token, new.timer) == (moment.op, job.timer)
     assert new.transitions[-1].event == "reissued"
 
 

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import NOTHING, Blob, Job, Membership, Retention, Retry, State, Timer
-from ojs_core.domain.transitions import Failure, JobHolder, ack, acked_before, claim, nack, remove
+from ojs_core.domain.transitions import Failure, JobHolder, ack, acked_before, claim, nack
+from ojs_core.domain.transitions.effects import Apart
 from ojs_core.domain.transitions.finish import INLINE_BYTES
-from ojs_core.domain.transitions.result import Apart
 from support.tables import each
-from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, completed, json, once
+from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, json, once
 
 HOUR_S = 3_600
 DAY_S = 24 * HOUR_S
@@ -35,7 +35,7 @@ def test_ack_completes_the_job_and_clears_its_error() -> None:
     assert (done.state, done.completed_at, done.result_stored_at) == (State.COMPLETED, T0 + SECOND, T0 + SECOND)
     assert (done.error, done.errors, json(done.result)) == (None, job.errors, {"n": 1})
     assert (done.discarded_at, done.cancelled_at, done.visible_until, done.lease_ms) == (None, None, None, None)
-    assert (transition.arm, transition.token, transition.ttl_s) == (None, False, 7 * DAY_S)
+    assert transition.ttl_s == 7 * DAY_S
     assert done.timer is None
 
 
@@ -104,7 +104,7 @@ LARGE = Raw(b"1" * (INLINE_BYTES + 1))
 @pytest.mark.parametrize("members", [{}, {"result_ttl_s": 7 * DAY_S}, {"result_ttl_s": 30 * DAY_S}, {"result_ttl_s": -1}])
 def test_a_small_result_that_stays_as_long_as_its_job_is_part_of_the_record(members: Any) -> None:
     transition = ack(active(**members), Raw(b"1" * INLINE_BYTES), ANYONE, at())
-    assert (len(transition.job.result), transition.job.result_blob, transition.apart) == (INLINE_BYTES, None, None)
+    assert (len(transition.job.result), transition.job.result_blob, transition.effects) == (INLINE_BYTES, None, ())
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_a_large_result_and_one_that_leaves_before_its_job_are_set_apart(members
     moment = at(SECOND)
     transition = ack(active(**members), result, ANYONE, moment)
     job = transition.job
-    assert transition.apart == Apart(result, kept_s)
+    assert transition.effects[0] == Apart(moment.op, result, kept_s)
     assert (job.result, job.result_blob, job.result_stored_at) == (NOTHING, Blob(moment.op, len(result)), T0 + SECOND)
-    assert (job.result_bytes, transition.drops) == (len(result), None)
+    assert job.result_bytes == len(result)
     assert transition.ttl_s is not None
     assert transition.ttl_s >= kept_s
 
@@ -133,15 +133,7 @@ def test_a_large_result_and_one_that_leaves_before_its_job_are_set_apart(members
 def test_a_large_result_that_stays_for_ever_stays_in_the_record() -> None:
     """Beside it, a crash would leave it behind for ever."""
     transition = ack(active(result_ttl_s=-1), LARGE, ANYONE, at())
-    assert (transition.job.result, transition.apart, transition.ttl_s) == (LARGE, None, None)
-
-
-def test_what_removes_a_job_drops_its_result() -> None:
-    job = ack(active(), LARGE, ANYONE, at()).job
-    assert job.result_blob is not None
-    transition = remove(job, at())
-    assert (transition.drops, transition.job.result_blob) == (job.result_blob, None)
-    assert remove(completed(), at()).drops is None
+    assert (transition.job.result, transition.effects, transition.ttl_s) == (LARGE, (), None)
 
 
 @pytest.mark.parametrize(("limit", "size"), [(None, 1_048_576), (10, 10), (2_000_000, 1_500_000)])
@@ -170,8 +162,8 @@ def test_nack_waits_for_the_back_off_while_attempts_remain() -> None:
         T0 + SECOND,
     )
     assert (job.worker, job.visible_until, job.beat_at, job.started_at) == (None, None, None, T0)
-    assert (job.discarded_at, job.completed_at, transition.token, transition.ttl_s) == (None, None, False, None)
-    assert transition.arm == Timer(moment.op, T0 + 2_000, "scheduler")
+    assert (job.discarded_at, job.completed_at, job.token, transition.ttl_s) == (None, None, None, None)
+    assert job.timer == Timer(moment.op, T0 + 2_000, "scheduler")
 
 
 def test_the_delay_counts_failures_and_uses_the_moments_chance() -> None:
@@ -196,7 +188,7 @@ def test_exhaustion_follows_the_policy(on_exhaustion: Any, dead: bool, days: int
     assert (job.state, job.dead_letter) == (State.DISCARDED, dead)
     assert (job.discarded_at, job.completed_at, job.next_attempt_at) == (T0 + SECOND, T0 + SECOND, None)
     assert job.error is not None
-    assert (transition.ttl_s, transition.arm, transition.token) == (days * DAY_S, None, False)
+    assert (transition.ttl_s, job.timer, job.token) == (days * DAY_S, None, None)
 
 
 @each("on_exhaustion", ["discard", "dead_letter"])
@@ -269,7 +261,7 @@ def test_requeue_gives_the_job_back_unharmed() -> None:
     job = transition.job
     assert (job.state, job.attempt, job.uncharged) == (State.AVAILABLE, 1, 1)
     assert (job.started_at, job.error, job.errors, job.worker) == (None, None, (), None)
-    assert (transition.token, job.token, job.enqueued_at) == (True, moment.op, T0 + SECOND)
+    assert (job.token, job.enqueued_at) == (moment.op, T0 + SECOND)
 
 
 def test_requeue_outweighs_a_response_code() -> None:

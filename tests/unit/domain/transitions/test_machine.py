@@ -43,6 +43,7 @@ from ojs_core.domain.transitions import (
     reissue,
     retry_discarded,
 )
+from ojs_core.domain.transitions.effects import CancelTimer, Token
 from support.examples import examples
 from support.model import ENDED, HALF_HOUR_MS, LEASE, TIMES, ModelJob, Refusal
 
@@ -98,29 +99,34 @@ class JobLife(RuleBasedStateMachine):
     def store(self, transition: Transition, moment: Moment) -> None:
         """Apply a commit as the store would, timers first."""
         before = getattr(self, "job", None)
-        if transition.arm is not None:
-            assert transition.arm.op == moment.op
-            assert transition.arm.op not in self.armed, "an op is armed once"
-            self.armed.add(transition.arm.op)
-            self.timers[transition.arm.op] = transition.arm
-        if transition.cancel is not None:
-            assert before is not None
-            assert before.timer is not None
-            assert before.timer.op == transition.cancel
-            self.timers.pop(transition.cancel, None)
+        armed: Timer | None = None
+        for effect in transition.effects:
+            match effect:
+                case Timer(op=op):
+                    assert op == moment.op
+                    assert op not in self.armed, "an op is armed once"
+                    armed = self.timers[op] = effect
+                    self.armed.add(op)
+                case CancelTimer(op=op):
+                    assert before is not None
+                    assert before.timer is not None
+                    assert before.timer.op == op
+                    self.timers.pop(op, None)
+                case _:
+                    pass
         new = transition.job
         self.rings_at = None
         if new.timer is None:
-            assert transition.arm is None
+            assert armed is None
         elif new.timer.every_s is not None:
-            assert (transition.arm, new.timer.op) == (None, moment.op)
+            assert (armed, new.timer.op) == (None, moment.op)
             self.rings_at = self.now + new.timer.every_s * 1_000
             assert new.timer.at - self.now >= 10_000
             assert self.rings_at >= min(new.timer.at, self.now + 60_000)
         else:
-            assert new.timer == (transition.arm or (before and before.timer))
+            assert new.timer == (armed or (before and before.timer))
         fresh_token = new.token is not None and new.token != (before.token if before else None)
-        assert transition.token == fresh_token
+        assert (Token() in transition.effects) == fresh_token
         assert new.token in (None, moment.op) or not fresh_token
         assert (transition.ttl_s is not None) == (new.terminal or new.deleted)
         if before is not None and new.generation == before.generation:

@@ -14,16 +14,14 @@ def test_push_makes_the_job_available_at_once() -> None:
     transition = push(draft(), moment)
     job = transition.job
     assert (job.state, job.attempt, job.created_at, job.enqueued_at) == (State.AVAILABLE, 0, T0, T0)
-    assert (transition.token, job.token) == (True, moment.op)
-    assert (transition.arm, transition.cancel, transition.ttl_s) == (None, None, None)
+    assert (job.token, job.timer, transition.ttl_s) == (moment.op, None, None)
 
 
 def test_push_of_a_future_job_schedules_it_without_a_token() -> None:
     moment = at()
-    transition = push(draft(scheduled_at=T0 + SECOND), moment)
-    assert transition.job.state is State.SCHEDULED
-    assert (transition.token, transition.job.token, transition.job.enqueued_at) == (False, None, None)
-    assert transition.arm == Timer(moment.op, T0 + SECOND, "scheduler")
+    job = push(draft(scheduled_at=T0 + SECOND), moment).job
+    assert (job.state, job.token, job.enqueued_at) == (State.SCHEDULED, None, None)
+    assert job.timer == Timer(moment.op, T0 + SECOND, "scheduler")
 
 
 @pytest.mark.parametrize("scheduled_at", [T0, T0 - 1])
@@ -33,9 +31,8 @@ def test_push_with_a_time_that_has_come_is_immediate(scheduled_at: int) -> None:
 
 
 def test_push_keeps_a_pending_draft_pending_whatever_its_schedule() -> None:
-    transition = push(draft(state=State.PENDING, scheduled_at=T0 + SECOND), at())
-    assert transition.job.state is State.PENDING
-    assert (transition.token, transition.arm, transition.job.enqueued_at) == (False, None, None)
+    job = push(draft(state=State.PENDING, scheduled_at=T0 + SECOND), at()).job
+    assert (job.state, job.token, job.timer, job.enqueued_at) == (State.PENDING, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -49,15 +46,14 @@ def test_push_keeps_a_pending_draft_pending_whatever_its_schedule() -> None:
 )
 def test_a_limit_of_an_available_job_arms_the_reaper(members: dict[str, int], due_at: int) -> None:
     moment = at()
-    assert push(draft(**members), moment).arm == Timer(moment.op, due_at, "reaper")
+    assert push(draft(**members), moment).job.timer == Timer(moment.op, due_at, "reaper")
 
 
 def test_activation_enqueues_a_pending_job() -> None:
     moment = at(SECOND)
-    transition = activate(pending(), moment)
-    job = transition.job
+    job = activate(pending(), moment).job
     assert (job.state, job.activated_at, job.enqueued_at) == (State.AVAILABLE, T0 + SECOND, T0 + SECOND)
-    assert (transition.token, job.token) == (True, moment.op)
+    assert job.token == moment.op
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.PENDING])
@@ -73,7 +69,7 @@ def test_a_step_that_may_not_be_pushed_is_created_with_its_end() -> None:
     transition = push_discarded(draft(unique_key="k"), problem, at())
     job = transition.job
     assert (job.state, job.created_at, job.discarded_at) == (State.DISCARDED, T0, T0)
-    assert (job.unique_key, job.dead_letter, job.token, transition.token) == (None, False, None, False)
+    assert (job.unique_key, job.dead_letter, job.token) == (None, False, None)
     assert job.error is not None
     assert (job.error.code, job.error.message, job.error.retryable) == ("queue_full", "the queue is full", False)
     assert [(entry.event, entry.reason) for entry in job.transitions] == [("dropped", "queue_full")]

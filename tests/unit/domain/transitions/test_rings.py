@@ -4,6 +4,7 @@ import pytest
 
 from ojs_core.domain.job import Timer
 from ojs_core.domain.transitions import Liveness, Rearm, cancel, due, extend
+from ojs_core.domain.transitions.effects import CancelTimer
 from ojs_core.domain.transitions.rings import may_have_message
 from support.tables import each
 from unit.domain.transitions.samples import SECOND, T0, active, at, available, scheduled
@@ -61,7 +62,7 @@ def test_a_far_deadline_is_left_to_the_rings_on_the_way() -> None:
 def test_a_message_that_may_have_been_set_goes_with_the_job(lease_s: int, ends_s: int, *, purges: bool) -> None:
     job = active(None, lease_s * SECOND)
     assert job.timer is not None
-    assert cancel(job, at(ends_s * SECOND)).cancel == (job.timer.op if purges else None)
+    assert cancel(job, at(ends_s * SECOND)).effects == ((CancelTimer(job.timer.op),) if purges else ())
 
 
 @pytest.mark.parametrize(

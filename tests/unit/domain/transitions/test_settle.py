@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import NOTHING, Job, Membership, State, Timer
+from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions import (
     Failure,
     JobHolder,
@@ -16,14 +16,10 @@ from ojs_core.domain.transitions import (
     activate,
     cancel,
     claim,
-    drop,
     due,
-    move,
     nack,
-    postpone,
     push,
     reissue,
-    reprioritise,
 )
 from ojs_core.domain.transitions.retention import result_expires_at, retention_s
 from support.tables import each
@@ -44,70 +40,10 @@ from unit.domain.transitions.samples import (
 DAY_S = 86_400
 
 
-def test_a_live_timer_that_is_still_right_is_kept() -> None:
-    job = pending(expires_at=T0 + 9 * SECOND)
-    transition = activate(job, at(SECOND))
-    assert (transition.arm, transition.cancel, transition.job.timer) == (None, None, job.timer)
-
-
-def test_a_timer_whose_time_has_come_is_not_kept() -> None:
-    job = available(expires_at=T0 + SECOND)
-    moment = at(SECOND)
-    transition = reissue(job, moment)
-    assert job.timer is not None
-    assert (transition.arm, transition.cancel) == (Timer(moment.op, T0 + SECOND, "reaper"), job.timer.op)
-
-
-@pytest.mark.parametrize(
-    "leave",
-    [
-        cancel,
-        reissue,
-        lambda job, moment: drop(job, "queue_deleted", moment),
-        lambda job, moment: move(job, "elsewhere", moment),
-        lambda job, moment: postpone(job, T0 + 9 * SECOND, moment),
-        lambda job, moment: reprioritise(job, 7, moment),
-    ],
-    ids=["cancel", "reissue", "drop", "move", "postpone", "reprioritise"],
-)
-def test_what_leaves_a_token_behind_says_whose_it_was(leave: Callable[..., Transition]) -> None:
-    job = available()
-    assert leave(job, at(SECOND)).stale_token_of == job
-
-
-def test_a_claim_has_the_token_in_hand_and_who_has_none_leaves_none() -> None:
-    assert claim(available(), "w", None, at(SECOND)).stale_token_of is None
-    assert cancel(active(), at(SECOND)).stale_token_of is None
-    assert push(draft(), at()).stale_token_of is None
-
-
-def test_a_timer_for_another_service_is_not_kept() -> None:
-    job = replace(pending(expires_at=T0 + 9 * SECOND), timer=Timer("old", T0 + 9 * SECOND, "scheduler"))
-    moment = at()
-    transition = activate(job, moment)
-    assert (transition.arm, transition.cancel) == (Timer(moment.op, T0 + 9 * SECOND, "reaper"), "old")
-
-
 def test_of_two_deadlines_at_once_the_limit_goes_first() -> None:
     job = nack(active(total_timeout_ms=SECOND), Failure(message="no"), ANYONE, at()).job
     assert job.timer is not None
     assert (job.timer.at, job.timer.service) == (T0 + SECOND, "reaper")
-
-
-def test_a_new_deadline_replaces_the_timer() -> None:
-    job = active(lease_ms=6 * SECOND)
-    moment = at(SECOND)
-    transition = nack(job, Failure(message="no"), ANYONE, moment)
-    assert job.timer is not None
-    assert transition.cancel == job.timer.op
-    assert transition.arm == transition.job.timer == Timer(moment.op, T0 + 2 * SECOND, "scheduler")
-
-
-def test_a_job_that_needs_no_timer_loses_it() -> None:
-    job = available(enqueue_ttl_ms=SECOND)
-    assert job.timer is not None
-    transition = cancel(job, at())
-    assert (transition.arm, transition.cancel, transition.job.timer) == (None, job.timer.op, None)
 
 
 ROWS: list[tuple[str, Callable[[], Transition], State | None, State]] = [
@@ -173,36 +109,6 @@ def test_a_refusal_leaves_the_document_alone() -> None:
     job = active("w1")
     assert ack(job, Raw(b"1"), JobHolder("w1", 1), at()).job is not job
     assert (job.state, job.result) == (State.ACTIVE, NOTHING)
-
-
-# What a commit hints at beside the timer and the token
-
-
-def member(*, opens: bool) -> Membership:
-    return Membership(id="wf", node=1, kind="chain", step="s", index=0, size=2, opens=opens)
-
-
-def test_a_workflow_hears_of_the_start_of_a_step_that_opens_it_and_of_each_end() -> None:
-    opening = available(workflow=member(opens=True))
-    first = claim(opening, "w1", None, at())
-    assert (first.step, ack(first.job, NOTHING, ANYONE, at()).step) == ("started", "ended")
-    later = claim(available(workflow=member(opens=False)), "w1", None, at())
-    assert (later.step, cancel(later.job, at()).step) == (None, "ended")
-
-
-def test_nobody_hears_of_a_job_without_a_workflow_nor_of_a_second_attempt() -> None:
-    started = claim(available(), "w1", None, at())
-    assert (started.step, ack(started.job, NOTHING, ANYONE, at()).step) == (None, None)
-    first = claim(available(workflow=member(opens=True)), "w1", None, at())
-    again = nack(first.job, Failure(message="not now", requeue=True), ANYONE, at())
-    assert (again.step, claim(again.job, "w1", None, at()).step) == (None, None)
-
-
-def test_whoever_leaves_an_attempt_gives_its_permits_back() -> None:
-    job = replace(active(), permits=("queue:a", "key:b"))
-    for end in (ack(job, NOTHING, ANYONE, at()), nack(job, Failure(message="no"), ANYONE, at()), cancel(job, at())):
-        assert (end.job.permits, end.releases, end.claim) == ((), job.permits, job.transitions[-1].op)
-    assert ack(active(), NOTHING, ANYONE, at()).claim is None
 
 
 @pytest.mark.parametrize(("ttl_s", "expires_at"), [(7, T0 + 7 * SECOND), (-1, None), (None, T0 + 7 * DAY_S * SECOND)])
