@@ -81,7 +81,7 @@ async def started_system(log: Path | None, checkout: Path | None = None) -> Asyn
         try:
             yield await _up(process, data / "run.json", output)
         finally:
-            await _stop(process)
+            await stop(process)
 
 
 async def _up(process: asyncio.subprocess.Process, run_file: Path, output: Path) -> RunFile:
@@ -95,7 +95,8 @@ async def _up(process: asyncio.subprocess.Process, run_file: Path, output: Path)
     raise NoSystem(f"ojs-nats dev wasn't ready within {_START_TIMEOUT_S:g} s:\n{_tail(output)}")
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
+async def stop(process: asyncio.subprocess.Process) -> None:
+    """End a process, and if it takes too long kill it with all that it has started."""
     if process.returncode is not None:
         return
     below = descendants(process.pid, {})

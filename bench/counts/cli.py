@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ _FEWEST: Final = 3
 _TRIES: Final = 5
 _VARIES: Final = "counted"
 _MOST_FUNCTIONS: Final = 8
+_ENGINE: Final = "ojs_core/(base|domain|jetstream|store)/"
 _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 Functions = dict[str, dict[str, Counter[str]]]
@@ -70,6 +72,7 @@ def main(arguments: Sequence[str]) -> int:
         say(f"bench: {str(error) or 'timed out'}")
         return 3
     print(_rendered(found, kinds=options.kinds))
+    print(_passed(functions))
     if earlier is not None:
         before, before_functions = earlier
         print(f"\nDifferent from {options.against}:")
@@ -164,6 +167,22 @@ def _rendered(found: Table, *, kinds: bool) -> str:
         for kind, sent in by_kind.items()
     ]
     return text + "\n\n" + table(["operation", "process", "kind", "messages", "bytes"], lines, left=3)
+
+
+def _passed(functions: Functions) -> str:
+    """Return how much of our code each operation passes through; `core` is the engine's part of a plain job's, and all of
+    the layer of NATS and of transitions.
+    """
+    sources = [file for part in ("shared", "services") for file in (_HERE / part).rglob("ojs_*/**/*.py")]
+    lines = {re.sub(r".*/(?=ojs_\w+/)", "", str(file)): len(file.read_bytes().splitlines()) for file in sources}
+    passed = {name: {one for calls in by.values() for one in calls if one.startswith("ojs_")} for name, by in functions.items()}
+    passed["core"] = {one for one in passed["whole job"] | passed["retry"] if re.match(_ENGINE, one)}
+    whole = {file for file in lines if file.startswith(("ojs_core/jetstream/", "ojs_core/domain/transitions/"))}
+    rows = []
+    for name, ours in passed.items():
+        files = {one.split(":")[0] for one in ours} | (whole if name == "core" else set())
+        rows.append([name, f"{len(ours):,}", f"{len(files):,}", f"{sum(lines[file] for file in files):,}"])
+    return "\nOurs that they pass through:\n\n" + table(["operation", "functions", "modules", "their lines"], rows, left=1)
 
 
 def _functions(before: Functions, after: Functions) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
 import socket
 import sys
@@ -42,8 +43,9 @@ def _answer(listener: socket.socket) -> None:
 
 
 def _place(file: str) -> str:
-    """Return the end of a path, the same in each checkout and environment."""
-    return "/".join(file.split("/")[-3:])
+    """Return the end of a path, the same in each checkout and environment: of our modules from the package on."""
+    ours = re.search(r"(?<=/)ojs_\w+/(?!.*/ojs_\w+/).*", file)
+    return ours[0] if ours else "/".join(file.split("/")[-3:])
 
 
 def main() -> None:

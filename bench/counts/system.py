@@ -19,12 +19,11 @@ import msgspec
 
 from bench.client import ResponseReader
 from bench.counts.tap import Tap, Traffic
-from bench.system import NoSystem
+from bench.system import NoSystem, stop
 from ojs_command.embedded import configuration, find_server
 
 SERVICES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
 _START_S: Final = 180.0
-_STOP_S: Final = 20.0
 _POLL_S: Final = 0.05
 _QUIET_S: Final = 0.15
 _MOST_S: Final = 1.5
@@ -119,7 +118,9 @@ async def counted_system(checkout: Path, varies: str) -> AsyncIterator[Counted]:
             )
             yield Counted(taps, folder, port)
         finally:
-            await _stop(processes)
+            # The services first, then nats-server.
+            await asyncio.gather(*(stop(process) for process in processes[1:]))
+            await asyncio.gather(*(stop(process) for process in processes[:1]))
             for tap in taps.values():
                 tap.stop()
 
@@ -165,24 +166,6 @@ async def _service(
         if process.returncode is not None or time.monotonic() - began > _START_S:
             raise NoSystem(f"{name} isn't ready:\n{output.read_text(errors='replace')[-2000:]}")
         await asyncio.sleep(_POLL_S)
-
-
-async def _stop(processes: list[Process]) -> None:
-    """End the services, then nats-server, which is the first."""
-    for some in (processes[1:], processes[:1]):
-        running = [process for process in some if process.returncode is None]
-        for process in running:
-            process.terminate()
-        await asyncio.gather(*(_ended(process) for process in running))
-
-
-async def _ended(process: Process) -> None:
-    try:
-        async with asyncio.timeout(_STOP_S):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
 
 
 def _free_port() -> int:
