@@ -21,10 +21,15 @@ cluster *arguments:
 test *arguments:
     script/test "$@"
 
-# The fast lane: lint, types and unit tests, below a minute
+# The fast lane: lint, types, the dashboard's code and unit tests
 [group('check')]
 check *arguments:
     script/check "$@"
+
+# Write every file anew that is made by a program
+[group('check')]
+renew *arguments:
+    script/renew "$@"
 
 # Check lint, formatting, layers and dead code; just lint --fix corrects what can be corrected
 [group('check')]
