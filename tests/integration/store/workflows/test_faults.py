@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import OpenStore
-from integration.samples import fetch, put_raw, subjects
+from integration.samples import fetch, new_id, put_raw, subjects
 from integration.store.workflows.flows import (
     Crash,
     batch,
@@ -27,11 +27,13 @@ from integration.store.workflows.flows import (
 from ojs_coordinator.coordinator import Coordinator
 from ojs_coordinator.steps import StepWorker
 from ojs_core.domain.job import State
-from ojs_core.domain.workflows.record import counts
+from ojs_core.domain.workflows.advance import CREATED_AT_ONCE
+from ojs_core.domain.workflows.record import counts, job_id
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST, Kind
 from ojs_core.store.store import Store
 from support.examples import amount
 from support.nats import NatsServer
+from support.outside import Send, before, reads_of, tapped
 from support.waiting import eventually
 
 
@@ -286,3 +288,33 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
 def namespace() -> str:
     """The one that the subjects held here are of."""
     return DEFAULT_NAMESPACE
+
+
+async def test_a_creation_in_portions_leaves_a_workflow_that_was_retried_meanwhile_to_the_retry(
+    store: Store, other: Store, queue: str
+) -> None:
+    names = [f"n{number}" for number in range(CREATED_AT_ONCE + 1)]
+    name = new_id()
+    begun = job_id(name, 1, 0)
+    jobs_written = other.config.job("")
+
+    def dies_at_a_job(_send: Send, subject: str, *_request: Any) -> None:
+        if subject.startswith(jobs_written):
+            raise Crash(subject)
+
+    async def retry_once() -> None:
+        first = (await other.records.leader(begun)).job
+        if first is None or first.terminal:
+            return
+        await other.workflows.cancel(name)
+        with tapped(other.nats, dies_at_a_job), pytest.raises(Crash):
+            await other.workflows.retry(name)
+
+    with before(store.nats, reads_of(store.config.workflow(name)), retry_once, times=9):
+        await create(store, group(queue, *names) | {"id": name})
+    record = (await store.workflows.get(name)).record
+    assert record.run == 1
+    assert record.timer is not None
+    await store.workflows.due(name, record.timer.at)
+    again = [one for one in await members(store, name) if one.workflow is not None and one.workflow.run == 1]
+    assert sorted(one.type for one in again) == sorted(names), "whoever took up the retry created all of its jobs"
