@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import difflib
+import contextlib
 import json
 import os
 import re
@@ -11,16 +11,15 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ojs_command.client.parser import CommandParser
+from ojs_command.client.parser import CommandParser, add_command, add_module
 from ojs_command.client.registration import GONE, add_client_commands, run_client
-from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, SHARED, ServiceEntry
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, gone, load
 from ojs_link.address import masked
 from ojs_nats._command import version, worker
-from ojs_nats._command.parser import PlainParser
+from ojs_nats._command.parser import PlainParser, meant
 
 _FIRST: Final[dict[SettingKind, frozenset[str]]] = {
     "dev": frozenset(
@@ -34,6 +33,7 @@ _SEEN_BY_ALL: Final = (
     "(--nats-creds FILE), or the address into the environment (OJS_NATS, OJS_URL)"
 )
 
+_NATS_CONF: Final = "print the configuration that nats-server needs, by size and place, and its users"
 _EPILOG: Final = f"""\
 Each option can also be written as a variable (--log-level: OJS_LOG_LEVEL) or in a TOML file (log_level = "debug").
 Flags win over variables, variables over the file, the file over the defaults. The file is --config, {CONFIG_ENV}
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     parser = _parser()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    given, unknown = parser.parse_known_args(_as_options(words))
+    given, unknown = parser.parse_known_args([*words[1:], "--help"] if words[:1] == ["help"] else words)
     if any(map(_PASSWORD.search, words)):
         print(_SEEN_BY_ALL, file=sys.stderr)
     if given.command is None:
@@ -100,10 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG_USE
     if (code := run_client(parser, given)) is not None:
         return code
-    if given.command in {"worker", "nats-conf"}:
+    if "act" in given:
         if unknown:
             parser.refuse(unknown)
-        return worker.run(given) if given.command == "worker" else print_configuration(given)
+        return int(given.act(given))
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
@@ -117,24 +117,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG_USE if isinstance(problem, WrongCommandLine) else CANNOT_START
 
 
-def _as_options(words: list[str]) -> list[str]:
-    """Return the words with `--help` for `help` as a command, and `--version` for `version`."""
-    if words[:1] == ["help"]:
-        return [*words[1:], "--help"]
-    return ["--version", *words[1:]] if words[:1] == ["version"] else words
-
-
 def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
-    """Run the server, or a part of it. Raises StartupProblem."""
-    from ojs_command.serving import make_streams, serve_all, serve_one, serve_some  # noqa: PLC0415  # slow
+    """Run the server, or a part of it, until it is told to stop. Raises StartupProblem."""
+    from ojs_core.runtime.service import run, run_loop  # noqa: PLC0415  # each process takes what it needs
 
+    settings = loaded.settings
     if given.command == "setup":
-        return make_streams(loaded.settings)
+        from ojs_command.setup import set_up  # noqa: PLC0415
+
+        return run_loop(set_up(settings))
     if given.command == "dev":
-        return serve_all(loaded)
+        from ojs_command.dev import run_dev  # noqa: PLC0415
+
+        return run_loop(run_dev(loaded))
     if given.command == "services":
-        return serve_some(given.services or BACKGROUND, loaded.settings, given.supervisor_fd)
-    return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
+        from ojs_command.several import run_services  # noqa: PLC0415
+
+        return run_loop(run_services(given.services or BACKGROUND, settings, given.supervisor_fd))
+    entry: ServiceEntry = given.service
+    if entry.kind == "gateway" and settings.processes > 1 and given.number is None:
+        from ojs_command.processes import run_processes  # noqa: PLC0415
+
+        return run_loop(run_processes(entry, settings, given.supervisor_fd))
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, entry.nice)
+    return run_loop(run(entry.name, settings, entry.load(), supervisor=given.supervisor_fd))
 
 
 def _checked(settings: Settings, *, as_json: bool) -> int:
@@ -167,8 +174,7 @@ def _unknown(word: str, given: argparse.Namespace) -> str:
     if any(option.flag == flag for option in OPTIONS):
         return f"{flag}: not an option of {given.command}"
     known = [option.flag for option in OPTIONS if given.kind in option.kinds]
-    close = difflib.get_close_matches(flag, known, 1)
-    return f"{flag}: unknown option" + (f" (did you mean {close[0]}?)" if close else "")
+    return f"{flag}: unknown option{meant(flag, known)}"
 
 
 def _shown(loaded: Loaded, *, as_json: bool) -> str:
@@ -204,14 +210,8 @@ def _parser() -> PlainParser:
     _add_command(
         commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
     )
-    add_nats_conf_command(commands)
-    commands.add_parser(
-        "worker",
-        help=worker.PURPOSE,
-        description=f"{worker.PURPOSE[0].upper()}{worker.PURPOSE[1:]}.",
-        epilog=worker.EPILOG,
-        define=worker.define,
-    )
+    add_module(commands, "nats-conf", "nats_conf", _NATS_CONF, argument_default=argparse.SUPPRESS)
+    add_command(commands, "worker", worker.PURPOSE, worker.define, epilog=worker.EPILOG).set_defaults(act=worker.run)
     add_client_commands(parser, commands)
     _add_command(commands, "config", "config", "print the settings that count, and where each was written", _add_ways_to_tell)
     return parser
@@ -272,13 +272,7 @@ def _add_command(
                     command.hide(*added)
         more(command)
 
-    command = commands.add_parser(
-        name,
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=f"{_EXAMPLES[kind].format(name=name)}\n{_EPILOG}",
-        define=define,
-    )
+    command = add_command(commands, name, purpose, define, epilog=f"{_EXAMPLES[kind].format(name=name)}\n{_EPILOG}")
     command.set_defaults(kind=kind)
     return command
 

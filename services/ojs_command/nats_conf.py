@@ -42,7 +42,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,2}", re.ASCII)
 _MOST_SERVERS: Final = 7
 _MOST_JOBS: Final = 10_000_000_000
 _MOST_PORT: Final = 65_535
-_ALONE: Final = ("users", "seeds", "namespace", "account", "test_mode", "team", "command")
+_ALONE: Final = ("users", "seeds", "namespace", "account", "test_mode", "team", "command", "act")
 """What isn't about the server itself."""
 _EPILOG: Final = """\
 examples:
@@ -64,15 +64,10 @@ Give each process its seed, and make the streams once, as the operator:
 """
 
 
-def add_nats_conf_command(commands: argparse._SubParsersAction[CommandParser]) -> None:
-    purpose = "print the configuration that nats-server needs, by size and place, and its users"
-    parser = commands.add_parser(
-        "nats-conf",
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=_EPILOG,
-        argument_default=argparse.SUPPRESS,
-    )
+def define(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.epilog = _EPILOG
+    parser.set_defaults(act=print_configuration)
     room = parser.add_mutually_exclusive_group()
     sizes = ", ".join(f"{size} {gigabytes} GB" for size, gigabytes in FILE_GB.items())
     room.add_argument("--size", choices=list(FILE_GB), help=f"how much it may store: {sizes} [small]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from ojs_nats._command.parser import PlainParser, formatter
@@ -14,6 +15,9 @@ if TYPE_CHECKING:  # services have this module, and need no client
 
     Run = Callable[[Session, argparse.Namespace], Awaitable[None]]
     """What a command does. Raises CommandFailed, and what the client raises."""
+    Commands = argparse._SubParsersAction["CommandParser"]  # noqa: SLF001  # its type has no public name
+    Define = Callable[["CommandParser"], None]
+    """Adds a command's arguments."""
 
 FILES: Final = {
     "ca_file": "the CA of an https:// server, in PEM [OJS_CA_FILE, else the context's, else the system's]",
@@ -27,7 +31,7 @@ _HELP: Final = ("-h", "--help")
 class CommandParser(PlainParser):
     """A parser whose arguments `define` adds. Options of what it `does` may stand among positional arguments."""
 
-    def __init__(self, *given: Any, define: Callable[[CommandParser], None] | None = None, **options: Any) -> None:
+    def __init__(self, *given: Any, define: Define | None = None, **options: Any) -> None:
         usual: dict[str, Any] = {"formatter_class": formatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
         self._define = define
@@ -57,7 +61,7 @@ class CommandParser(PlainParser):
         if define is not None:
             define(self)
 
-    def actions(self, default: str) -> argparse._SubParsersAction[CommandParser]:
+    def actions(self, default: str) -> Commands:
         """What it can do; `default` is what it does when none is named."""
         self._default = default
         return self.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=CommandParser)
@@ -101,12 +105,20 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
-def add_action(
-    actions: argparse._SubParsersAction[CommandParser], name: str, purpose: str, run: Run, *, examples: str = ""
-) -> CommandParser:
-    """One thing that a family of commands can do."""
-    parser = actions.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    return parser.does(run, examples=examples)
+def add_command(commands: Commands, name: str, purpose: str, define: Define | None = None, **more: Any) -> CommandParser:
+    """Add a command, whose arguments `define` adds when it is given; `more` is argparse's."""
+    described = f"{purpose[0].upper()}{purpose[1:]}."
+    return commands.add_parser(name, help=purpose, description=described, define=define, **more)
+
+
+def add_module(commands: Commands, name: str, module: str, purpose: str, **more: Any) -> CommandParser:
+    """Add a command of a module, which is imported when it is given."""
+    return add_command(commands, name, purpose, lambda command: import_module(f"ojs_command.{module}").define(command), **more)
+
+
+def add_action(actions: Commands, name: str, purpose: str, run: Run, *, examples: str = "") -> CommandParser:
+    """Add one thing that a family of commands can do."""
+    return add_command(actions, name, purpose).does(run, examples=examples)
 
 
 def files_of(given: argparse.Namespace) -> Tls:

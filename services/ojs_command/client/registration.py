@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import functools
-import importlib
 from typing import Final
 
-from ojs_command.client.parser import FILES, CommandParser, add_server_options
+from ojs_command.client.parser import FILES, CommandParser, add_module, add_server_options
 
 _COMMANDS: Final = (
     ("push", "push", "push jobs"),
@@ -46,14 +44,7 @@ def add_client_commands(root: argparse.ArgumentParser, commands: argparse._SubPa
     """Add them to `commands`."""
     add_server_options(root)
     for name, module, purpose in _COMMANDS:
-        described = f"{purpose[0].upper()}{purpose[1:]}."
-        define = functools.partial(_define, f"ojs_command.client.{module}")
-        command = commands.add_parser(name, help=purpose, description=described, define=define)
-        command.set_defaults(root=root, commands=commands)
-
-
-def _define(module: str, command: CommandParser) -> None:
-    importlib.import_module(module).define(command)
+        add_module(commands, name, f"client.{module}", purpose).set_defaults(root=root, commands=commands)
 
 
 def run_client(root: argparse.ArgumentParser, given: argparse.Namespace) -> int | None:

@@ -29,6 +29,11 @@ def main() -> int:
     words = sys.argv[1:]
     if words[:1] == ["worker"]:
         return _worker(words[1:])
+    if words[:1] in (["--version"], ["version"]):
+        from ojs_nats._command.version import shown  # noqa: PLC0415  # metadata takes long to read
+
+        print(shown())
+        return 0
     try:
         module = import_module(_SERVER)
     except ModuleNotFoundError as error:
@@ -53,11 +58,6 @@ def _without_server(words: list[str]) -> int:
             return 0
         case ["help", "worker"]:
             return _worker(["--help"])
-        case ["--version" | "version"]:
-            from ojs_nats._command.version import shown  # noqa: PLC0415  # metadata takes long to read
-
-            print(shown())
-            return 0
         case []:
             print(_ALONE, end="", file=sys.stderr)
         case _:

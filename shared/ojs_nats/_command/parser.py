@@ -35,17 +35,18 @@ class PlainParser(argparse.ArgumentParser):
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Say which words it doesn't know."""
         known = list(self._option_string_actions)
-        self.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0].partition('=')[0], known)}")
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{meant(unknown[0].partition('=')[0], known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.nargs == argparse.PARSER and action.choices is not None and value not in action.choices:
             now = self.gone.get(str(value))
-            hint = f" any more: use '{self.prog} {now}'" if now else _meant(str(value), list(action.choices))
+            hint = f" any more: use '{self.prog} {now}'" if now else meant(str(value), list(action.choices))
             raise argparse.ArgumentError(None, f"there is no {value!r}{hint}")
         super()._check_value(action, value)
 
 
-def _meant(word: str, known: Sequence[str]) -> str:
+def meant(word: str, known: Sequence[str]) -> str:
+    """Return a hint at the known word that is next to this one, or nothing."""
     import difflib  # noqa: PLC0415  # for mistakes alone
 
     close = difflib.get_close_matches(word, known, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 
 import pytest
@@ -48,11 +50,25 @@ def test_help_names_the_worker_and_where_the_rest_is(
     assert capsys.readouterr() == ("", said)
 
 
-@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("words", [["--version"], ["version"]])
-def test_the_version_is_there(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_there_with_the_server_and_without(
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> None:
     assert run(monkeypatch, *words) == 0
-    assert capsys.readouterr().out.startswith("ojs-nats ")
+    said = capsys.readouterr().out
+    assert re.fullmatch(r"ojs-nats 0\.\S+ \(Python 3\.\S+\)\n", said)
+    request.getfixturevalue("alone")
+    assert run(monkeypatch, *words) == 0
+    assert capsys.readouterr().out == said
+
+
+def test_the_version_is_told_without_the_parsers_of_commands() -> None:
+    code = "import sys, ojs_nats._command.main as m; m.main(); print({'argparse', 'msgspec'} & set(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[1:] == ["set()"]
 
 
 @pytest.mark.parametrize("words", [["worker", "--help"], ["help", "worker"]])
