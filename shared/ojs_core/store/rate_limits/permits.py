@@ -28,14 +28,14 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import Wildcard, decode_token, encode_token
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.documents import Beside, Documents
+from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Overtaken
 
 log = structlog.get_logger(__name__)
 
 _TTL_S: Final = 30 * 86_400
-"""A limit that is not used for so long is forgotten, with what an operator has set for it."""
+"""A limit that is not used for so long is forgotten, unless an operator's override of it is in force."""
 _NOTED: Final = 10_000
 _NOTED_S: Final = 3_600.0
 _AT_ONCE: Final = 500
@@ -44,8 +44,6 @@ _NEWS_MS: Final = 1_000
 """By less than this a limit's time isn't said to have been put off: many handlers hear of one refusal."""
 LOOK: Final = "_look"
 """What a hint names that is about no job in particular."""
-
-_BESIDE: Final = Beside(ttl_s=_TTL_S)
 
 
 def _sound(scope: str, record: LimitRecord) -> None:
@@ -96,6 +94,14 @@ class Judged(NamedTuple):
 
 DecideLimit = Callable[[LimitRecord, str], LimitRecord | None]
 """What becomes of a record, under the op of the change; None leaves it as it is."""
+
+
+def _lasting(record: LimitRecord, now: int) -> Beside:
+    """Keep a record that nobody uses for a month, and as long as an operator's override is in force."""
+    if record.override is None:
+        return Beside(ttl_s=_TTL_S)
+    ends = record.override.expires_at
+    return NOTHING_BESIDE if ends is None else Beside(ttl_s=_TTL_S + max(0, ends - now) // 1_000)
 
 
 def key_scope(key: str) -> str:
@@ -149,7 +155,7 @@ class Permits:
                 holders = [PermitHolder(claim.job, claim.op, claim.expects, now) for claim in claims[:number]]
                 new = permits.taken(record, holders, policy, now, self._clock.moment().op)
                 try:
-                    await self._documents.write(scope, new, sequence, new.op, _BESIDE)
+                    await self._documents.write(scope, new, sequence, new.op, _lasting(new, now))
                 except Conflict:
                     continue
                 counted = permits.effective(record, policy, now).concurrency is not None
@@ -250,7 +256,10 @@ class Permits:
         """
         nothing = LimitRecord(name=scope)
         changed = await self._documents.change(
-            scope, lambda old, moment: decide(old or nothing, moment.op), lambda _old, _new: _BESIDE, once=once
+            scope,
+            lambda old, moment: decide(old or nothing, moment.op),
+            lambda _old, new: _lasting(new, self._clock.now()),
+            once=once,
         )
         return changed.old or nothing, changed.new or nothing
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from itertools import chain, pairwise
 from typing import Any
@@ -15,10 +16,13 @@ from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.permits import COMING_MS, Grant, LimitOverride
 from ojs_core.domain.rate_limits.policy import LimitPolicy
+from ojs_core.jetstream.contents import message
 from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_core.store.store import Store
 from support.outside import after, clock_of
 from support.waiting import eventually
+
+DAY_MS = 86_400_000
 
 
 def limited(queue: str, key: str | None, **policy: Any) -> Job:
@@ -183,6 +187,30 @@ async def test_a_key_that_may_not_run_at_all_waits_until_an_operator_lets_it(sto
     assert await fetch(store, queue, count=5) == []
     await store.permits.override(key_scope(key), LimitOverride(concurrency=1))
     assert len(await eventually(lambda: fetch(store, queue, count=5))) == 1
+
+
+@pytest.mark.parametrize(("expires_in_days", "kept_days"), [(None, None), (400, 430), (-1, 30)])
+async def test_what_an_operator_has_set_outlasts_a_limit_that_nobody_uses(
+    store: Store, queue: str, key: str, expires_in_days: int | None, kept_days: int | None
+) -> None:
+    """A month without use forgets a limit, but doesn't let jobs start that an operator has stopped."""
+    await push(store, queue, key, 1, concurrency=5)
+    expires_at = None if expires_in_days is None else store.clock.now() + expires_in_days * DAY_MS
+    override = LimitOverride(concurrency=0, expires_at=expires_at)
+    await store.permits.override(key_scope(key), override)
+    ttl_s = await kept_s(store, key)
+    assert ttl_s is None if kept_days is None else abs((ttl_s or 0) - kept_days * DAY_MS // 1_000) < 3_600
+    await store.permits.override(key_scope(key), None)
+    assert await kept_s(store, key) == 30 * DAY_MS // 1_000
+
+
+async def kept_s(store: Store, key: str) -> int | None:
+    """Return how long nats-server keeps a limit's record that isn't written again, None if for ever."""
+    which = {"last_by_subj": store.config.limit(key_scope(key))}
+    found = await message(store.nats, store.config.records_stream, which, "a record")
+    assert found is not None
+    ttl = re.search(rb"Nats-TTL: ?(\d+)s", found.hdrs)
+    return None if ttl is None else int(ttl[1])
 
 
 # Rates
