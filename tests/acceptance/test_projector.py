@@ -45,7 +45,7 @@ async def push(store: Store, number: int, events: list[str]) -> None:
     """Push jobs, and note the ids of their events."""
     for _ in range(number):
         job = Job(id=new_job_id(store.clock.now()), type="t", args=Raw(b"[]"), state=State.AVAILABLE)
-        pushed = await store.jobs.push(job)
+        pushed = await store.enqueue.push(job)
         [entry] = pushed.transitions
         events += [event.id for event in events_of(pushed, entry)]
 

@@ -60,7 +60,7 @@ async def fetch(store: Store, *queues: str, count: int = 1, worker: str | None =
 async def delayed(store: Store, ms: int, **members: Any) -> Job:
     """Push a job that is due in so many milliseconds; it is stored as scheduled though the push may take longer."""
     with standing(store):
-        return await store.jobs.push(draft(scheduled_at=store.clock.now() + ms, **members))
+        return await store.enqueue.push(draft(scheduled_at=store.clock.now() + ms, **members))
 
 
 def acked(job: Job, moment: Moment) -> Transition:
@@ -134,7 +134,7 @@ async def set_up(stores: Sequence[Store], queue: str, **config: Any) -> None:
 async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
     """Push a job to a bounded queue; None if it is full."""
     try:
-        return await store.jobs.push(draft(queue=queue, **members))
+        return await store.enqueue.push(draft(queue=queue, **members))
     except OjsError as error:
         if error.code != "queue_full":
             raise

@@ -58,7 +58,7 @@ class Wakeups:
         self.closed.set()
 
 
-class Jobs:
+class Enqueue:
     def __init__(self, store: FakeStore) -> None:
         self._store = store
 
@@ -67,7 +67,7 @@ class Jobs:
         known = self._store.records.get(draft.id)
         if known is not None and not known.deleted:
             raise duplicate(draft.id, known.state)
-        existing = self._duplicates(draft)
+        existing = self._store.duplicates(draft)
         policy = policy_of(draft) if existing else None
         if policy is not None:
             if policy.on_conflict == "reject":
@@ -82,11 +82,10 @@ class Jobs:
             draft = replace(draft, transitions=transitions.leading_to(draft.queue, known))
         return self._store.put(transitions.push(draft, self._store.clock.moment()).job)
 
-    def _duplicates(self, draft: Job) -> list[Job]:
-        if draft.unique_key is None:
-            return []
-        policy, key, now = policy_of(draft), draft.unique_key, self._store.clock.now()
-        return [job for job in self._store.records.values() if job.id != draft.id and counts(policy, key, job, now)]
+
+class Jobs:
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
 
     async def get(self, job_id: str) -> Job:
         self._store.check()
@@ -104,7 +103,7 @@ class Jobs:
     async def revive(self, job_id: str, decide: Decide) -> Change:
         before = await self.get(job_id)
         after = decide(before, self._store.clock.moment()).job
-        existing = self._duplicates(after)
+        existing = self._store.duplicates(after)
         if existing:
             raise duplicate(existing[0].id, existing[0].state, after.unique_key)
         return await self.change(job_id, decide)
@@ -342,6 +341,7 @@ class FakeStore:
         self.extended: list[tuple[tuple[str, ...], str, int | None]] = []
         self.resets = 0
         self.damaged: str | None = None
+        self.enqueue = Enqueue(self)
         self.jobs = Jobs(self)
         self.atomic = Atomic(self)
         self.blobs = Blobs(self)
@@ -358,6 +358,13 @@ class FakeStore:
     def check(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    def duplicates(self, draft: Job) -> list[Job]:
+        """Return the jobs whose uniqueness keeps a new one out."""
+        if draft.unique_key is None:
+            return []
+        policy, key, now = policy_of(draft), draft.unique_key, self.clock.now()
+        return [job for job in self.records.values() if job.id != draft.id and counts(policy, key, job, now)]
 
     def waiting(self, queues: Sequence[str]) -> list[Job]:
         """Return the jobs that a fetch finds, in order; those whose time is over are discarded on the way."""

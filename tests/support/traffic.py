@@ -90,7 +90,7 @@ def without_limits(store: Store) -> Iterator[None]:
     parts: tuple[tuple[object, str, object], ...] = (
         (store.dispatcher, "_limiter", _NoGate()),
         (store.dispatcher, "_capacity", _NoBounds()),
-        (store.jobs, "_queues", _NoQueues()),
+        (store.enqueue, "_queues", _NoQueues()),
     )
     before = [getattr(owner, name) for owner, name, _ in parts]
     for owner, name, part in parts:

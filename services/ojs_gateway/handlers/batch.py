@@ -58,7 +58,7 @@ class BatchHandlers:
             if found:
                 warnings += warnings_at(f"jobs[{index}]", warnings_of(found))
         try:
-            jobs = await tracing.enqueued_all(drafts, self._store.batches.push)
+            jobs = await tracing.enqueued_all(drafts, self._store.enqueue.push_all)
         except OjsError as error:
             await self._context.refusals.tell(error, drafts)
             jobs = await self._stored_before(drafts, run, error)

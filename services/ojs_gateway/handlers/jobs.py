@@ -60,7 +60,7 @@ class JobHandlers:
         call.count_pushes(1)
         found = await self._context.check(draft)
         try:
-            job = await tracing.enqueued(draft, self._store.jobs.push)
+            job = await tracing.enqueued(draft, self._store.enqueue.push)
         except OjsError as error:
             await self._context.refusals.tell(error, [draft])
             job = await self._stored_before(draft, run, error, derived)

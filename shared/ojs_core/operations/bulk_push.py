@@ -59,7 +59,7 @@ class BulkPush:
         if len(wanted) < len(drafts):
             return outcomes
         try:
-            jobs = await tracing.enqueued_all(wanted, self._store.batches.push)
+            jobs = await tracing.enqueued_all(wanted, self._store.enqueue.push_all)
         except OjsError as error:
             if error.code == "queue_full":
                 await self._rejections.tell(error, wanted)
@@ -84,7 +84,7 @@ class BulkPush:
 
     async def _pushed(self, draft: Job, told: Sequence[Finding], run: KeyedRun | None) -> ItemOutcome:
         try:
-            job = await tracing.enqueued(draft, self._store.jobs.push)
+            job = await tracing.enqueued(draft, self._store.enqueue.push)
         except OjsError as error:
             await self._rejections.tell(error, [draft])
             if run is None or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:

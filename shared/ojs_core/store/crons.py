@@ -32,13 +32,14 @@ from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, StoreConfig, encode_token
 from ojs_core.store.capacity.storage_room import StorageRoom
+from ojs_core.store.enqueue.enqueue import Enqueue, Push
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.records import check_draft
 from ojs_core.store.records.writer import Conflict, Hint, alarm
-from ojs_core.store.spawner import PushJob, Spawner
+from ojs_core.store.spawner import Spawner
 from ojs_core.telemetry import tracing
 
 log = structlog.get_logger(__name__)
@@ -56,7 +57,7 @@ JobCheck = Callable[[Job], Awaitable[object]]
 """Raises OjsError for a job that isn't taken."""
 
 
-_Placed = tuple[Job, PushJob]
+_Placed = tuple[Job, Push]
 """A job whose place in its queue is held, and what pushes it there."""
 
 
@@ -106,11 +107,12 @@ class Ran(NamedTuple):
 class Crons:
     """Reads and changes entries, and creates the jobs of their runs."""
 
-    def __init__(self, bucket: Bucket, jobs: Jobs, room: StorageRoom, spawner: Spawner) -> None:
+    def __init__(self, bucket: Bucket, jobs: Jobs, enqueue: Enqueue, room: StorageRoom, spawner: Spawner) -> None:
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
         self._jobs = jobs
+        self._enqueue = enqueue
         self._room = room
         self._spawner = spawner
         self._clock = bucket.clock
@@ -204,8 +206,8 @@ class Crons:
             draft = job_of_run(step.record, step.run)
             await check(draft)
             if step.run.cancels is None:
-                async with self._jobs.place(draft) as placed:
-                    yield draft, partial(self._jobs.push, placed=placed)
+                async with self._enqueue.place(draft) as placed:
+                    yield placed
                 return
         yield None
 
@@ -265,7 +267,7 @@ class Crons:
         if run.cancels is not None:
             cancel = partial(transitions.cancel, reason=f"the next run of cron {cron.name!r} is due")
             await unless_moved_on(self._jobs.change(run.cancels, cancel))
-        draft, store = placed or (job_of_run(cron, run), self._jobs.push)
+        draft, store = placed or (job_of_run(cron, run), self._enqueue.push)
 
         async def push(draft: Job) -> None:
             await check(draft)

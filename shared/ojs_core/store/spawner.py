@@ -13,6 +13,7 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
+from ojs_core.store.enqueue.enqueue import Enqueue
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.unique.unique import Uniqueness
@@ -26,9 +27,10 @@ PushJob = Callable[[Job], Awaitable[object]]
 class Spawner:
     """Creates named jobs, any number of times, each once."""
 
-    def __init__(self, bucket: Bucket, unique: Uniqueness) -> None:
+    def __init__(self, bucket: Bucket, enqueue: Enqueue, unique: Uniqueness) -> None:
         self._records = bucket.records
         self._committer = bucket.committer
+        self._enqueue = enqueue
         self._unique = unique
         self._clock = bucket.clock
 
@@ -62,7 +64,7 @@ class Spawner:
                 continue
             await self._commit(together)  # what comes before it
             together = []
-            refusal = await _refusal(draft, push or self._unique.push)
+            refusal = await _refusal(draft, push or self._enqueue.store)
             if refusal is not None:
                 refused.append((draft, refusal))
         await self._commit(together)

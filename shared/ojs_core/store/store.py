@@ -28,10 +28,9 @@ from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
 from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
 from ojs_core.store.crons import Crons
 from ojs_core.store.dispatch.dispatcher import Dispatcher, DispatchTimings
+from ojs_core.store.enqueue.enqueue import Enqueue
 from ojs_core.store.jobs.atomic_changes import AtomicChanges
-from ojs_core.store.jobs.batches import Batches
 from ojs_core.store.jobs.checkpoints import Checkpoints
-from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.jobs.progress import JobProgress
 from ojs_core.store.keys import Keys
@@ -130,16 +129,15 @@ class Store:
         limiter = Limiter(self.permits, self.blocked, self.queues, self.clock)
         stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
-        guards = Guards(self.room, self.queues, self.capacity, self.permits, self.unique)
-        self.jobs = Jobs(bucket, guards)
+        self.jobs = Jobs(bucket, self.unique)
+        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.permits, self.unique, self.atomic, self.jobs)
         self.progress = JobProgress(bucket, self.jobs)
         self.checkpoints = Checkpoints(bucket, self.jobs)
-        self.batches = Batches(bucket, guards, self.atomic)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
-        self.dispatcher = Dispatcher(bucket, guards, self.jobs, self.pools, limiter, timings.dispatch)
-        self.spawner = Spawner(bucket, self.unique)
-        self.crons = Crons(bucket, self.jobs, self.room, self.spawner)
-        self.workflows = Workflows(bucket, self.blobs, self.jobs, guards, self.spawner)
+        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, limiter, timings.dispatch)
+        self.spawner = Spawner(bucket, self.enqueue, self.unique)
+        self.crons = Crons(bucket, self.jobs, self.enqueue, self.room, self.spawner)
+        self.workflows = Workflows(bucket, self.blobs, self.jobs, self.enqueue, self.spawner)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.webhooks = Webhooks(bucket, timings.deliveries)

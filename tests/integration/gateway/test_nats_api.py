@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("gateway")
 
 async def active_job(store: Store, queue: str) -> Job:
     """One that `w1` has."""
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     [job] = await store.dispatcher.fetch([queue], 1, "w1", None, 5_000)
     assert job.id == pushed.id
     return job
@@ -75,7 +75,7 @@ def path_of(name: str, job: Job) -> dict[str, str]:
 @pytest.mark.parametrize("name", GRANTABLE)
 async def test_what_is_granted_for_one_queue_reaches_no_other(store: Store, ask: Asker, queue: str, name: str) -> None:
     job = await active_job(store, queue)
-    waiting = await store.jobs.push(draft(queue=queue))
+    waiting = await store.enqueue.push(draft(queue=queue))
     refused = await ask(f"{name}.another", bodies(name, job), path_of(name, job))
     if refused.status == 207:
         assert [item["error"]["code"] for item in refused.body["items"]] == ["not_found"]
@@ -187,7 +187,7 @@ async def test_who_has_stopped_waiting_is_given_no_job(store: Store, ask: Asker,
     body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000}
     assert (await ask(f"fetchJobs.{queue}", body, OJS_Timeout="200")).body == {"jobs": []}
     assert loop.time() - began < 30, "it ended with the patience of who asked"
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     taken = await ask(f"fetchJobs.{queue}", body | {"worker_id": "w2"})
     assert [(job["id"], job["attempt"], job["worker_id"]) for job in taken.body["jobs"]] == [(pushed.id, 1, "w2")]
 
@@ -199,7 +199,7 @@ async def test_a_time_that_is_no_number_is_refused(ask: Asker, queue: str, timeo
 
 
 async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, ask: Asker, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     body = json.dumps({"queues": [queue], "worker_id": "w1"}).encode()
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply="_INBOX.nobody.listens")
 
@@ -214,7 +214,7 @@ async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, ask: 
 async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, ask: Asker, queue: str) -> None:
     foreign = await active_job(store, f"{queue}-2")
     done = await active_job(store, queue)
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     acks = [{"job_id": job.id, "attempt": 1} for job in (foreign, done)]
     answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "count": 2, "acks": acks})
     assert (answer.status, [job["id"] for job in answer.body["jobs"]]) == (200, [pushed.id])
@@ -225,7 +225,7 @@ async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, as
 
 async def test_acks_are_answered_although_their_queue_is_paused(store: Store, ask: Asker, queue: str) -> None:
     done = await active_job(store, queue)
-    waiting = await store.jobs.push(draft(queue=queue))
+    waiting = await store.enqueue.push(draft(queue=queue))
     assert (await ask(f"pauseQueue.{queue}", parameters={"queue": queue})).status == 200
     body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000, "acks": [{"job_id": done.id, "attempt": 1}]}
     answer = await ask(f"fetchJobs.{queue}", body, OJS_Timeout="5000")
@@ -235,7 +235,7 @@ async def test_acks_are_answered_although_their_queue_is_paused(store: Store, as
 
 async def test_acks_of_a_fetch_whose_answer_nobody_got_may_be_repeated(store: Store, ask: Asker, queue: str) -> None:
     done = await active_job(store, queue)
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     acks = [{"job_id": done.id, "attempt": 1, "result": 5}]
     body = json.dumps({"queues": [queue], "worker_id": "w1", "acks": acks}).encode()
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply="_INBOX.nobody.listens")
@@ -259,7 +259,7 @@ async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, ask: Ask
     interim = await answers.next_msg(timeout=60)
     assert (interim.headers or {})["OJS-Status"] == "102"
     await answers.unsubscribe()
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     taken = await ask(f"fetchJobs.{queue}", body | {"worker_id": "w2"})
     assert [(job["id"], job["attempt"], job["worker_id"]) for job in taken.body["jobs"]] == [(pushed.id, 1, "w2")]
 
@@ -286,6 +286,6 @@ async def test_no_more_jobs_are_handed_out_than_an_answer_takes(ask: Asker, queu
 
 
 async def test_a_request_that_nobody_waits_for_is_not_carried_out(store: Store, ask: Asker, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", json.dumps({"queues": [queue]}).encode())
     assert (await ask("getJob._", parameters={"job_id": pushed.id})).body["job"]["state"] == "available"

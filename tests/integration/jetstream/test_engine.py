@@ -37,7 +37,7 @@ async def test_a_timer_renewed_around_its_due_time_is_never_lost(own: Store, que
     chance = random.Random(10)
     count = 300
     for _ in range(count):
-        await own.jobs.push(draft(queue=queue))
+        await own.enqueue.push(draft(queue=queue))
     jobs = await fetch(own, queue, count=count, worker="w", lease_ms=2_000)
     assert len(jobs) == count
 
@@ -97,7 +97,7 @@ async def test_handled_messages_do_not_come_back_after_a_kill(own: Store, nats_s
     scheduler = ojs_scheduler.build(own, Settings())
     await scheduler.start()
     at = own.clock.now() + 200
-    ids = [(await own.jobs.push(draft(queue=queue, scheduled_at=at))).id for _ in range(50)]
+    ids = [(await own.enqueue.push(draft(queue=queue, scheduled_at=at))).id for _ in range(50)]
 
     async def all_handled() -> bool:
         jobs = [stored.job for stored in (await own.records.many(ids)).values()]
@@ -143,7 +143,7 @@ async def test_a_timer_and_its_cancellation_in_one_message_survive_a_kill(
     own: Store, nats_server: NatsServer, queue: str
 ) -> None:
     expires_at = own.clock.now() + HOUR
-    jobs = [await own.jobs.push(draft(queue=queue, expires_at=expires_at)) for _ in range(20)]
+    jobs = [await own.enqueue.push(draft(queue=queue, expires_at=expires_at)) for _ in range(20)]
     running = {job.id for job in await fetch(own, queue, count=10, lease_ms=HOUR)}
     wanted = {own.config.timer(job.id, job.timer.op) for job in jobs if job.timer is not None and job.id not in running}
     assert len(wanted) == 10

@@ -36,14 +36,14 @@ async def test_what_is_followed_is_passed_on_and_nothing_else(
 ) -> None:
     """A note on a worker (`worker.<id>.directive`) isn't its record, and only `reset.epoch` says what is gone."""
     store = await open_store(nats_server.url)
-    first = await store.jobs.push(draft())
+    first = await store.enqueue.push(draft())
     nats = Connection("feed")
     await nats.connect(nats_server.url)
     feed = Feed(nats, store.config, "kinds")
     try:
         for kind in get_args(Kind):
             await store.nats.request(store.config.record(kind, name), b"{}", "Nats-TTL: 60s\r\n")
-        last = await store.jobs.push(draft())
+        last = await store.enqueue.push(draft())
         found = (await feed.next(1.0)).records
         ids = [record.job_id for record in found]
         between = found[ids.index(first.id) + 1 : ids.index(last.id)]
@@ -64,7 +64,7 @@ async def test_a_batch_of_nothing_that_is_followed_is_gone_past(open_store: Open
     try:
         for number in range(1_500):
             store.nats.publish(store.config.record("blob", f"{number}.op.result"), b"x")
-        pushed = await store.jobs.push(draft())
+        pushed = await store.enqueue.push(draft())
         found: list[str] = []
         for _ in range(3):
             found += [record.job_id for record in (await feed.next(1.0)).records]

@@ -83,7 +83,7 @@ class _Echo(Connection):
 async def test_a_feed_does_not_take_an_earlier_consumers_records_for_its_own(
     store: Store, shared_nats_server: NatsServer, queue: str
 ) -> None:
-    pushed = [(await store.jobs.push(draft(queue=queue))).id for _ in range(6)]
+    pushed = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(6)]
     nats = _Echo()
     await nats.connect(shared_nats_server.url)
     feed = Feed(nats, store.config, "late")
@@ -104,7 +104,7 @@ async def test_every_record_is_read_when_all_pulls_are_full(store: Store, shared
     async def stored(job: Job) -> None:
         """Push a job; one that is there already was stored by a push whose answer came too late."""
         try:
-            await store.jobs.push(job)
+            await store.enqueue.push(job)
         except OjsError as error:
             if error.code != "duplicate":
                 raise

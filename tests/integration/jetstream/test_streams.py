@@ -89,7 +89,7 @@ async def told(store: Store) -> str | None:
 async def test_many_processes_may_make_the_streams_at_once(own_server: MakeServer, open_store: OpenStore) -> None:
     with own_server() as server:
         stores = await asyncio.gather(*(open_store(server.url) for _ in range(6)))
-        job = await stores[0].jobs.push(draft())
+        job = await stores[0].enqueue.push(draft())
         assert (await stores[5].jobs.get(job.id)).id == job.id
 
 
@@ -142,7 +142,7 @@ async def test_an_account_with_few_consumers_is_told_at_the_start(
         store = await open_store(server.url)
         assert "raise its JetStream limit max_consumers" in capsys.readouterr().out
         assert store.config.busy_queues == 40
-        pushed = await store.jobs.push(draft())
+        pushed = await store.enqueue.push(draft())
         assert [job.id for job in await fetch(store, pushed.queue)] == [pushed.id]
 
 
@@ -188,7 +188,7 @@ async def test_a_password_is_not_repeated_in_a_problem(own_server: MakeServer, o
 
 
 async def test_natspy_reads_the_records_as_a_bucket(store: Store, shared_nats_server: NatsServer, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     await store.jobs.change(pushed.id, acked)
     client = await nats.connect(shared_nats_server.url)

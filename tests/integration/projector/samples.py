@@ -35,7 +35,7 @@ ENDS = (acked, completed, failed, requeued, dead, transitions.cancel, None)
 
 async def live(store: Store, queue: str, number: int) -> list[str]:
     """Push jobs, fetch them, and end each in another way; returns their ids."""
-    ids = [(await store.jobs.push(draft(queue=queue))).id for _ in range(number)]
+    ids = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(number)]
     taken: list[Job] = []
     while len(taken) < number:
         taken += await fetch(store, queue, count=50, worker="w1")

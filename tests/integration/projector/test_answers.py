@@ -47,7 +47,7 @@ async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whol
 ) -> None:
     first = await start_projector(in_memory=True)
     for _ in range(3):
-        await store.jobs.push(draft())
+        await store.enqueue.push(draft())
     held = asyncio.Event()
     ordering = partial(HeldOrdering, let_go=held)
     second = Projector(await open_here(role="projector"), tmp_path / "second", ordering=ordering)
@@ -86,14 +86,14 @@ async def is_whole(queries: Queries) -> bool:
 @projecting(ProjectorTimings(full_s=0.05))
 async def test_it_goes_on_when_its_full_disk_has_room_again(store: Store, start_projector: StartProjector) -> None:
     started = await start_projector()
-    await store.jobs.push(draft())
+    await store.enqueue.push(draft())
     queries = Queries(store)
     assert (await queries.jobs(JobsAsk())).total == 1
     assert started._model is not None
     db = started._model.db
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
     for number in range(200):
-        await store.jobs.push(draft(type=f"type.{number}"))
+        await store.enqueue.push(draft(type=f"type.{number}"))
     with pytest.raises(OjsError, match=r"behind|slow"):
         await queries.totals()
     db.execute("PRAGMA max_page_count = 1000000")

@@ -255,7 +255,7 @@ class World:
     async def works(self, queue: str) -> None:
         """Everything that others do is done."""
         store = self.store
-        ids = [(await store.jobs.push(draft(queue="q", args=Raw(b'["good"]')))).id for _ in range(3)]
+        ids = [(await store.enqueue.push(draft(queue="q", args=Raw(b'["good"]')))).id for _ in range(3)]
         got: list[Job] = []
 
         async def all_fetched() -> bool:
@@ -274,7 +274,7 @@ class World:
 
     async def _limited(self, queue: str) -> None:
         limit = Raw(b'{"key":"sound","concurrency":5}')
-        pushed = await self.store.jobs.push(draft(queue=queue, rate_limit=limit))
+        pushed = await self.store.enqueue.push(draft(queue=queue, rate_limit=limit))
         [job] = await fetch(self.store, queue)
         assert job.id == pushed.id
         await self.store.jobs.change(job.id, acked)
@@ -373,7 +373,7 @@ def test_whatever_is_written_into_the_bucket_everything_else_goes_on(
 
 async def _broken(store: Store, **members: Any) -> Job:
     """A job that was pushed, and whose record was then overwritten by hand."""
-    job = await store.jobs.push(draft(queue="q", **members))
+    job = await store.enqueue.push(draft(queue="q", **members))
     await put_raw(store, store.config.job(job.id), b'{"id": 7}')
     return job
 
@@ -397,7 +397,7 @@ async def test_a_record_that_can_not_be_read_is_listed_until_it_is_removed(
         return not await timers(store, job.id)
 
     await eventually(is_over, PATIENT)
-    again = await store.jobs.push(draft(id=job.id, queue="q"))
+    again = await store.enqueue.push(draft(id=job.id, queue="q"))
     assert [found.id for found in await fetch(store, "q")] == [again.id], "its id is free, and its old token harmless"
 
 
@@ -407,7 +407,7 @@ async def test_whoever_takes_the_name_of_a_removed_record_at_once_keeps_his_time
     (left_behind,) = await timers(store, job.id)
 
     async def is_pushed() -> None:
-        await store.jobs.push(draft(id=job.id, queue="q", expires_at=later))
+        await store.enqueue.push(draft(id=job.id, queue="q", expires_at=later))
 
     with after(store.nats, store.config.job(job.id), is_pushed) as removed:
         await store.unreadable.remove("job", job.id)
@@ -431,7 +431,7 @@ async def test_a_record_that_can_be_read_again_is_no_longer_listed(start_project
 
 
 async def test_only_what_can_not_be_read_is_removed(store: Store) -> None:
-    job = await store.jobs.push(draft(queue="q"))
+    job = await store.enqueue.push(draft(queue="q"))
     with refusal("conflict"):
         await store.unreadable.remove("job", job.id)
     assert (await store.jobs.get(job.id)).id == job.id
@@ -457,9 +457,9 @@ async def test_every_kind_of_record_can_be_removed(store: Store) -> None:
 
 async def test_jobs_of_a_limit_that_can_not_be_read_wait_and_others_go_on(store: Store) -> None:
     limit = Raw(b'{"key":"torn","concurrency":1}')
-    held = await store.jobs.push(draft(queue="q", rate_limit=limit))
+    held = await store.enqueue.push(draft(queue="q", rate_limit=limit))
     await put_raw(store, store.config.limit(key_scope("torn")), b"[1]")
-    other = await store.jobs.push(draft(queue="q"))
+    other = await store.enqueue.push(draft(queue="q"))
     assert [job.id for job in await fetch(store, "q", count=10)] == [other.id]
     waiting = await store.jobs.get(held.id)
     assert (waiting.state, waiting.attempt) == (State.SCHEDULED, 0), "it is looked at again later"
@@ -497,10 +497,10 @@ async def test_a_lock_that_can_not_be_read_is_in_the_way_of_its_fingerprint_alon
     assert job.unique_key is not None
     await put_raw(store, store.config.unique(job.unique_key), b'{"owner": 1}')
     with refusal("unreadable_record"):
-        await store.jobs.push(job)
-    await store.jobs.push(keyed(draft(queue="q", args=Raw(b"[2]"), unique=Raw(b'{"keys":["type","args"]}'))))
+        await store.enqueue.push(job)
+    await store.enqueue.push(keyed(draft(queue="q", args=Raw(b"[2]"), unique=Raw(b'{"keys":["type","args"]}'))))
     await store.unreadable.remove("unique", job.unique_key)
-    await store.jobs.push(job)
+    await store.enqueue.push(job)
 
 
 async def test_a_record_that_can_not_be_read_is_named_in_the_log_once(store: Store) -> None:

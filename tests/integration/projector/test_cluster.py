@@ -57,7 +57,7 @@ async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
     projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, timings=timings)
     await projector.start()
     try:
-        lost, late = [await store.jobs.push(draft(queue="net.cluster")) for _ in range(2)]
+        lost, late = [await store.enqueue.push(draft(queue="net.cluster")) for _ in range(2)]
         await call(store.nats, f"STREAM.PURGE.{store.config.ready_stream}", {"filter": "ojs.ready.net_cluster.>"})
         now = store.clock.now()
         await eventually(lambda: store.clock.now() > now + 250)

@@ -48,7 +48,7 @@ async def test_a_silent_worker_is_stale_and_can_be_removed(
     store: Store, projector: Projector, context: Context, queue: str
 ) -> None:
     fleet = WorkerAdminHandlers(context)
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
     await store.workers.beat(WorkerRecord(id="w", hostname="box"))
     await context.worker_notes.give(WorkerRecord(id="w"), "quiet")

@@ -44,7 +44,7 @@ async def test_an_answer_holds_everything_that_was_told_before(
     """Two gateways: one writes, the other asks at once."""
     asking = patient(await open_here())
     for n in range(1, 51):
-        await store.jobs.push(draft(queue="q"))
+        await store.enqueue.push(draft(queue="q"))
         assert (await asking.queue("q")).counts.available == n
     for n in range(1, 11):
         [job] = await fetch(store, "q")
@@ -56,7 +56,7 @@ async def test_an_answer_holds_everything_that_was_told_before(
 
 
 async def test_many_questions_at_once_share_few_barriers(projector: Projector, store: Store) -> None:
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     asking = patient(store)
     await asking.queue("q")
     before = projector.status().applied
@@ -122,7 +122,7 @@ async def test_an_index_that_breaks_is_built_anew(projector: Projector, store: S
     await numbers(store)
     assert projector._model is not None
     projector._model.db.execute("DROP TABLE counts")
-    await store.jobs.push(draft(queue="a"))
+    await store.enqueue.push(draft(queue="a"))
     expected = await counted(store)
 
     async def right_again() -> bool:
@@ -134,7 +134,7 @@ async def test_an_index_that_breaks_is_built_anew(projector: Projector, store: S
 async def test_two_projectors_on_one_machine_keep_an_index_each(start_projector: StartProjector, store: Store) -> None:
     await start_projector()
     await start_projector()
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     instances = set()
     for _ in range(50):
         assert (await patient(store).queue("q")).counts.available == 1
@@ -156,7 +156,7 @@ async def test_a_record_that_leaves_by_its_ttl_leaves_the_index(projector: Proje
 
 async def test_a_record_that_can_not_be_read_keeps_nobody_from_being_listed(projector: Projector, store: Store) -> None:
     await put_raw(store, store.config.job("junk"), b'{"id": 7}')
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     assert (await numbers(store))["q"]["available"] == 1
     assert projector.status().lag_ms == 0
 
@@ -179,7 +179,7 @@ async def test_a_projector_that_is_behind_says_so(projector: Projector, store: S
 
 async def test_the_feed_goes_on_when_its_consumer_is_gone(projector: Projector, store: Store) -> None:
     for n in range(1, 4):
-        await store.jobs.push(draft(queue="q"))
+        await store.enqueue.push(draft(queue="q"))
         assert (await numbers(store))["q"]["available"] == n
         assert projector._feed is not None
         consumer = projector._feed._consumer
@@ -189,7 +189,7 @@ async def test_the_feed_goes_on_when_its_consumer_is_gone(projector: Projector, 
 
 async def test_a_pull_that_the_server_was_too_slow_for_is_not_the_end(start_projector: StartProjector, store: Store) -> None:
     for _ in range(20):
-        await store.jobs.push(draft(queue="q"))
+        await store.enqueue.push(draft(queue="q"))
     pulls: list[str] = []
 
     class Slow(TappedConnection):
@@ -222,7 +222,7 @@ async def test_records_lost_on_the_way_are_read_again(projector: Projector, stor
 
     nats.collect = losing  # type: ignore[method-assign]
     for n in range(1, 6):
-        await asyncio.gather(*(store.jobs.push(draft(queue="q")) for _ in range(5)))
+        await asyncio.gather(*(store.enqueue.push(draft(queue="q")) for _ in range(5)))
         assert (await numbers(store))["q"]["available"] == 5 * n
     assert len(lost) == 3
 
@@ -235,7 +235,7 @@ async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store,
 
     async def pushed() -> bool:
         with contextlib.suppress(OjsError):
-            return bool(await store.jobs.push(draft(queue="a")))
+            return bool(await store.enqueue.push(draft(queue="a")))
         return False
 
     await eventually(pushed)
@@ -267,7 +267,7 @@ async def vanish(store: Store, job_ids: Sequence[str]) -> None:
 
 @often
 async def test_records_that_are_gone_leave_lists_and_counts(projector: Projector, store: Store) -> None:
-    ids = [(await store.jobs.push(draft(queue="a"))).id for _ in range(9)]
+    ids = [(await store.enqueue.push(draft(queue="a"))).id for _ in range(9)]
     assert (await numbers(store))["a"]["available"] == 9
     await vanish(store, ids[:4])
 
@@ -286,7 +286,7 @@ async def test_what_was_lost_while_no_projector_ran_is_noticed_at_the_start(
     start_projector: StartProjector, store: Store
 ) -> None:
     first = await start_projector()
-    ids = [(await store.jobs.push(draft(queue="a"))).id for _ in range(5)]
+    ids = [(await store.enqueue.push(draft(queue="a"))).id for _ in range(5)]
     await numbers(store)
     await first.stop()
     await vanish(store, ids[1:])
@@ -330,7 +330,7 @@ async def test_after_a_reset_everything_is_empty(projector: Projector, store: St
     await store.reset()
     assert await numbers(store) == {}
     assert (await patient(store).dead_letter_stats()).total == 0
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     assert await numbers(store) == await counted(store)
     assert projector.status().repaired == {}
 
@@ -343,7 +343,7 @@ async def test_a_reset_that_a_projector_has_missed_is_made_good(start_projector:
     await first._store.close()
     await eventually(lambda: alone(store))
     await store.reset()
-    await store.jobs.push(draft(queue="after"))
+    await store.enqueue.push(draft(queue="after"))
     await start_projector()
     assert await numbers(store) == await counted(store)
 
@@ -356,7 +356,7 @@ async def test_records_of_a_megabyte_are_read_in_pulls_of_bounded_size(projector
     args = msgspec.Raw(b'["' + b"x" * 1_000_000 + b'"]')
     projector._tasks[0].cancel()
     for _ in range(24):
-        await store.jobs.push(draft(queue="q", args=args))
+        await store.enqueue.push(draft(queue="q", args=args))
     assert projector._feed is not None
     sizes: list[int] = []
     while sum(sizes) < 24:

@@ -72,7 +72,7 @@ async def nothing() -> None:
 
 
 async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store) -> None:
-    jobs = [await store.jobs.push(unique(number)) for number in range(6)]
+    jobs = [await store.enqueue.push(unique(number)) for number in range(6)]
     with locks_left(store):
         for job in await fetch(store, "u", count=3):
             await store.jobs.change(job.id, acked)
@@ -81,7 +81,7 @@ async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store) -> 
 
     lost = unique(99)
     with unreachable(store.nats, store.config.job(lost.id), times=1_000_000), refusal("backend_unavailable"):
-        await store.jobs.push(lost)
+        await store.enqueue.push(lost)
     assert len(await held(store)) == 7
     assert [await ttl_of(store, job) for job in [*jobs, lost]] == [None] * 7
     await looked(net, store)
@@ -100,7 +100,7 @@ async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store) -> 
 
 
 async def test_the_lock_of_a_job_that_lives_is_looked_at_once(net: SafetyNet, store: Store) -> None:
-    job = await store.jobs.push(unique(1))
+    job = await store.enqueue.push(unique(1))
     await looked(net, store)
     assert job.unique_key is not None
     read = reads_of(store.config.unique(job.unique_key))
@@ -108,7 +108,7 @@ async def test_the_lock_of_a_job_that_lives_is_looked_at_once(net: SafetyNet, st
         await looked(net, store)
     assert (looks, await ttl_of(store, job)) == ([], None)
     with refusal("duplicate"):
-        await store.jobs.push(unique(1))
+        await store.enqueue.push(unique(1))
     with locks_left(store):
         await store.jobs.change(job.id, transitions.cancel)
     with before(net._store.nats, read, nothing) as looks:
@@ -120,10 +120,10 @@ async def test_the_lock_of_a_job_that_lives_is_looked_at_once(net: SafetyNet, st
 async def test_a_lock_goes_to_the_earlier_owner_that_lives(net: SafetyNet, store: Store) -> None:
     narrow = {"keys": ["type"], "states": ["available"]}
     sent = Raw(msgspec.json.encode(narrow))
-    elder = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
+    elder = await store.enqueue.push(keyed(draft(queue="u", unique=sent)))
     await fetch(store, "u")
     with locks_left(store):
-        younger = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
+        younger = await store.enqueue.push(keyed(draft(queue="u", unique=sent)))
         await store.jobs.change(younger.id, transitions.cancel)
     await looked(net, store)
     assert elder.unique_key is not None
@@ -134,7 +134,7 @@ async def test_a_lock_goes_to_the_earlier_owner_that_lives(net: SafetyNet, store
 
 @pytest.mark.usefixtures("net")
 async def test_what_is_unique_now_is_listed_in_pages(store: Store) -> None:
-    jobs = [await store.jobs.push(unique(number)) for number in range(3)]
+    jobs = [await store.enqueue.push(unique(number)) for number in range(3)]
     await store.jobs.change(jobs[0].id, transitions.cancel)
     queries = patient(store)
     page = await queries.unique_jobs(UniqueAsk(limit=1))

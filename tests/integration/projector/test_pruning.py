@@ -50,7 +50,7 @@ def pruner(
 async def dead_letters(store: Store, queue: str, number: int) -> list[Job]:
     """The oldest first."""
     for _ in range(number):
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
     taken: list[Job] = []
     while len(taken) < number:
         taken += await fetch(store, queue, count=number - len(taken))

@@ -77,7 +77,7 @@ async def test_revisions_that_nobody_saw_lose_no_event(start_projector: StartPro
 
 async def test_a_reader_sees_an_event_once_the_barrier_says_so(projector: Projector, store: Store) -> None:
     for n in range(1, 11):
-        await store.jobs.push(draft(queue="q"))
+        await store.enqueue.push(draft(queue="q"))
         await patient(store).until_relayed()
         assert len(await all_events(store)) == n
     assert projector.status().relaying
@@ -88,7 +88,7 @@ async def test_a_live_event_has_the_number_of_the_transition_that_it_follows_as_
     heard: list[Reply] = []
     for subject in (f"{store.config.namespace}.events.job.>", store.config.live_events):
         await store.nats.listen(subject, heard.append)
-    job = await store.jobs.push(draft(queue="q"))
+    job = await store.enqueue.push(draft(queue="q"))
     [taken] = await fetch(store, "q")
     tell_of_job(store, "job.heartbeat", taken, {"attempt": 1})
     await store.jobs.change(job.id, acked)
@@ -104,7 +104,7 @@ async def test_a_live_event_has_the_number_of_the_transition_that_it_follows_as_
 async def test_a_live_event_needs_no_projector(store: Store) -> None:
     heard: list[Reply] = []
     await store.nats.listen(store.config.live_events, heard.append)
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     [taken] = await fetch(store, "q")
     tell_of_job(store, "job.progress", taken, {"attempt": 1})
     await eventually(lambda: len(heard) == 1)
@@ -130,14 +130,14 @@ def retried_as_it_was(job: Job, moment: Moment) -> Transition:
 async def test_a_deletion_that_nobody_saw_is_told_by_the_job_in_its_place(
     start_projector: StartProjector, store: Store
 ) -> None:
-    job = await store.jobs.push(draft(queue="q"))
+    job = await store.enqueue.push(draft(queue="q"))
     await fetch(store, "q")
     await store.jobs.change(job.id, dead)
     await store.jobs.change(job.id, retried_as_it_was)
     await fetch(store, "q")
     await store.jobs.change(job.id, dead)
     await store.jobs.change(job.id, transitions.delete)
-    again = await store.jobs.push(draft(id=job.id, queue="q"))
+    again = await store.enqueue.push(draft(id=job.id, queue="q"))
     assert [entry.n for entry in again.transitions] == list(range(1, 9))
     await start_projector()
     await eventually(lambda: all_relayed(store))
@@ -347,7 +347,7 @@ def appends_of(store: Store) -> str:
 async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(start_projector: StartProjector, store: Store) -> None:
     first = await relaying(await start_projector())
     stalled = Stalled(first, store)
-    ids = [(await store.jobs.push(draft())).id]
+    ids = [(await store.enqueue.push(draft())).id]
     await asyncio.wait_for(stalled.waiting.wait(), 60.0)
     ids += await lives(store, 2 * len(ENDS))
     second = await relaying(await start_projector())
@@ -367,7 +367,7 @@ async def test_a_stopped_relay_that_goes_on_first_is_right_and_its_successor_beg
     """The successor holds the role but has appended nothing yet: whoever is first wins, the other finds out."""
     first = await relaying(await start_projector())
     stalled = Stalled(first, store)
-    ids = [(await store.jobs.push(draft())).id]
+    ids = [(await store.enqueue.push(draft())).id]
     await asyncio.wait_for(stalled.waiting.wait(), 60.0)
     second = await start_projector()
     limiter = asyncio.Event()
@@ -451,12 +451,12 @@ async def test_a_reset_lets_no_event_of_before_through(projector: Projector, sto
     fixed = [draft(queue="q") for _ in range(20)]
     for _ in range(5):
         for job in fixed:
-            await store.jobs.push(job)
+            await store.enqueue.push(job)
         [job] = await fetch(store, "q")
         await store.jobs.change(job.id, acked)
         await store.reset()
         assert await all_events(store) == []
-        await store.jobs.push(fixed[0])
+        await store.enqueue.push(fixed[0])
         await patient(store).until_relayed()
         assert [event.type for event in await all_events(store)] == ["job.enqueued"]
         await store.reset()

@@ -78,7 +78,7 @@ async def indexed(store: Store) -> None:
 
 async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) -> None:
     await lives(store, 3 * len(ENDS))
-    await store.jobs.push(draft(queue="later", scheduled_at=store.clock.now() + 60_000))
+    await store.enqueue.push(draft(queue="later", scheduled_at=store.clock.now() + 60_000))
     await indexed(store)
     await net.look()
     assert net.found == {}
@@ -91,14 +91,14 @@ async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: S
     keeper = blocked_jobs_loop(await open_here(role="scheduler"))
     await keeper.start()
     before = safety_net_finds()
-    await store.batches.push([limited("q", f"k{key}") for key in range(keys)])
+    await store.enqueue.push_all([limited("q", f"k{key}") for key in range(keys)])
     assert len(await fetch(store, "q", count=keys)) == keys
     for _ in range(3):
-        await store.batches.push([limited("q", f"k{number % keys}") for number in range(BLOCKED // 3)])
+        await store.enqueue.push_all([limited("q", f"k{number % keys}") for number in range(BLOCKED // 3)])
     await indexed(store)
     for _ in range(3):
         await net.look()
-        unrelated = await store.jobs.push(draft(queue="q"))
+        unrelated = await store.enqueue.push(draft(queue="q"))
         assert [job.id for job in await fetch(store, "q", wait_ms=30_000)] == [unrelated.id]
         await indexed(store)
 
@@ -116,7 +116,7 @@ async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: S
     for key in range(keys):  # a token whose move wasn't confirmed in time may wait twice
         blocked = 3 * len(range(key, BLOCKED // 3, keys))
         assert blocked <= await store.blocked.count(key_scope(f"k{key}")) <= 2 * blocked
-    unrelated = await store.jobs.push(draft(queue="q"))
+    unrelated = await store.enqueue.push(draft(queue="q"))
     assert [job.id for job in await fetch(store, "q")] == [unrelated.id]
     await keeper.stop()
 
@@ -130,7 +130,7 @@ def safety_net_finds() -> float:
 
 @pytest.mark.parametrize("priority", [-100, 0, 7])
 async def test_an_available_job_without_a_token_gets_one(net: SafetyNet, store: Store, priority: int) -> None:
-    jobs = [await store.jobs.push(draft(queue="q", priority=priority)) for _ in range(3)]
+    jobs = [await store.enqueue.push(draft(queue="q", priority=priority)) for _ in range(3)]
     await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await indexed(store)
     await net.look()
@@ -139,10 +139,10 @@ async def test_an_available_job_without_a_token_gets_one(net: SafetyNet, store: 
 
 
 async def test_only_the_jobs_ahead_of_the_first_token_have_lost_theirs(net: SafetyNet, store: Store) -> None:
-    lost = await store.jobs.push(draft(queue="q"))
+    lost = await store.enqueue.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await indexed(store)
-    behind = [await store.jobs.push(draft(queue="q")) for _ in range(3)]
+    behind = [await store.enqueue.push(draft(queue="q")) for _ in range(3)]
     await indexed(store)
     await net.look()
     assert net.found == {"token": 1}
@@ -152,8 +152,8 @@ async def test_only_the_jobs_ahead_of_the_first_token_have_lost_theirs(net: Safe
 
 async def test_a_job_that_has_a_new_token_behind_others_has_not_lost_one(net: SafetyNet, store: Store) -> None:
     """A changed priority puts a job behind those that have it, however long it has been available."""
-    await store.jobs.push(draft(queue="q", priority=1))
-    old = await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q", priority=1))
+    old = await store.enqueue.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await indexed(store)
     await store.jobs.change(old.id, lambda job, moment: transitions.reprioritise(job, 1, moment))
@@ -164,8 +164,8 @@ async def test_a_job_that_has_a_new_token_behind_others_has_not_lost_one(net: Sa
 
 
 async def test_it_leaves_a_paused_queue_alone_until_it_goes_on(net: SafetyNet, store: Store) -> None:
-    await store.jobs.push(draft(queue="q"))
-    await store.jobs.push(draft(queue="other"))
+    await store.enqueue.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="other"))
     await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await store.queues.pause("q")
     await indexed(store)
@@ -183,7 +183,7 @@ async def looked(net: SafetyNet, found: int) -> bool:
 
 
 async def test_a_token_in_somebodys_hands_is_not_lost(net: SafetyNet, store: Store) -> None:
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     dispatcher = store.dispatcher
     taken = await dispatcher._reader.pull(store.config.ready("q", 0), "q", 1)
     await indexed(store)
@@ -265,8 +265,8 @@ async def nothing_due(store: Store, job_id: str) -> bool:
 async def test_the_tokens_that_a_batch_has_left_out_are_issued_in_its_order(net: SafetyNet, store: Store) -> None:
     """However many they are: in one round, and those of jobs that have theirs not again."""
     with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000), ahead(store, -60_000):
-        left = await store.batches.push([draft(queue="q") for _ in range(1_200)])  # long before any token
-    kept = await store.batches.push([draft(queue="q", priority=1), draft(queue="other")])
+        left = await store.enqueue.push_all([draft(queue="q") for _ in range(1_200)])  # long before any token
+    kept = await store.enqueue.push_all([draft(queue="q", priority=1), draft(queue="other")])
     await indexed(store)
     await net.look()
     assert net.found == {"token": len(left)}
@@ -283,7 +283,7 @@ async def test_a_batch_that_an_earlier_version_has_left_to_its_outbox_is_finishe
     consumer = {"durable_name": "batch", "filter_subject": config.due("batch", ANY)}
     assert await make_in_memory(store.nats, stream, consumer) is None
     with unreachable(store.nats, f"{config.namespace}.ready.", times=1_000_000):
-        jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
+        jobs = await store.enqueue.push_all([draft(queue="q") for _ in range(3)])
     outbox = "\n".join(f"{job.id} {job.token}" for job in jobs).encode()
     await put_raw(store, due, outbox)
     await put_raw(store, config.left_by_batches.replace("*", "timer").replace(REST, "other"), outbox)
@@ -306,7 +306,7 @@ async def test_a_batch_that_an_earlier_version_has_left_to_its_outbox_is_finishe
 
 async def test_a_token_that_was_stored_long_after_its_record_is_not_lost(net: SafetyNet, store: Store) -> None:
     """By whoever handled the job's timer a second time, or pushed it again."""
-    job = await store.jobs.push(draft(queue="q"))
+    job = await store.enqueue.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await indexed(store)
     found = await store.records.leader(job.id)
@@ -318,7 +318,7 @@ async def test_a_token_that_was_stored_long_after_its_record_is_not_lost(net: Sa
 
 async def test_what_a_due_message_will_give_a_token_has_not_lost_it(net: SafetyNet, store: Store) -> None:
     """A scheduler that died between record and token left its message, which comes to another."""
-    job = await store.jobs.push(draft(queue="q"))
+    job = await store.enqueue.push(draft(queue="q"))
     await put_raw(store, store.config.due("scheduler", job.id), b"")
     await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await indexed(store)
@@ -347,12 +347,12 @@ async def test_jobs_behind_many_that_merely_wait_are_found(net: SafetyNet, store
 
 @soon(tokens=LostTokenTimings(grace_ms=GRACE_MS, page=2, pages=1))
 async def test_a_search_among_more_tokens_than_one_round_reads_goes_on_in_the_next(net: SafetyNet, store: Store) -> None:
-    lost = await store.jobs.push(draft(queue="q"))
-    kept = await store.jobs.push(draft(queue="q"))
+    lost = await store.enqueue.push(draft(queue="q"))
+    kept = await store.enqueue.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, f"{store.config.namespace}.ready.>")
     await indexed(store)
     for _ in range(4):
-        await store.jobs.push(draft(queue="q"))
+        await store.enqueue.push(draft(queue="q"))
     await store.committer.repeat_token(kept, (await store.records.leader(kept.id)).sequence)
     found = []
     for _ in range(4):
@@ -368,7 +368,7 @@ async def test_a_search_among_more_tokens_than_one_round_reads_goes_on_in_the_ne
 
 async def test_a_job_that_was_let_go_late_has_not_lost_its_token(net: SafetyNet, store: Store) -> None:
     """While its key had no permit its token was put aside; it comes back behind everything."""
-    first, second = [await store.jobs.push(limited("q", "key")) for _ in range(2)]
+    first, second = [await store.enqueue.push(limited("q", "key")) for _ in range(2)]
     assert [job.id for job in await fetch(store, "q", count=2)] == [first.id]
     assert await store.blocked.count(key_scope("key")) == 1
     await indexed(store)
@@ -387,11 +387,11 @@ async def test_a_job_that_was_let_go_late_has_not_lost_its_token(net: SafetyNet,
 
 
 async def test_a_token_that_was_lost_while_others_of_its_key_wait_is_found(net: SafetyNet, store: Store) -> None:
-    running, lost = [await store.jobs.push(limited("q", "key")) for _ in range(2)]
+    running, lost = [await store.enqueue.push(limited("q", "key")) for _ in range(2)]
     assert [job.id for job in await fetch(store, "q", count=2)] == [running.id]
     await purge(store, store.config.ready_stream, f"{store.config.namespace}.hold.>")
     await indexed(store)
-    await store.jobs.push(limited("q", "key"))
+    await store.enqueue.push(limited("q", "key"))
     assert await fetch(store, "q") == []
     assert await store.blocked.count(key_scope("key")) == 1
     await net.look()
@@ -533,7 +533,7 @@ async def test_it_finds_nothing_while_workflows_run(net: SafetyNet, store: Store
 async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
     net: SafetyNet, projector: Projector, store: Store
 ) -> None:
-    job = await store.jobs.push(draft(queue="q"))
+    job = await store.enqueue.push(draft(queue="q"))
     await indexed(store)
     await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     assert projector._tasks
@@ -546,7 +546,7 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
 @projecting(ProjectorTimings(wait_s=PATIENCE_S, safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
 async def test_the_tokens_of_a_batch_come_when_a_projector_does(start_projector: StartProjector, store: Store) -> None:
     with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
-        jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
+        jobs = await store.enqueue.push_all([draft(queue="q") for _ in range(3)])
     await start_projector()
 
     async def all_are_there() -> bool:
@@ -559,7 +559,7 @@ async def test_the_tokens_of_a_batch_come_when_a_projector_does(start_projector:
 @projecting(ProjectorTimings(wait_s=PATIENCE_S, safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
 async def test_only_the_relay_looks(start_projector: StartProjector, store: Store) -> None:
     first, second = await start_projector(), await start_projector()
-    await store.jobs.push(draft(queue="q"))
+    await store.enqueue.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await eventually(lambda: tokens(store, "q"))
     found = [projector.status().repaired.get("token", 0) for projector in (first, second)]

@@ -211,7 +211,7 @@ async def test_a_minute_is_not_kept_before_it_is_surely_over(projector: Projecto
     assert projector._model is not None
     times = StatisticsTimings()
     writer = StatisticsWriter(store, projector._model, lambda: True, times)
-    await store.jobs.push(draft(queue="a"))
+    await store.enqueue.push(draft(queue="a"))
     now = store.clock.now()
     await told(store)
     at = now - now % MINUTE_MS + MINUTE_MS + times.grace_ms - early_ms

@@ -55,7 +55,7 @@ async def test_a_queue_that_fills_and_empties_is_told_of_once(store: Store, othe
 async def test_pushes_alone_tell_of_a_threshold(store: Store, other: Store) -> None:
     await set_up([store, other], "mail.out", max_size=4, warning_threshold=0.5)
     for one in (store, other, store):
-        await one.jobs.push(draft(queue="mail.out"))
+        await one.enqueue.push(draft(queue="mail.out"))
     [warning] = await told(store)
     assert (warning[0], warning[2]["depth"]) == ("backpressure.warning", 2)
 
@@ -80,7 +80,7 @@ async def keeper(open_here: OpenStore) -> Any:
 
 @pytest.mark.usefixtures("keeper")
 async def test_a_key_at_its_limit_is_told_of_once_until_nobody_waits(store: Store, other: Store) -> None:
-    jobs = [await store.jobs.push(limited("api", concurrency=2)) for _ in range(8)]
+    jobs = [await store.enqueue.push(limited("api", concurrency=2)) for _ in range(8)]
     fetched = await asyncio.gather(*(fetch(one, "limited", count=4) for one in (store, other)))
     running = [job for found in fetched for job in found]
     first = await told(store)
@@ -100,7 +100,7 @@ async def test_a_key_at_its_limit_is_told_of_once_until_nobody_waits(store: Stor
 async def test_a_queues_own_limit_is_told_of_under_the_queue(store: Store, other: Store) -> None:
     await set_up([store, other], "slow", concurrency=1)
     for _ in range(2):
-        await store.jobs.push(draft(queue="slow"))
+        await store.enqueue.push(draft(queue="slow"))
     [running] = await fetch(store, "slow")
     assert [await fetch(one, "slow") for one in (store, other, store)] == [[], [], []]
     [exceeded] = await told(store)
@@ -117,7 +117,7 @@ async def test_a_queues_own_limit_is_told_of_under_the_queue(store: Store, other
 async def test_jobs_that_are_dropped_at_a_limit_tell_of_it_once(store: Store, other: Store) -> None:
     rate = {"limit": 1, "period": "PT1H"}
     for _ in range(5):
-        await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
+        await store.enqueue.push(limited("api", rate=rate, on_limit="drop"))
     for one in (store, other, store, other):
         await fetch(one, "limited", count=2)
     await patient(store).until_relayed()
@@ -131,11 +131,11 @@ async def test_jobs_that_are_dropped_at_a_limit_tell_of_it_once(store: Store, ot
 async def test_a_limit_that_drops_is_released_by_the_next_that_starts(store: Store) -> None:
     rate = {"limit": 1, "period": "PT0.2S"}
     for _ in range(2):
-        await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
+        await store.enqueue.push(limited("api", rate=rate, on_limit="drop"))
     await fetch(store, "limited", count=2)
 
     async def starts() -> list[Job]:
-        await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
+        await store.enqueue.push(limited("api", rate=rate, on_limit="drop"))
         return await fetch(store, "limited")
 
     [job] = await eventually(starts)
@@ -147,7 +147,7 @@ async def test_a_limit_that_drops_is_released_by_the_next_that_starts(store: Sto
 async def test_a_process_that_starts_goes_by_what_was_announced(store: Store, open_here: OpenStore) -> None:
     await set_up([store], "mail", max_size=2)
     for _ in range(2):
-        await store.jobs.push(draft(queue="mail"))
+        await store.enqueue.push(draft(queue="mail"))
     first = await told(store)
     assert types(first) == ["backpressure.warning", "queue.full"]
     late = await open_here()
@@ -167,9 +167,9 @@ async def test_the_records_that_older_versions_kept_of_alerts_disturb_nobody(sto
     await put_raw(store, subject, msgspec.json.encode(record), "Nats-TTL: 60s\r\n")
     await put_raw(store, f"{subject}.x", b"{", "Nats-TTL: 60s\r\n")
     await set_up([store], "mail", max_size=2)
-    await store.jobs.push(draft(queue="mail"))
+    await store.enqueue.push(draft(queue="mail"))
     await patient(store).until_relayed()
     assert await told(store) == []
     assert (await patient(store).unreadable(UnreadableAsk())).records == []
-    await store.jobs.push(draft(queue="mail"))
+    await store.enqueue.push(draft(queue="mail"))
     assert types(await told(store)) == ["backpressure.warning", "queue.full"]

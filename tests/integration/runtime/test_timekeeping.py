@@ -85,7 +85,7 @@ async def test_delayed_jobs_become_available_once_each(store: Store, queue: str)
 
 @pytest.mark.usefixtures("crew")
 async def test_a_failed_attempt_comes_again_after_its_back_off(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, retry=QUICK))
+    pushed = await store.enqueue.push(draft(queue=queue, retry=QUICK))
     await fetch(store, queue)
     await store.jobs.change(pushed.id, failed)
     [again] = await fetch(store, queue, wait_ms=60_000)
@@ -95,7 +95,7 @@ async def test_a_failed_attempt_comes_again_after_its_back_off(store: Store, que
 
 @pytest.mark.usefixtures("crew")
 async def test_a_lease_that_runs_out_returns_the_job_once(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue, lease_ms=SOON)
     job = await becomes(store, pushed.id, State.AVAILABLE)
     assert [error.type for error in job.errors] == ["visibility_timeout"]
@@ -105,7 +105,7 @@ async def test_a_lease_that_runs_out_returns_the_job_once(store: Store, queue: s
 
 @pytest.mark.usefixtures("crew")
 async def test_a_late_ack_after_the_lease_is_refused_or_wins_but_never_both(store: Store, other: Store, queue: str) -> None:
-    ids = [(await store.jobs.push(draft(queue=queue))).id for _ in range(30)]
+    ids = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(30)]
     with standing(store):
         claimed = await fetch(store, queue, count=30, lease_ms=SOON)
     until = max(job.visible_until or 0 for job in claimed)
@@ -121,7 +121,7 @@ async def test_a_late_ack_after_the_lease_is_refused_or_wins_but_never_both(stor
 
 @pytest.mark.usefixtures("crew")
 async def test_an_attempt_beyond_its_timeout_is_ended(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, timeout_ms=SOON, retry=Retry(max_attempts=1)))
+    pushed = await store.enqueue.push(draft(queue=queue, timeout_ms=SOON, retry=Retry(max_attempts=1)))
     await fetch(store, queue)
     job = await becomes(store, pushed.id, State.DISCARDED)
     assert events(job) == ["pushed", "claimed", "timed_out"]
@@ -129,7 +129,7 @@ async def test_an_attempt_beyond_its_timeout_is_ended(store: Store, queue: str) 
 
 @pytest.mark.usefixtures("crew")
 async def test_a_job_that_expires_while_it_waits_is_discarded(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + SOON))
+    pushed = await store.enqueue.push(draft(queue=queue, expires_at=store.clock.now() + SOON))
     job = await becomes(store, pushed.id, State.DISCARDED)
     assert events(job) == ["pushed", "expired"]
     assert await fetch(store, queue) == []
@@ -137,8 +137,8 @@ async def test_a_job_that_expires_while_it_waits_is_discarded(store: Store, queu
 
 async def test_a_job_that_expires_while_it_runs_goes_on(store: Store, queue: str, start: Start) -> None:
     with standing(store):
-        pushed = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + SOON))
-        near = await store.jobs.push(draft(queue=f"{queue}.near", expires_at=store.clock.now() + 2 * SOON))
+        pushed = await store.enqueue.push(draft(queue=queue, expires_at=store.clock.now() + SOON))
+        near = await store.enqueue.push(draft(queue=f"{queue}.near", expires_at=store.clock.now() + 2 * SOON))
         await fetch(store, queue)
     await start(ojs_reaper.build, store)
     await becomes(store, near.id, State.DISCARDED)
@@ -146,7 +146,7 @@ async def test_a_job_that_expires_while_it_runs_goes_on(store: Store, queue: str
 
 
 async def test_a_stalled_attempt_is_ended_and_a_heartbeat_prevents_it(store: Store, queue: str, start: Start) -> None:
-    silent, beating = [await store.jobs.push(draft(queue=queue, heartbeat_timeout_ms=500, retry=QUICK)) for _ in range(2)]
+    silent, beating = [await store.enqueue.push(draft(queue=queue, heartbeat_timeout_ms=500, retry=QUICK)) for _ in range(2)]
     await fetch(store, queue, count=2, worker="w")
     with ahead(store, HOUR // 4):  # it has beaten again and again until then
         assert (await store.jobs.extend([beating.id], "w", None)).extended == [beating.id]
@@ -161,8 +161,8 @@ async def test_a_stalled_attempt_is_ended_and_a_heartbeat_prevents_it(store: Sto
 
 
 async def test_a_heartbeat_moves_the_lease_and_the_old_timer_does_nothing(store: Store, queue: str, start: Start) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
-    near = await store.jobs.push(draft(queue=f"{queue}.near"))
+    pushed = await store.enqueue.push(draft(queue=queue))
+    near = await store.enqueue.push(draft(queue=f"{queue}.near"))
     await fetch(store, queue, worker="w", lease_ms=SOON)
     await fetch(store, f"{queue}.near", lease_ms=2 * SOON)
     assert (await store.jobs.extend([pushed.id], "w", HOUR)).extended == [pushed.id]
@@ -176,7 +176,7 @@ async def test_a_heartbeat_moves_the_lease_and_the_old_timer_does_nothing(store:
 
 async def test_an_early_message_leaves_the_live_timer_and_goes(store: Store, queue: str, start: Start) -> None:
     await start(ojs_scheduler.build, store)
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+    pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
     await put_raw(store, store.config.due("scheduler", pushed.id), b"")
     await eventually(lambda: nothing_due(store, pushed.id))
     assert pushed.timer is not None
@@ -209,7 +209,7 @@ async def test_a_message_for_nobody_goes(store: Store, start: Start) -> None:
 
 
 async def test_a_message_for_a_corrupt_record_keeps_nothing_up(store: Store, queue: str, start: Start) -> None:
-    broken = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+    broken = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
     await put_raw(store, store.config.job(broken.id), b"{")
     await put_raw(store, store.config.due("scheduler", broken.id), b"")
     pushed = await delayed(store, SOON, queue=queue)
@@ -219,7 +219,7 @@ async def test_a_message_for_a_corrupt_record_keeps_nothing_up(store: Store, que
 
 @timed(workers=WorkerTimes(dead_ms=SOON))
 async def test_a_job_that_cannot_be_judged_keeps_no_other_waiting(store: Store, queue: str, start: Start) -> None:
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(6)]
+    jobs = [await store.enqueue.push(draft(queue=queue)) for _ in range(6)]
     await fetch(store, queue, worker="broken")
     await fetch(store, queue, count=5, worker="silent")
     bad, *good = [job.id for job in jobs]
@@ -315,7 +315,7 @@ async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(store:
 
 async def test_services_may_start_and_stop_at_any_time(store: Store, other: Store, queue: str) -> None:
     now = store.clock.now()
-    ids = [(await store.jobs.push(draft(queue=queue, scheduled_at=now + 10 * n))).id for n in range(100)]
+    ids = [(await store.enqueue.push(draft(queue=queue, scheduled_at=now + 10 * n))).id for n in range(100)]
     for turn in range(12):
         service = ojs_scheduler.build((store, other)[turn % 2], Settings())
         await service.start()

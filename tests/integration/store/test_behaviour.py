@@ -104,7 +104,7 @@ def held_by(worker: str | None, attempt: int | None = None) -> Decide:
 
 
 async def pushed(world: World, queue: str, **members: Any) -> Job:
-    return await world.store.jobs.push(draft(queue=queue, **members))
+    return await world.store.enqueue.push(draft(queue=queue, **members))
 
 
 async def claimed(world: World, queue: str, worker: str | None = "w", **members: Any) -> Job:
@@ -312,33 +312,33 @@ def unique(queue: str, on_conflict: str = "reject", **members: Any) -> Job:
 
 
 async def test_a_second_one_is_refused_while_the_first_lives(world: World, queue: str) -> None:
-    first = await world.store.jobs.push(unique(queue))
+    first = await world.store.enqueue.push(unique(queue))
     with refusal("duplicate"):
-        await world.store.jobs.push(unique(queue))
+        await world.store.enqueue.push(unique(queue))
     await fetch(world.store, queue)
     await world.store.jobs.change(first.id, acked)
-    second = await world.store.jobs.push(unique(queue))
+    second = await world.store.enqueue.push(unique(queue))
     assert second.id != first.id
 
 
 async def test_a_duplicate_that_is_ignored_is_answered_with_the_first(world: World, queue: str) -> None:
-    first = await world.store.jobs.push(unique(queue))
-    assert await world.store.jobs.push(unique(queue, "ignore")) == first
+    first = await world.store.enqueue.push(unique(queue))
+    assert await world.store.enqueue.push(unique(queue, "ignore")) == first
     assert ids(await fetch(world.store, queue, count=2)) == [first.id]
 
 
 async def test_a_duplicate_takes_the_place_of_the_first(world: World, queue: str) -> None:
-    first = await world.store.jobs.push(unique(queue))
-    second = await world.store.jobs.push(unique(queue, "replace"))
+    first = await world.store.enqueue.push(unique(queue))
+    second = await world.store.enqueue.push(unique(queue, "replace"))
     assert (await world.store.jobs.get(first.id)).state is State.CANCELLED
     assert ids(await fetch(world.store, queue, count=2)) == [second.id]
 
 
 async def test_a_dead_letter_whose_fingerprint_is_taken_stays_dead(world: World, queue: str) -> None:
-    first = await world.store.jobs.push(unique(queue))
+    first = await world.store.enqueue.push(unique(queue))
     await fetch(world.store, queue)
     await world.store.jobs.change(first.id, failing(action="DEAD_LETTER"))
-    await world.store.jobs.push(unique(queue))
+    await world.store.enqueue.push(unique(queue))
     with refusal("duplicate"):
         await world.store.jobs.revive(first.id, lambda job, moment: transitions.retry_discarded(job, RetryOverride(), moment))
     assert (await world.store.jobs.get(first.id)).state is State.DISCARDED

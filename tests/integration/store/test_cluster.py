@@ -104,9 +104,9 @@ async def drained(store: Store, queue: str, number: int) -> set[str]:
 
 @pytest.mark.usefixtures("way")
 async def test_a_job_lives_as_on_one_server(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     with refusal("duplicate"):
-        await other.jobs.push(draft(id=pushed.id, queue=queue))
+        await other.enqueue.push(draft(id=pushed.id, queue=queue))
     [claimed] = await fetch(other, queue, count=5, worker="w", wait_ms=60_000)
     assert (claimed.id, claimed.attempt) == (pushed.id, 1)
     outcomes = await asyncio.gather(
@@ -119,7 +119,9 @@ async def test_a_job_lives_as_on_one_server(store: Store, other: Store, queue: s
 
 async def test_of_many_pushes_of_one_id_one_wins(store: Store, other: Store, queue: str) -> None:
     job = draft(queue=queue, expires_at=store.clock.now() + HOUR)
-    outcomes = await asyncio.gather(*(one.jobs.push(job) for one in (store, other) for _ in range(12)), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(one.enqueue.push(job) for one in (store, other) for _ in range(12)), return_exceptions=True
+    )
     assert sum(isinstance(outcome, Job) for outcome in outcomes) == 1
     assert {outcome.code for outcome in outcomes if isinstance(outcome, OjsError)} == {"duplicate"}
     assert [found.id for found in await fetch(store, queue, count=50)] == [job.id]
@@ -133,7 +135,7 @@ async def test_of_many_pushes_of_one_id_one_wins(store: Store, other: Store, que
 @pytest.mark.usefixtures("way")
 async def test_the_first_fetch_of_a_queue_finds_what_is_there(store: Store, queue: str) -> None:
     for number in range(20):
-        pushed = await store.jobs.push(draft(queue=f"{queue}.{number}"))
+        pushed = await store.enqueue.push(draft(queue=f"{queue}.{number}"))
         assert [job.id for job in await fetch(store, f"{queue}.{number}")] == [pushed.id]
 
 
@@ -141,7 +143,7 @@ async def test_the_first_fetch_of_a_queue_finds_what_is_there(store: Store, queu
 @pytest.mark.parametrize("known", [0, 2, None], ids=["nothing", "two", "no answer"])
 async def test_tokens_that_a_replica_leaves_out_are_found_in_order(store: Store, queue: str, known: int | None) -> None:
     """`known`: so many of the stream's messages have reached the replica; None if it hangs."""
-    jobs = [(await store.jobs.push(draft(queue=queue))).id for _ in range(5)]
+    jobs = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(5)]
     info = await call(store.nats, f"STREAM.INFO.{store.config.ready_stream}")
     last = info["state"]["last_seq"] - len(jobs) + (known or 0)
 
@@ -164,7 +166,7 @@ async def test_all_jobs_are_fetched_after_all_servers_were_killed_at_once(
     nats_cluster: NatsCluster, open_store: OpenStore, queue: str, way: str
 ) -> None:
     store = await open_store(nats_cluster.url, replicas=3)
-    jobs = [(await store.jobs.push(draft(queue=queue))).id for _ in range(30)]
+    jobs = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(30)]
     found = [job.id for job in await fetch(store, queue, count=5)]
     await store.dispatcher._reader.pull(store.config.ready(queue, 0), queue, 5)  # and nothing follows
     await put(store.nats, store.config.due("scheduler", queue), b"", None, "a due message")
@@ -203,7 +205,7 @@ async def test_delayed_jobs_become_available_once_each(store: Store, other: Stor
         await scheduler.start()
     with standing(store):  # all are pushed ahead of it
         at = store.clock.now() + 3_000
-        pushed = await asyncio.gather(*(store.jobs.push(draft(queue=queue, scheduled_at=at)) for _ in range(40)))
+        pushed = await asyncio.gather(*(store.enqueue.push(draft(queue=queue, scheduled_at=at)) for _ in range(40)))
     ids = [job.id for job in pushed]
     taken: list[str] = []
 
@@ -233,24 +235,24 @@ async def test_a_process_started_for_one_replica_goes_by_the_stream(
 
 async def test_nothing_is_concluded_from_a_stale_read(store: Store, stale: Any, queue: str) -> None:
     await stale(store)
-    pushed = await store.jobs.push(draft(queue=queue))  # the nearest replica has never heard of it
+    pushed = await store.enqueue.push(draft(queue=queue))  # the nearest replica has never heard of it
     assert (await store.jobs.get(pushed.id)) == pushed
     with refusal("duplicate"):
-        await store.jobs.push(draft(id=pushed.id, queue=queue))
+        await store.enqueue.push(draft(id=pushed.id, queue=queue))
     change = await store.jobs.change(pushed.id, transitions.cancel)
     assert change.after.state is State.CANCELLED
     assert (await store.jobs.wait_terminal(pushed.id, 5.0)).state is State.CANCELLED
 
 
 async def test_a_change_that_a_stale_read_forbids_is_made(store: Store, other: Store, stale: Any, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await stale(store)  # available, as it believes
     await fetch(other, queue)
     assert (await store.jobs.change(pushed.id, acked)).after.state is State.COMPLETED
 
 
 async def test_a_heartbeat_over_a_stale_read_holds_on(store: Store, other: Store, stale: Any, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await stale(store)
     await fetch(other, queue, worker="w", lease_ms=60_000)
     assert (await store.jobs.extend([pushed.id], "w", 120_000)).extended == [pushed.id]
@@ -258,7 +260,7 @@ async def test_a_heartbeat_over_a_stale_read_holds_on(store: Store, other: Store
 
 async def test_a_token_is_not_dropped_for_a_stale_read(store: Store, other: Store, stale: Any, queue: str) -> None:
     await stale(store)
-    pushed = await other.jobs.push(draft(queue=queue))
+    pushed = await other.enqueue.push(draft(queue=queue))
     assert await fetch(store, queue) == []  # it waits for its replica, in vain
     assert [job.id for job in await fetch(other, queue, wait_ms=60_000)] == [pushed.id]
 
@@ -273,7 +275,7 @@ async def test_a_due_message_is_not_dropped_for_a_stale_read(store: Store, other
 
 
 async def test_not_yet_is_not_concluded_from_a_stale_read(store: Store, other: Store, stale: Any, queue: str) -> None:
-    pushed = await other.jobs.push(draft(queue=queue, expires_at=other.clock.now() + HOUR))
+    pushed = await other.enqueue.push(draft(queue=queue, expires_at=other.clock.now() + HOUR))
     await stale(store)  # expires in an hour, as it believes
 
     [claimed] = await fetch(other, queue, lease_ms=300, wait_ms=60_000)
@@ -293,7 +295,7 @@ async def test_a_replica_that_lags_is_never_believed(
     ahead = nats_cluster.node(await leader(store, store.config.records_stream))
     lagging = next(node for node in nats_cluster.nodes if node is not ahead)
     near, steady = await open_store(lagging.url), await open_store(ahead.url)
-    ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(100)]
+    ids = [(await steady.enqueue.push(draft(queue=queue))).id for _ in range(100)]
     before = [await steady.records.leader(job_id) for job_id in ids]
     async with frozen(lagging):
         moments = [steady.clock.moment() for _ in ids]
@@ -325,7 +327,7 @@ async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
         return False
 
     await eventually(lambda: lead(steady.config.ready_stream), every=0.2)
-    ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(12)]
+    ids = [(await steady.enqueue.push(draft(queue=queue))).id for _ in range(12)]
     async with frozen(hung):
         changes = await asyncio.gather(*(steady.jobs.change(job_id, transitions.cancel) for job_id in ids))
         found = await steady.records.many(ids)
@@ -340,7 +342,7 @@ async def accepted(store: Store, job: Job) -> None:
 
     async def there() -> bool:
         try:
-            await store.jobs.push(job)
+            await store.enqueue.push(job)
         except OjsError as error:
             if error.code not in ("backend_unavailable", "duplicate"):
                 raise
@@ -358,7 +360,7 @@ async def pushing(stores: list[Store], queue: str, acknowledged: set[str], stop:
         while not stop.is_set():
             job = draft(queue=queue, **members)
             try:
-                await store.jobs.push(job)
+                await store.enqueue.push(job)
                 acknowledged.add(job.id)
             except OjsError as error:
                 assert error.code == "backend_unavailable", error.message  # noqa: PT017
@@ -451,7 +453,7 @@ async def test_a_node_that_hangs_is_left_for_another(
         nats._nc.set_server_pool([hung.url, *others])
     async with frozen(hung):
         with refusal("backend_unavailable"):
-            await one.jobs.push(draft(queue=queue))
+            await one.enqueue.push(draft(queue=queue))
         await accepted(one, draft(queue=queue))
     await accepted(store, draft(queue=queue))
 
@@ -462,7 +464,7 @@ async def test_a_result_set_apart_is_there_through_every_node_once_its_ack_is_an
 ) -> None:
     result = Raw(b'"' + b"r" * 100_000 + b'"')
     for _ in range(20):
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
         await fetch(store, queue)
         await store.jobs.change(pushed.id, lambda job, moment: transitions.ack(job, result, ANYONE, moment))
         assert (await other.blobs.whole(await other.jobs.get(pushed.id))).result == result

@@ -456,7 +456,7 @@ async def test_a_run_by_hand_is_finished_by_a_scheduler_if_its_gateway_dies(stor
 async def filled(store: Store, **config: Any) -> list[Job]:
     """The queue of the entries, with as many jobs as it takes."""
     await set_up([store], "entry", max_size=2, **config)
-    return [await store.jobs.push(draft(queue="entry")) for _ in range(2)]
+    return [await store.enqueue.push(draft(queue="entry")) for _ in range(2)]
 
 
 async def test_a_run_that_a_full_queue_refuses_is_none_and_will_be_none(store: Store) -> None:
@@ -492,8 +492,8 @@ async def test_a_run_whose_job_is_a_duplicate_takes_no_place(store: Store) -> No
     await register(store, "entry", NEVER_SOON, unique=policy)
     await set_up([store], "entry", max_size=2, overflow_policy="drop_oldest")
     waiting = [
-        await store.jobs.push(draft(queue="entry")),
-        await store.jobs.push(keyed(draft(queue="entry", args=Raw(b"[]"), unique=policy))),
+        await store.enqueue.push(draft(queue="entry")),
+        await store.enqueue.push(keyed(draft(queue="entry", args=Raw(b"[]"), unique=policy))),
     ]
     cron, run, created = await store.crons.run_now("entry", unchanged)
     assert run is not None

@@ -63,13 +63,13 @@ async def test_a_store_leaves_a_server_that_is_cut_off(cluster: NatsCluster, ope
     cut = cluster.nodes[0]
     for nats in (store.nats, store.bulk):
         await at(nats, cut)
-    await store.jobs.push(draft(queue="before"))
+    await store.enqueue.push(draft(queue="before"))
     cut_off(cluster, cut)
     job = draft(queue="q")
 
     async def stored() -> Job | None:
         try:
-            return await store.jobs.push(job)
+            return await store.enqueue.push(job)
         except OjsError as error:
             return await store.jobs.get(job.id) if error.code == "duplicate" else None
 

@@ -71,9 +71,9 @@ async def subscribe(store: Store) -> str:
 async def filled(store: Store, job_id: str) -> None:
     """Store something of every kind: jobs with and without a lock, a limit, a timer; a queue, a cron entry, …"""
     await set_up([store], "limited", concurrency=1, max_size=10)
-    await store.jobs.push(draft(id=job_id, queue="plain"))
-    await store.jobs.push(draft(queue="limited"))
-    await store.jobs.push(draft(queue="plain", state=State.SCHEDULED, scheduled_at=4_000_000_000_000))
+    await store.enqueue.push(draft(id=job_id, queue="plain"))
+    await store.enqueue.push(draft(queue="limited"))
+    await store.enqueue.push(draft(queue="plain", state=State.SCHEDULED, scheduled_at=4_000_000_000_000))
     assert await fetch(store, "limited", worker="w")
     await register(store, "nightly")
     await create(store, chain("steps", "first", "second"))
@@ -101,11 +101,11 @@ async def test_nothing_of_one_system_is_stored_in_another(systems: Systems) -> N
 
 async def test_a_push_is_handed_to_those_alone_who_wait_in_its_system(systems: Systems) -> None:
     fetches = [asyncio.create_task(fetch(store, "awaited", wait_ms=60_000)) for store in systems]
-    pushed = await systems.shop.jobs.push(draft(queue="awaited"))
+    pushed = await systems.shop.enqueue.push(draft(queue="awaited"))
     assert [job.id for job in await fetches[1]] == [pushed.id]
     assert [one.done() for one in fetches] == [False, True, False]
     for store, waiting in ((systems.default, fetches[0]), (systems.shop_test, fetches[2])):
-        own = await store.jobs.push(draft(queue="awaited"))
+        own = await store.enqueue.push(draft(queue="awaited"))
         assert [job.id for job in await waiting] == [own.id]
 
 
@@ -131,7 +131,7 @@ async def test_events_stored_and_live_are_heard_in_their_system_alone(systems: S
 
 async def test_a_pause_holds_a_queue_of_its_system_alone(systems: Systems) -> None:
     for store in systems:
-        await store.jobs.push(draft(queue="held"))
+        await store.enqueue.push(draft(queue="held"))
     await systems.shop.queues.pause("held")
     assert await fetch(systems.shop, "held") == []
     assert [len(await fetch(store, "held")) for store in systems.others(systems.shop)] == [1, 1]
@@ -172,7 +172,7 @@ async def projectors(open_store: OpenStore, url: str, folder: Path, *names: str)
 async def test_lists_show_the_jobs_of_their_system_alone(
     systems: Systems, nats_server: NatsServer, open_store: OpenStore, tmp_path: Path
 ) -> None:
-    pushed = [(await store.jobs.push(draft(queue="listed"))).id for store in systems]
+    pushed = [(await store.enqueue.push(draft(queue="listed"))).id for store in systems]
     for _ in range(2):  # the second time with whichever index of the first
         async with projectors(open_store, nats_server.url, tmp_path, *(store.config.namespace for store in systems[::-1])):
             for store, job_id in zip(systems, pushed, strict=True):

@@ -32,7 +32,7 @@ from support.waiting import eventually
 HOUR = 3_600_000
 
 REQUESTS: dict[str, Callable[[Store], Awaitable[Any]]] = {
-    "push": lambda store: store.jobs.push(draft()),
+    "push": lambda store: store.enqueue.push(draft()),
     "get": lambda store: store.jobs.get(new_id()),
     "change": lambda store: store.jobs.change(new_id(), transitions.cancel),
     "extend": lambda store: store.jobs.extend([new_id(), new_id()], "w", None),
@@ -67,7 +67,7 @@ def counting(store: Store) -> Iterator[list[str]]:
 async def works(store: Store, queue: str) -> bool:
     """Whether a whole job gets through."""
     try:
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
         [claimed] = await fetch(store, queue, wait_ms=60_000)
         await store.jobs.change(claimed.id, acked)
     except OjsError:
@@ -98,7 +98,7 @@ async def test_a_socket_that_closes_between_request_and_write_is_no_error(
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unexpected.append(context))
 
     tapped_connection(own.nats).socket_closed = True
-    pushing = asyncio.create_task(own.jobs.push(draft(queue=queue)))
+    pushing = asyncio.create_task(own.enqueue.push(draft(queue=queue)))
     await asyncio.sleep(0)
     await asyncio.to_thread(nats_server.restart)
     with contextlib.suppress(OjsError):  # it may also be tried again in time
@@ -130,7 +130,7 @@ async def test_requests_under_way_end_when_the_server_dies(own: Store, nats_serv
     async def pusher() -> None:
         with refusal("backend_unavailable"):
             while True:
-                stored.append(await own.jobs.push(draft(queue=queue, scheduled_at=at)))
+                stored.append(await own.enqueue.push(draft(queue=queue, scheduled_at=at)))
 
     pushers = [asyncio.create_task(pusher()) for _ in range(64)]
     await eventually(lambda: len(stored) > 100)
@@ -147,7 +147,7 @@ async def test_a_waiting_fetch_is_answered_after_an_outage_or_told_of_it(
     own: Store, nats_server: NatsServer, queue: str
 ) -> None:
     waiter = asyncio.create_task(fetch(own, queue, wait_ms=600_000))
-    end = asyncio.create_task(own.jobs.wait_terminal((await own.jobs.push(draft(queue=f"{queue}.x"))).id, 600.0))
+    end = asyncio.create_task(own.jobs.wait_terminal((await own.enqueue.push(draft(queue=f"{queue}.x"))).id, 600.0))
     nats_server.kill()
     await refused(waiter)
     await refused(end)
@@ -164,7 +164,7 @@ async def test_wakes_arrive_after_an_outage(own: Store, nats_server: NatsServer,
     waiter = asyncio.create_task(fetch(own, queue, wait_ms=600_000))
     await eventually(lambda: any(one.waiters for one in own.dispatcher.wakeups._queues.values()))
     other = await open_store(nats_server.url)
-    pushed = await other.jobs.push(draft(queue=queue))
+    pushed = await other.enqueue.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]
 
 
@@ -179,14 +179,14 @@ async def test_a_queue_first_waited_for_during_an_outage_is_listened_to_after_it
     await eventually(lambda: own.connected)
     waiter = asyncio.create_task(fetch(own, queue, wait_ms=600_000))
     await eventually(lambda: any(one.waiters for one in own.dispatcher.wakeups._queues.values()))
-    pushed = await own.jobs.push(draft(queue=queue))
+    pushed = await own.enqueue.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]
 
 
 async def test_what_came_due_during_an_outage_is_done_after_it(own: Store, nats_server: NatsServer, queue: str) -> None:
     scheduler = ojs_scheduler.build(own, Settings())
     await scheduler.start()
-    ids = [(await own.jobs.push(draft(queue=queue, scheduled_at=own.clock.now() + 500))).id for _ in range(20)]
+    ids = [(await own.enqueue.push(draft(queue=queue, scheduled_at=own.clock.now() + 500))).id for _ in range(20)]
     nats_server.kill()
     due = own.clock.now() + 600
     await eventually(lambda: own.clock.now() > due)
@@ -243,7 +243,7 @@ async def test_a_connection_that_takes_nothing_any_more_is_left(
         for _ in range(20):
             store.nats.publish(store.config.record("probe", new_id()), b"a" * 1_000_000)
         with refusal("backend_unavailable"):
-            await store.jobs.push(draft(queue=queue))
+            await store.enqueue.push(draft(queue=queue))
         await eventually(lambda: works(store, f"{queue}.after"))
 
 
@@ -274,7 +274,7 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
         while pushing:
             job = draft(queue=queue)
             try:
-                await store.jobs.push(job)
+                await store.enqueue.push(job)
                 acknowledged.add(job.id)
             except OjsError as error:
                 await away(error)
@@ -352,7 +352,7 @@ async def test_every_stored_record_has_the_timer_it_needs_after_a_kill(own: Stor
     async def pusher() -> None:
         try:
             while True:
-                pushed.append((await own.jobs.push(draft(queue=queue, scheduled_at=at))).id)
+                pushed.append((await own.enqueue.push(draft(queue=queue, scheduled_at=at))).id)
         except OjsError:
             return
 

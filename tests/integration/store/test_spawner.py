@@ -43,8 +43,8 @@ async def test_what_is_refused_for_good_is_returned_and_what_may_pass_is_raised(
     assert await store.spawner.ensure([named], refusing(never)) == [(named, never)]
     with refusal("backend_unavailable"):
         await store.spawner.ensure([named], refusing(unavailable("not now")))
-    await store.jobs.push(taken)
-    assert await store.spawner.ensure([taken, named], store.jobs.push) == [], "that a job exists is no refusal"
+    await store.enqueue.push(taken)
+    assert await store.spawner.ensure([taken, named], store.enqueue.push) == [], "that a job exists is no refusal"
     assert (await store.jobs.get(named.id)).state is State.AVAILABLE
 
 

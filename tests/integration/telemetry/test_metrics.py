@@ -35,7 +35,7 @@ def since(before: dict[str, float]) -> dict[str, float]:
 
 async def test_commits_are_counted_by_their_outcome(store: Store, other: Store, queue: str) -> None:
     before = commits()
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     assert since(before) == {"stored": 2}
     await other.jobs.change(pushed.id, transitions.cancel)
@@ -47,7 +47,7 @@ async def test_commits_are_counted_by_their_outcome(store: Store, other: Store, 
 async def test_a_commit_whose_answer_was_lost_counts_once(store: Store, queue: str) -> None:
     before, jobs = commits(), enqueued()
     with losing_answers(store.nats, store.config.job("")):
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
     assert since(before) == {"stored": 1}
     assert enqueued() - jobs == 1
 
@@ -56,13 +56,13 @@ async def test_a_commit_whose_answer_was_lost_counts_once(store: Store, queue: s
 async def test_a_commit_that_failed_counts_as_no_transition(store: Store, queue: str, *, alone: bool) -> None:
     before, jobs = commits(), enqueued()
     with unreachable(store.nats, store.config.job(""), times=1_000), refusal("backend_unavailable"):
-        await store.jobs.push(draft(queue=queue)) if alone else await _push_two(store, queue)
+        await store.enqueue.push(draft(queue=queue)) if alone else await _push_two(store, queue)
     assert since(before) == {"failed": 1 if alone else 2}
     assert enqueued() == jobs
 
 
 async def _push_two(store: Store, queue: str) -> None:
-    outcomes = await asyncio.gather(*(store.jobs.push(draft(queue=queue)) for _ in range(2)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(store.enqueue.push(draft(queue=queue)) for _ in range(2)), return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

@@ -213,7 +213,7 @@ async def test_stopping_answers_those_who_wait_and_lets_the_others_finish(store:
     running = gateway(store)
     await running.start()
     held = asyncio.Event()
-    put = store.jobs.push
+    put = store.enqueue.push
 
     async def slow_push(draft: object) -> object:
         await held.wait()
@@ -223,7 +223,7 @@ async def test_stopping_answers_those_who_wait_and_lets_the_others_finish(store:
         await http.post(
             "/ojs/v1/jobs", json={"id": "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "type": "a", "args": [], "queue": "other"}
         )
-        store.jobs.push = slow_push  # type: ignore[assignment,method-assign]
+        store.enqueue.push = slow_push  # type: ignore[assignment,method-assign]
         fetch = asyncio.create_task(http.post("/ojs/v1/workers/fetch", json={"queues": ["q"], "wait_ms": 30_000}))
         wait = asyncio.create_task(http.get("/ojs/v1/jobs/019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f/result?wait=true&timeout=60"))
         push = asyncio.create_task(http.post("/ojs/v1/jobs", json={"type": "b", "args": []}))
@@ -249,7 +249,7 @@ async def test_stopping_does_not_wait_for_ever(store: FakeStore) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    store.jobs.push = endless_push  # type: ignore[assignment,method-assign]
+    store.enqueue.push = endless_push  # type: ignore[assignment,method-assign]
     async with aiohttp.ClientSession(running.url) as http:
         push = asyncio.create_task(http.post("/ojs/v1/jobs", json={"type": "b", "args": []}))
         await begun.wait()

@@ -46,16 +46,10 @@ _PUSHED_TO: Final = 10_000
 """Bounded queues whose last depth this process remembers."""
 
 
-Check = Callable[[bool], Awaitable[None]]
-"""Asked once when a queue is full, before jobs are dropped (True) or a push is refused: raises what makes it need no place."""
-
-
-class Superfluous(Exception):
-    """For a `Check`: these jobs are there already, in the place of all that were to be pushed."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        super().__init__()
-        self.jobs = jobs
+Check = Callable[[bool], Awaitable[list[Job] | None]]
+"""Asked once when a queue is full, before jobs are dropped (True) or a push is refused. Returns the jobs of the answer
+if the push needs no place, else None.
+"""
 
 
 class Pressure(NamedTuple):
@@ -68,6 +62,13 @@ class Pressure(NamedTuple):
     @property
     def ratio(self) -> float:
         return self.depth / self.bound
+
+
+class _Seat(NamedTuple):
+    """The sequence of the message that holds the places, and how many tokens there will be."""
+
+    sequence: int
+    depth: int
 
 
 class CapacityTimings(Struct, frozen=True, kw_only=True):
@@ -126,39 +127,45 @@ class Capacity:
         await self._alerts.pressed(QueueBound(queue, max(depth, 0), bound, self._threshold(queue)))
 
     @asynccontextmanager
-    async def places(self, queue: str, number: int, check: Check | None = None) -> AsyncIterator[None]:
-        """Hold places for the time of a push; without a bound that costs nothing. Raises OjsError queue_full, or as `check`."""
+    async def places(self, queue: str, number: int, check: Check | None = None) -> AsyncIterator[list[Job] | None]:
+        """Hold places for the time of a push; without a bound that costs nothing. Yield the answer of `check`: with
+        one, no place is held. Raises OjsError queue_full, or as `check`.
+        """
         bound = self._queues.bound(queue)
         if not bound or not number:
-            yield
+            yield None
             return
-        turn = self._turns.setdefault(queue, asyncio.Lock())
-        async with turn:
+        async with self._turns.setdefault(queue, asyncio.Lock()):
             try:
-                seat, depth = await self._take(queue, number, bound, check)
+                taken = await self._take(queue, number, bound, check)
             except OjsError as error:
                 if error.code == "queue_full":
                     await self.observe(queue, bound)
                 raise
-            try:
-                yield
-            finally:
-                # If that is lost, a full queue's next pusher finds the seat.
-                delete_unheard(self._nats, self._config.ready_stream, seat)
-            await self.observe(queue, depth)
+            if isinstance(taken, _Seat):
+                try:
+                    yield None
+                finally:
+                    # If that is lost, a full queue's next pusher finds the seat.
+                    delete_unheard(self._nats, self._config.ready_stream, taken.sequence)
+                await self.observe(queue, taken.depth)
+                return
+        yield taken
 
     @asynccontextmanager
-    async def places_for(self, drafts: Iterable[Job], check: Check | None = None) -> AsyncIterator[None]:
+    async def places_for(self, drafts: Iterable[Job], check: Check | None = None) -> AsyncIterator[list[Job] | None]:
         """Hold places for all jobs that enter their queues at once, or for none. As `places`."""
         now = self._clock.now()
         wanted = Counter(draft.queue for draft in drafts if transitions.waits_at_once(draft, now))
+        instead: list[Job] | None = None
         async with AsyncExitStack() as held:
             for queue in sorted(wanted):  # in one order for all, or two batches would wait for each other
-                await held.enter_async_context(self.places(queue, wanted[queue], check))
-            yield
+                instead = await held.enter_async_context(self.places(queue, wanted[queue], check))
+                if instead is not None:
+                    break
+            yield instead
 
-    async def _take(self, queue: str, number: int, bound: int, check: Check | None) -> tuple[int, int]:
-        """The sequence of the message that holds the places, and how many tokens there will be."""
+    async def _take(self, queue: str, number: int, bound: int, check: Check | None) -> _Seat | list[Job]:
         loop = asyncio.get_running_loop()
         began = loop.time()
         conflicts = 0
@@ -170,7 +177,7 @@ class Capacity:
                 if seat is not None:
                     depth = standing.tokens + number
                     self._remember(queue, depth, bound)
-                    return seat, depth
+                    return _Seat(seat, depth)
                 conflicts += 1  # who waits for others' places is not in conflict with them, and looks again soon
                 await step_back(self._clock, conflicts)
             elif standing.seats and standing.tokens + number <= bound and loop.time() < began + self._timings.wait_s:
@@ -178,7 +185,9 @@ class Capacity:
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
             else:
                 if check is not None:
-                    await check(self._policy(queue) == "drop_oldest")
+                    instead = await check(self._policy(queue) == "drop_oldest")
+                    if instead is not None:
+                        return instead
                     check = None
                 # A place may be one that was just given back, whose token counts already: it is waited for before it counts.
                 excess = standing.tokens + number - bound

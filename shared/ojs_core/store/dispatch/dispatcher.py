@@ -17,6 +17,7 @@ from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job
 from ojs_core.domain.starvation import StarvationClock
 from ojs_core.jetstream.subjects import lane_of
+from ojs_core.store.capacity.capacity import Capacity
 from ojs_core.store.dispatch.claims import Claims, ClaimTimings, Wanted
 from ojs_core.store.dispatch.head_tokens import TokenTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings, QueueConsumers
@@ -25,9 +26,9 @@ from ojs_core.store.dispatch.skipped_queues import SkippedQueues
 from ojs_core.store.dispatch.token_parking import TokenParking
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups, WakeupTimings
-from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.queues.fair_pools import FairPools, Plan
+from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.tokens import priority_of
@@ -88,13 +89,20 @@ class Dispatcher:
     """Fetching: priorities from high to low, first come first served within one, queues left to right."""
 
     def __init__(
-        self, bucket: Bucket, guards: Guards, jobs: Jobs, pools: FairPools, limiter: Limiter, timings: DispatchTimings
+        self,
+        bucket: Bucket,
+        queues: Queues,
+        capacity: Capacity,
+        jobs: Jobs,
+        pools: FairPools,
+        limiter: Limiter,
+        timings: DispatchTimings,
     ) -> None:
         self._timings = timings
-        self._queues = queues = guards.queues
+        self._queues = queues
         self._pools = pools
         self._limiter = limiter
-        self._capacity = guards.capacity
+        self._capacity = capacity
         self._clock = bucket.clock
         self._consumers = QueueConsumers(bucket, queues, timings.consumers)
         self.wakeups = Wakeups(bucket, timings.wakeups)

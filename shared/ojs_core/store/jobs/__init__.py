@@ -1,1 +1,1 @@
-"""Jobs one by one, many as one, and many existing ones as one."""
+"""Jobs that are there, one by one and many as one."""

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.domain.unique import policy_of
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
@@ -63,7 +62,7 @@ class AtomicChanges:
             key = transition.job.unique_key
             if key is None or not found.job.terminal or transition.job.terminal:
                 return AtomicCommit(transition, found.sequence, moment.op), None
-            standing = await self._unique.look(key, policy_of(transition.job), job_id)
+            standing = await self._unique.look(transition.job)
             if others := [owners[key]] if key in owners else standing.jobs(but=job_id):
                 raise duplicate(others[0].id, others[0].state, key)
             owners[key] = transition.job
@@ -72,4 +71,4 @@ class AtomicChanges:
                 raise
             return error, None
         transition = replace(transition, job=replace(transition.job, lock=moment.op))
-        return AtomicCommit(transition, found.sequence, moment.op), self._unique.claim(key, standing, job_id, moment)
+        return AtomicCommit(transition, found.sequence, moment.op), self._unique.claim(transition.job, standing, moment)

@@ -1,27 +1,25 @@
-"""Jobs: create, read, change. Read, decide (pure), swap; on a conflict read again and decide anew."""
+"""Jobs: read, change. Read, decide (pure), swap; on a conflict read again and decide anew."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError, duplicate, not_found
+from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.lru import Lru
 from ojs_core.base.waiting import within
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions.result import Change, Moment, Transition
-from ojs_core.store.capacity.capacity import Check, Superfluous
-from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.turns import Turns
 from ojs_core.store.records.writer import Conflict
+from ojs_core.store.unique.unique import Uniqueness
 
 _BEFORE_A_TURN: Final = 2
 """Conflicts of one change before it waits for the others of this process at the same job."""
@@ -45,101 +43,25 @@ class Extended(Struct, frozen=True):
 
 
 class Jobs:
-    """Every write to a job record in the product goes through here or through the hand-out."""
+    """Reads of jobs, and all their changes but claims."""
 
-    def __init__(self, bucket: Bucket, guards: Guards) -> None:
+    def __init__(self, bucket: Bucket, unique: Uniqueness) -> None:
         self._nats = bucket.nats
         self._records = bucket.records
         self._committer = bucket.committer
-        self._room = guards.room
-        self._queues = guards.queues
-        self._capacity = guards.capacity
-        self._permits = guards.permits
-        self._unique = guards.unique
+        self._unique = unique
         self._clock = bucket.clock
         self._config = bucket.config
         self._turns = Turns()
         self.cache: Lru[Stored] = Lru(_REMEMBERED_BYTES)
         """The records of jobs that this process handed out, so that their ack needs no read."""
-        self._pushed: Lru[Stored] = Lru(_PUSHED_BYTES)
-
-    async def push(self, draft: Job, *, placed: bool = False) -> Job:
-        """Store a new job with its hints; the answer is another job if its uniqueness policy says to ignore duplicates.
-
-        `placed`: its place in its queue is held already, see `place`.
-        Raises OjsError duplicate when the id is taken or the job is not unique, storage_full, or whatever its queue refuses.
-        """
-        self._room.check()
-        draft = await self._queues.admit(draft)
-        if draft.rate_limit:
-            await self._permits.note([draft])
-        if not placed and self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
-            return await self._push_bounded(draft)
-        return await self._push(draft)
-
-    async def _push_bounded(self, draft: Job) -> Job:
-        try:
-            async with self._capacity.places(draft.queue, 1, self._unless_superfluous(draft)):
-                return await self._push(draft)
-        except Superfluous as found:
-            return found.jobs[0]
-
-    def _unless_superfluous(self, draft: Job) -> Check:
-        """Nothing is dropped from a full queue for a job that won't be stored, nor is that refused for want of room."""
-
-        async def check(dropping: bool) -> None:
-            if dropping or draft.unique_key is not None:
-                existing = await self._unique.existing(draft)
-                if existing is not None:
-                    raise Superfluous([existing])
-
-        return check
-
-    @asynccontextmanager
-    async def place(self, draft: Job) -> AsyncIterator[bool]:
-        """Hold the place that a job takes in its queue, for who has to store something else before the job; false if it takes
-        none because it is a duplicate, as its push will find. Raises storage_full, or whatever its queue refuses it for.
-        """
-        self._room.check()
-        draft = await self._queues.admit(draft)
-        async with AsyncExitStack() as held:
-            placed = True
-            try:
-                await held.enter_async_context(self._capacity.places_for([draft], self._unless_superfluous(draft)))
-            except Superfluous:
-                placed = False
-            except OjsError as error:
-                if error.code != "duplicate":
-                    raise
-                placed = False
-            yield placed
-
-    async def _push(self, draft: Job) -> Job:
-        if draft.unique_key is not None:
-            return await self._unique.push(draft)
-        expected = 0
-        async for _ in tries(self._clock):
-            moment = self._clock.moment()
-            transition = transitions.push(draft, moment)
-            try:
-                sequence = await self._committer.commit(transition, expected, moment.op)
-            except Conflict:
-                found = await self._records.leader(draft.id)
-                if found.job is not None:
-                    await self._committer.tend(found, moment.now)
-                    raise duplicate(draft.id, found.job.state) from None
-                expected = found.sequence  # a marker or a tombstone: name it and go on
-                draft = await self._records.continued(draft)
-            else:
-                if transition.job.state is State.AVAILABLE:
-                    self._pushed.put(draft.id, Stored(sequence, transition.job), _size(transition.job))
-                return transition.job
-        raise contended(f"job {draft.id}")
+        self.pushed: Lru[Stored] = Lru(_PUSHED_BYTES)
+        """The records of jobs as this process has pushed them."""
 
     def take_pushed(self, job_id: str) -> Stored | None:
         """The record of a job as this process has pushed it, once; it may have changed since, as its revision will show."""
-        found = self._pushed.get(job_id)
-        self._pushed.drop(job_id)
+        found = self.pushed.get(job_id)
+        self.pushed.drop(job_id)
         return found
 
     async def get(self, job_id: str) -> Job:
@@ -270,16 +192,16 @@ class Jobs:
     def remember(self, sequence: int, job: Job) -> None:
         """Keep the record of a job that this process has handed out; one that is over is forgotten."""
         if job.state is State.ACTIVE:
-            self.cache.put(job.id, Stored(sequence, job), _size(job))
+            self.cache.put(job.id, Stored(sequence, job), size_of(job))
         else:
             self.cache.drop(job.id)
 
     def forget(self) -> None:
         """Whatever was kept is gone."""
         self.cache.clear()
-        self._pushed.clear()
+        self.pushed.clear()
 
 
-def _size(job: Job) -> int:
+def size_of(job: Job) -> int:
     """About what a record takes of the memory (bytes)."""
     return len(memoryview(job.args)) + len(memoryview(job.meta)) + _RECORD_BYTES

@@ -92,7 +92,9 @@ class Queues:
 
     async def admit(self, draft: Job) -> Job:
         """A job that is about to be pushed, with what it leaves to its queue. Raises OjsError for what its queue refuses."""
-        settings = await self.settings(draft.queue)
+        if not self._watch.loaded:
+            await self._load()
+        settings = self._settings.get(draft.queue, self._default)
         return draft if settings is None else admitted(draft, settings)
 
     async def held(self, queue: str) -> bool:

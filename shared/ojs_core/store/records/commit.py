@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError, too_large
+from ojs_core.base.errors import OjsError, duplicate, too_large
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions.effects import Apart, CancelTimer, Drop, Note, StaleToken, Token
@@ -134,6 +134,12 @@ class Committer:
         job = found.job
         if job is not None and job.state is State.AVAILABLE and now - (job.enqueued_at or 0) < REPEAT_WITHIN_MS:
             await self.repeat_token(job, found.sequence)
+
+    async def taken(self, found: Stored, now: int) -> OjsError:
+        """Tend to the job whose id a push wants to take, and return the refusal of that."""
+        assert found.job is not None
+        await self.tend(found, now)
+        return duplicate(found.job.id, found.job.state)
 
     async def rearm(self, job_id: str, timer: Timer) -> None:
         """Set a fired timer again on its own subject; one that is live already stays as it is."""

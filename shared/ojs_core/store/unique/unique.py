@@ -10,9 +10,9 @@ fenced, by a write to that record which makes the other's fail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import structlog
@@ -38,7 +38,6 @@ _LEFT_ALONE: Final = frozenset({"reject", "ignore"})
 """What leaves duplicates as they are."""
 
 DecideUnique = Callable[[Job, Moment], Transition]
-T = TypeVar("T")
 
 
 class LockStanding(NamedTuple):
@@ -61,7 +60,7 @@ class Uniqueness:
 
     def __init__(self, bucket: Bucket, atomic: Atomic, timings: LockTimings) -> None:
         self._timings = timings
-        self._budget_s = BUDGET_S + timings.young_ms / 1_000
+        self.budget_s = BUDGET_S + timings.young_ms / 1_000
         """A look at a lock whose owner died may wait as long as a lock is young."""
         self._records = bucket.records
         self._committer = bucket.committer
@@ -74,63 +73,31 @@ class Uniqueness:
 
     # Taking
 
-    async def push(self, draft: Job) -> Job:
-        """Store a new unique job; returns the existing one instead if the policy says `ignore`.
+    async def create(self, draft: Job, expected: int) -> Job:
+        """Try once to store a new unique job over the revision `expected` (0: none), which was read before; returns the
+        existing one instead if the policy says `ignore`. The caller has the turn of its fingerprint.
 
-        Raises OjsError duplicate.
+        Raises OjsError duplicate; Conflict, of the lock or the record.
         """
-        key = draft.unique_key
-        assert key is not None
-        policy = policy_of(draft)
-        expected = 0
-
-        async def attempt() -> Job:
-            nonlocal expected, draft
-            standing = await self.look(key, policy, draft.id)
-            moment = self._clock.moment()
-            mine = next(
-                (stored for stored in standing.duplicates if stored.job is not None and stored.job.id == draft.id), None
-            )
-            if mine is not None:
-                raise await self._taken(mine, moment)
-            existing = standing.jobs()
-            if existing and policy.on_conflict == "reject":
-                raise duplicate(existing[0].id, existing[0].state, key)
-            if existing and policy.on_conflict == "ignore":
-                return existing[0]
-            claim = self.claim(key, standing, draft.id, moment)
-            try:
-                if not existing:
-                    birth = transitions.push(draft, moment)
-                    return await self._under_lock(birth, claim, standing, expected, moment)
-                commits = self.replacement(draft, standing.duplicates, expected, moment)
-                await self._atomic.commit(commits, [claim])
-                return commits[-1].transition.job
-            except Conflict:
-                found = await self._records.leader(draft.id)
-                if found.job is not None:
-                    raise await self._taken(found, moment) from None
-                expected = found.sequence  # a marker or a tombstone: named only after the lock has been swapped again
-                draft = await self._records.continued(draft)
-                raise
-
-        async with self._turn(key):
-            return await self._repeat(draft.id, attempt)
+        standing = await self.look(draft)
+        moment = self._clock.moment()
+        for stored in standing.duplicates:
+            if stored.job is not None and stored.job.id == draft.id:
+                raise await self._committer.taken(stored, moment.now)
+        instead = existing_instead(draft, standing.jobs())
+        if instead is not None:
+            return instead
+        if not standing.duplicates:
+            return await self._under_lock(transitions.push(draft, moment), standing, expected, moment)
+        commits = self.replacement(draft, standing.duplicates, expected, moment)
+        await self._atomic.commit(commits, [self.claim(draft, standing, moment)])
+        return commits[-1].transition.job
 
     async def existing(self, draft: Job) -> Job | None:
         """The job that a push of `draft` would be answered with now instead of being stored. Raises OjsError duplicate."""
-        found = await self._records.leader(draft.id)
-        if found.job is not None:
-            raise await self._taken(found, self._clock.moment())
-        if draft.unique_key is None:
+        if draft.unique_key is None or policy_of(draft).on_conflict not in _LEFT_ALONE:
             return None
-        policy = policy_of(draft)
-        if policy.on_conflict not in _LEFT_ALONE:
-            return None
-        jobs = (await self.look(draft.unique_key, policy, draft.id)).jobs()
-        if jobs and policy.on_conflict == "reject":
-            raise duplicate(jobs[0].id, jobs[0].state, draft.unique_key)
-        return jobs[0] if jobs else None
+        return existing_instead(draft, (await self.look(draft)).jobs())
 
     async def retry(self, job_id: str, decide: DecideUnique) -> tuple[Job, Job]:
         """Give a finished job a new life: what it was and what it is. It takes the lock first.
@@ -148,33 +115,34 @@ class Uniqueness:
             if key is None or not found.job.terminal:
                 await self._committer.commit(transition, found.sequence, moment.op)
                 return found.job, transition.job
-            async with self._turn(key):
-                standing = await self.look(key, policy_of(transition.job), job_id)
+            async with self.turn(key):
+                standing = await self.look(transition.job)
                 if others := standing.jobs(but=job_id):
                     raise duplicate(others[0].id, others[0].state, key)
                 moment = self._clock.moment()  # the look may have taken seconds
                 transition = decide(found.job, moment)
-                claim = self.claim(key, standing, job_id, moment)
-                return found.job, await self._under_lock(transition, claim, standing, found.sequence, moment)
+                return found.job, await self._under_lock(transition, standing, found.sequence, moment)
 
-        return await self._repeat(job_id, attempt)
+        async for _ in tries(self._clock, self.budget_s):
+            try:
+                return await attempt()
+            except Conflict:
+                continue
+        raise contended(f"the uniqueness key of job {job_id}")
 
-    async def _under_lock(
-        self, transition: Transition, claim: Write, standing: LockStanding, expected: int, moment: Moment
-    ) -> Job:
+    async def _under_lock(self, transition: Transition, standing: LockStanding, expected: int, moment: Moment) -> Job:
         """The lock, then the record, which carries its op: the job as stored. Raises Conflict, of either.
 
         A lock whose record is refused is given back: left as it is, all others of the fingerprint would wait to fence it.
         """
+        claim = self.claim(transition.job, standing, moment)
         sequence = await self._writer.write(claim)
         transition = replace(transition, job=replace(transition.job, lock=moment.op))
         try:
             await self._committer.commit(transition, expected, moment.op)
-        except Conflict:
-            await self._give_back(sequence, claim, standing)
-            raise
-        except OjsError as error:
-            if error.code != "backend_unavailable":  # which leaves it open whether the record is stored
+        except (Conflict, OjsError) as error:
+            # Only an answer that didn't come leaves it open whether the record is stored.
+            if isinstance(error, Conflict) or error.code != "backend_unavailable":
                 await self._give_back(sequence, claim, standing)
             raise
         return transition.job
@@ -195,21 +163,7 @@ class Uniqueness:
         birth = transitions.push(replace(draft, lock=moment.op), moment)
         return [*commits, AtomicCommit(birth, expected, moment.op)]
 
-    async def _taken(self, found: Stored, moment: Moment) -> OjsError:
-        """The refusal of a push whose id is taken, perhaps by the same push sent before."""
-        assert found.job is not None
-        await self._committer.tend(found, moment.now)
-        return duplicate(found.job.id, found.job.state)
-
-    async def _repeat(self, job_id: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        async for _ in tries(self._clock, self._budget_s):
-            try:
-                return await attempt()
-            except Conflict:
-                continue
-        raise contended(f"the uniqueness key of job {job_id}")
-
-    def _turn(self, key: str) -> asyncio.Lock:
+    def turn(self, key: str) -> asyncio.Lock:
         """Within a process one at a time works on a fingerprint: the others would only cause conflicts."""
         turn = self._turns.get(key)
         if turn is None:
@@ -221,16 +175,19 @@ class Uniqueness:
         """Have the turns of several fingerprints; in one order for all, or two would wait for each other."""
         async with AsyncExitStack() as held:
             for key in sorted(keys):
-                await held.enter_async_context(self._turn(key))
+                await held.enter_async_context(self.turn(key))
             yield
 
     # The lock
 
-    async def look(self, key: str, policy: UniquePolicy, claimant: str) -> LockStanding:
-        """Who holds a fingerprint, once that is certain: whoever is about to write its record is waited for, or fenced.
+    async def look(self, claimant: Job) -> LockStanding:
+        """Find out for certain who holds a unique job's fingerprint: an owner that is about to write its record is
+        waited for, or fenced.
 
         For policies that leave duplicates alone, an existing one is enough to know.
         """
+        key, policy = claimant.unique_key, policy_of(claimant)
+        assert key is not None
         pause = _FIRST_PAUSE_S
         while True:
             sequence, lock = await self.locks.read(key)
@@ -241,9 +198,9 @@ class Uniqueness:
             duplicates = tuple(
                 stored for stored in found.values() if stored.job is not None and counts(policy, key, stored.job, now)
             )
-            standing = LockStanding(sequence, lock, duplicates, _remembered(found, key, policy, now, claimant))
+            standing = LockStanding(sequence, lock, duplicates, _remembered(found, key, policy, now, claimant.id))
             owner = found[lock.owner]
-            if lock.owner == claimant or settled(owner.job, key, lock):
+            if lock.owner == claimant.id or settled(owner.job, key, lock):
                 return standing
             if duplicates and policy.on_conflict in _LEFT_ALONE:
                 return standing
@@ -265,12 +222,13 @@ class Uniqueness:
         held = await self._records.many_raw(list(subjects.values()))
         return {key for key, subject in subjects.items() if subject not in held}
 
-    def claim(self, key: str, standing: LockStanding, owner: str, moment: Moment) -> Write:
-        """The write that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
-        a revision that was read before this write: that is what fencing relies on.
+    def claim(self, job: Job, standing: LockStanding, moment: Moment) -> Write:
+        """Return the write that makes a unique job the owner. Its record has to carry `moment.op` as `lock`, and may
+        name as expected only a revision that was read before this write: that is what fencing relies on.
         """
-        lock = Lock(owner, moment.op, moment.now, standing.also)
-        return self.locks.documents.as_write(key, lock, standing.sequence, moment.op)
+        assert job.unique_key is not None
+        lock = Lock(job.id, moment.op, moment.now, standing.also)
+        return self.locks.documents.as_write(job.unique_key, lock, standing.sequence, moment.op)
 
     async def _give_back(self, sequence: int, claim: Write, standing: LockStanding) -> None:
         """Undo a claim, by its sequence, whose record was refused. If that fails, the next push sees to it."""
@@ -280,6 +238,14 @@ class Uniqueness:
             await self._writer.write(undo)
         except (Conflict, OjsError):
             log.debug("a lock was not given back")
+
+
+def existing_instead(draft: Job, existing: Sequence[Job]) -> Job | None:
+    """The existing job that a push is answered with, None if the draft is to be stored. Raises OjsError duplicate."""
+    on_conflict = policy_of(draft).on_conflict
+    if existing and on_conflict == "reject":
+        raise duplicate(existing[0].id, existing[0].state, draft.unique_key)
+    return existing[0] if existing and on_conflict == "ignore" else None
 
 
 def _scheduled_as(draft: Job, planned: Job) -> Job:

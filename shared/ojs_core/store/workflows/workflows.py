@@ -14,8 +14,9 @@ from itertools import islice
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, not_found, unavailable, unless_moved_on
+from ojs_core.base.errors import OjsError, not_found, placed, unavailable, unless_moved_on
 from ojs_core.base.lru import Lru
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.portions import portions
@@ -30,14 +31,13 @@ from ojs_core.domain.workflows.inputs import needed
 from ojs_core.domain.workflows.record import CALLED_OFF, QUEUED, Claim, Workflow, expand, job_id, member_job, run_of
 from ojs_core.domain.workflows.step_end import gone, outcome_of
 from ojs_core.jetstream.due_messages import DueMessages
-from ojs_core.store.jobs.guards import Guards
+from ojs_core.store.enqueue.enqueue import Enqueue, Locate
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.spawner import Spawner
-from ojs_core.store.workflows.admission import Admission
 from ojs_core.store.workflows.definitions import Definitions
 from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
 from ojs_core.store.workflows.results import Results
@@ -89,7 +89,7 @@ class Workflows:
         bucket: Bucket,
         blobs: Blobs,
         jobs: Jobs,
-        guards: Guards,
+        enqueue: Enqueue,
         spawner: Spawner,
     ) -> None:
         self._nats = bucket.nats
@@ -98,12 +98,11 @@ class Workflows:
         self._blobs = blobs
         self._committer = bucket.committer
         self._jobs = jobs
-        self._room = guards.room
         self._clock = bucket.clock
         self._config = bucket.config
         self._definitions = Definitions(bucket)
         self._flows = WorkflowRecords(bucket, self._definitions)
-        self._admission = Admission(guards)
+        self._enqueue = enqueue
         self._spawner = spawner
         self.results = Results(bucket, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes)
         self._made: Lru[bool] = Lru(1_000_000)
@@ -140,13 +139,17 @@ class Workflows:
             await asyncio.sleep(_DOUBLED_PAUSE_S)
 
     async def _create(self, definition: Definition) -> StoredWorkflow:
+        # Admitted as a whole: what its queues set is in the templates of all its jobs from then on. Those of later
+        # steps are work that was accepted, so nothing refuses them any more (docs/adr/011).
         vacant = await self._flows.vacancy(definition.id)
-        self._room.check()
-        definition = await self._admission.admitted(definition)
+        nodes = list(definition.jobs)
+        admitted = await self._enqueue.admit([*definition.jobs.values()], _located(definition, nodes))
+        definition = replace(definition, jobs=dict(zip(nodes, admitted, strict=True)))
         parts = self._definitions.parts(definition)
         graph = definition.graph
         record = progress.begin(graph, definition.id, definition.name, self._clock.moment())
-        async with self._admission.room(definition, list(expand(graph, (*record.to_create, *record.creating)))):
+        first = list(expand(graph, (*record.to_create, *record.creating)))
+        async with self._enqueue.places([definition.jobs[node] for node in first], _located(definition, first)):
             return await self._created(record, parts, graph, vacant)
 
     async def _created(self, record: Workflow, parts: Mapping[str, bytes], graph: Graph, vacant: int) -> StoredWorkflow:
@@ -420,6 +423,11 @@ class Workflows:
         if found.terminal or found.timer != seen.timer:
             return None
         return progress.checked(found, moment, complete=found.to_create == seen.to_create)
+
+
+def _located(definition: Definition, nodes: Sequence[int]) -> Locate:
+    """Return what names the place, in the definition, of the one of these nodes that is refused."""
+    return lambda error, index: placed(error, definition.places[nodes[index]])
 
 
 def _all_created(graph: Graph, record: Workflow, done: set[int], moment: Moment) -> Workflow | None:

@@ -126,15 +126,15 @@ def backups(nats_server: NatsServer, tmp_path: Path, open_store: OpenStore) -> B
 
 
 async def test_what_waited_runs_once_and_what_was_done_does_not(source: Store, backups: Backups, queue: str) -> None:
-    done = await source.jobs.push(draft(queue=queue))
+    done = await source.enqueue.push(draft(queue=queue))
     await fetch(source, queue)
     await source.jobs.change(done.id, lambda job, moment: transitions.ack(job, Raw(b'{"a": 1}'), ANYONE, moment))
-    running = await source.jobs.push(draft(queue=queue))
+    running = await source.enqueue.push(draft(queue=queue))
     [held] = await fetch(source, queue, worker="w")
     assert held.id == running.id
-    waiting = await source.jobs.push(draft(queue=queue))
-    urgent = await source.jobs.push(draft(queue=queue, priority=5))
-    later = await source.jobs.push(draft(queue=queue, state=State.SCHEDULED, scheduled_at=source.clock.now() + 3_600_000))
+    waiting = await source.enqueue.push(draft(queue=queue))
+    urgent = await source.enqueue.push(draft(queue=queue, priority=5))
+    later = await source.enqueue.push(draft(queue=queue, state=State.SCHEDULED, scheduled_at=source.clock.now() + 3_600_000))
     taken = await backups.take(source)
     restored = await backups.restore()
     assert (restored.jobs, restored.waiting, restored.requeued, restored.timers) == (5, 3, 1, 1)
@@ -153,7 +153,7 @@ async def test_what_waited_runs_once_and_what_was_done_does_not(source: Store, b
 
 
 async def test_an_old_holder_of_a_job_that_was_given_back_is_refused(source: Store, backups: Backups, queue: str) -> None:
-    job = await source.jobs.push(draft(queue=queue))
+    job = await source.enqueue.push(draft(queue=queue))
     await fetch(source, queue, worker="w")
     await backups.take(source)
     there = await backups.open(await backups.restore())
@@ -165,7 +165,7 @@ async def test_an_old_holder_of_a_job_that_was_given_back_is_refused(source: Sto
 
 async def test_a_backup_under_load_is_of_one_moment(source: Store, backups: Backups, queue: str) -> None:
     """Each job goes on to its end while records are read: at the end of reading it is there in its state of then."""
-    before = [await source.jobs.push(draft(queue=queue)) for _ in range(300)]
+    before = [await source.enqueue.push(draft(queue=queue)) for _ in range(300)]
     ended: set[str] = set()
     stop = asyncio.Event()
 
@@ -174,7 +174,7 @@ async def test_a_backup_under_load_is_of_one_moment(source: Store, backups: Back
             for job in await fetch(source, queue, count=20):
                 await source.jobs.change(job.id, acked)
                 ended.add(job.id)
-                await source.jobs.push(draft(queue=queue))
+                await source.enqueue.push(draft(queue=queue))
 
     workers = [asyncio.create_task(work()) for _ in range(4)]
     await eventually(lambda: len(ended) > 20)
@@ -205,7 +205,7 @@ async def test_a_backup_under_load_is_of_one_moment(source: Store, backups: Back
 async def test_settings_locks_results_and_subscriptions_are_restored(source: Store, backups: Backups, queue: str) -> None:
     await configure(source, queue, max_size=7)
     unique = keyed(draft(queue=queue, unique=Raw(b'{"keys": ["type", "args"]}')))
-    held = await source.jobs.push(unique)
+    held = await source.enqueue.push(unique)
     await put_raw(source, source.config.checkpoint(held.id), b'{"a": 1}', "Nats-TTL: 3600s\r\n")
     await put_raw(source, source.config.progress(held.id), b'{"a": 1}', "Nats-TTL: 1s\r\n")
     await put_raw(source, source.config.job("torn"), b"{")
@@ -229,7 +229,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     assert settings is not None
     assert settings.config.max_size == 7
     with pytest.raises(OjsError) as refused:
-        await there.jobs.push(replace(unique, id=draft().id))
+        await there.enqueue.push(replace(unique, id=draft().id))
     assert refused.value.code == "duplicate"
     checkpoint = await message(there, there.config.checkpoint(held.id))
     assert checkpoint is not None
@@ -283,7 +283,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     await source.webhooks.create(webhook)
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, extra=kept, retry_extensions=kept)
     await source.crons.register(Registration(name="daily", expression="@daily", draft=template, extensions=kept))
-    job = await source.jobs.push(draft(queue=queue, extra=kept, retry_extensions=kept))
+    job = await source.enqueue.push(draft(queue=queue, extra=kept, retry_extensions=kept))
     await source.permits.override(key_scope("key"), LimitOverride(concurrency=1, extensions=kept))
     step = {"type": "a.c", "args": [], "options": {"queue": f"{queue}-2"}, "ext_vendor": {"n": 1}}
     body = msgspec.json.encode({"type": "chain", "steps": [step, step], "ext_vendor": {"n": 2}})
@@ -335,7 +335,7 @@ async def test_a_cron_entry_goes_on_with_its_next_tick(source: Store, backups: B
 
 
 async def test_nothing_is_restored_over_another_installation(source: Store, backups: Backups, queue: str) -> None:
-    job = await source.jobs.push(draft(queue=queue))
+    job = await source.enqueue.push(draft(queue=queue))
     await backups.take(source)
     with pytest.raises(BackupProblem, match=r"is in use: there is a stream KV_ojs.*Name another --namespace"):
         await backups.restore(source.config.namespace)
@@ -374,7 +374,7 @@ async def _beat(nats: Connection, config: StoreConfig) -> None:
 async def test_a_restore_that_was_interrupted_is_begun_anew(
     source: Store, backups: Backups, open_store: OpenStore, queue: str, phase: str
 ) -> None:
-    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(20)}
+    jobs = {(await source.enqueue.push(draft(queue=queue))).id for _ in range(20)}
     await source.nats.request(source.config.event("job.enqueued", queue, "j1"), b"{}", "Ojs-Entry: 1\r\n")
     await source.nats.request(source.config.audit_entry("key.made", "k"), b"{}")
     await backups.take(source)
@@ -405,7 +405,7 @@ async def _check_whole(backups: Backups, queue: str, jobs: set[str]) -> None:
 async def test_a_restore_that_ended_with_some_of_its_marks_taken_away_is_begun_anew(
     source: Store, backups: Backups, nats_server: NatsServer, queue: str
 ) -> None:
-    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(3)}
+    jobs = {(await source.enqueue.push(draft(queue=queue))).id for _ in range(3)}
     await backups.take(source)
     stream = StoreConfig(namespace=(await backups.restore("halfway")).namespace).records_stream
     async with connected(nats_server.url) as nats:
@@ -416,7 +416,7 @@ async def test_a_restore_that_ended_with_some_of_its_marks_taken_away_is_begun_a
 
 
 async def test_of_two_restores_at_once_the_earlier_ends(source: Store, backups: Backups, queue: str) -> None:
-    job = await source.jobs.push(draft(queue=queue))
+    job = await source.enqueue.push(draft(queue=queue))
     await backups.take(source)
     looking = asyncio.Event()
 
@@ -435,7 +435,7 @@ async def test_of_two_restores_at_once_the_earlier_ends(source: Store, backups: 
 async def test_a_backup_of_a_restored_system_is_as_good(
     source: Store, backups: Backups, open_store: OpenStore, queue: str, tmp_path: Path
 ) -> None:
-    job = await source.jobs.push(draft(queue=queue))
+    job = await source.enqueue.push(draft(queue=queue))
     await backups.take(source)
     there = await backups.open(await backups.restore())
     second = Backups(backups.url, tmp_path / "second", open_store)
@@ -447,8 +447,8 @@ async def test_a_backup_of_a_restored_system_is_as_good(
 async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
     source: Store, backups: Backups, queue: str
 ) -> None:
-    job = await source.jobs.push(draft(queue=queue))
-    await source.jobs.push(draft(queue="paused"))
+    job = await source.enqueue.push(draft(queue=queue))
+    await source.enqueue.push(draft(queue="paused"))
     await source.queues.pause("paused")
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE)
     await source.crons.register(Registration(name="daily", expression="@daily", draft=template))
@@ -482,8 +482,8 @@ async def test_no_job_outlives_its_limits_until_the_release(source: Store, backu
     """Two reapers: that of the source says that the time is over, by the end of its own jobs."""
     soon = source.clock.now() + 2_000
     limits = ({"expires_at": soon}, {"enqueue_ttl_ms": 2_000}, {"total_timeout_ms": 2_000})
-    jobs = [(await source.jobs.push(draft(queue=queue, **limit))).id for limit in limits]
-    delayed = await source.jobs.push(draft(queue=queue, expires_at=soon, scheduled_at=soon + 3_600_000))
+    jobs = [(await source.enqueue.push(draft(queue=queue, **limit))).id for limit in limits]
+    delayed = await source.enqueue.push(draft(queue=queue, expires_at=soon, scheduled_at=soon + 3_600_000))
     jobs.append(delayed.id)
     await backups.take(source)
     restored = await backups.restore(quiet=None)
@@ -499,7 +499,7 @@ async def test_no_job_outlives_its_limits_until_the_release(source: Store, backu
             return held is not None and held.outlived == len(jobs) and await ended(source, jobs)
 
         await eventually(outlived)
-        later = await source.jobs.push(draft(queue=queue, enqueue_ttl_ms=1_000))
+        later = await source.enqueue.push(draft(queue=queue, enqueue_ttl_ms=1_000))
         await eventually(lambda: ended(source, [later.id]))
         assert [(await there.jobs.get(job_id)).state for job_id in jobs] == before
         await backups.release(restored)
@@ -522,7 +522,7 @@ async def ended(store: Store, jobs: list[str]) -> bool:
 async def test_whether_a_restored_system_waits(
     source: Store, backups: Backups, queue: str, before: bool | None, asked: bool | None, waits: bool
 ) -> None:
-    await source.jobs.push(draft(queue=queue))
+    await source.enqueue.push(draft(queue=queue))
     if before is not None:
         mark = RestoreMark(namespace="older", taken_at=1, at=2)
         await source.queues.change(MAINTENANCE, lambda old, moment: waiting_for_release(old, moment, mark))
@@ -548,7 +548,7 @@ async def test_nothing_is_backed_up_where_nothing_is(backups: Backups) -> None:
 async def test_one_server_is_restored_into_a_cluster_and_back(
     source: Store, backups: Backups, open_store: OpenStore, nats_cluster: NatsCluster, queue: str, tmp_path: Path
 ) -> None:
-    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(50)}
+    jobs = {(await source.enqueue.push(draft(queue=queue))).id for _ in range(50)}
     await backups.take(source)
     url = nats_cluster.url
     restored = await backups.restore("from-one", url=url, replicas=3)

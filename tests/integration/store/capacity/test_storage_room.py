@@ -61,7 +61,7 @@ async def fill(store: Store, queue: str) -> list[str]:
     taken = []
     with refusal("storage_full"):
         for _ in range(LIMIT // 250_000 + 2):
-            job = await store.jobs.push(large(queue))
+            job = await store.enqueue.push(large(queue))
             taken.append(job.id)
     return taken
 
@@ -92,9 +92,9 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
         assert LIMIT - RESERVE <= await used(store) < LIMIT, "the reserve is there"
 
         for create_one in (
-            lambda: store.jobs.push(draft(queue=queue)),
-            lambda: store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000)),
-            lambda: store.batches.push([draft(queue=queue), draft(queue=queue)]),
+            lambda: store.enqueue.push(draft(queue=queue)),
+            lambda: store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000)),
+            lambda: store.enqueue.push_all([draft(queue=queue), draft(queue=queue)]),
             lambda: create(store, chain(queue, "a", "b")),
             lambda: store.crons.register(wanted("another")),
             lambda: store.crons.run_now("yearly", unchanged),
@@ -120,7 +120,7 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
             await store.jobs.change(job_id, transitions.remove)
         assert before - await used(store) > 50 * 250_000, "deleting makes room at once"
         await eventually(lambda: not refused(store))
-        assert (await store.jobs.push(draft(queue=queue))).state is State.AVAILABLE
+        assert (await store.enqueue.push(draft(queue=queue))).state is State.AVAILABLE
 
 
 async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
@@ -168,7 +168,7 @@ async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, q
         await eventually(lambda: store.room.levels)
         await fill(store, queue)
         assert await used(store) < limit
-        assert (await first.jobs.push(draft(queue=queue))).state is State.AVAILABLE, "the server itself has room"
+        assert (await first.enqueue.push(draft(queue=queue))).state is State.AVAILABLE, "the server itself has room"
     finally:
         await store.close()
         await first.close()
@@ -190,7 +190,7 @@ async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsC
         await eventually(lambda: store.room.levels)
         with refusal("storage_full"):
             for _ in range(600):
-                await store.jobs.push(large(queue))
+                await store.enqueue.push(large(queue))
         (job,) = await fetch(store, queue)
         await store.jobs.change(job.id, acked)
         assert limit - 10 * MIB < await used(first) // 3 < limit + 10 * MIB
@@ -208,7 +208,7 @@ async def test_every_process_refuses_what_is_new_and_metrics_say_why(
         await fill(store, queue)
         await eventually(partial(refused, other))
         with pytest.raises(OjsError, match=r"nats-server's storage \(max_file_store\) is full: .* of 32.0 MiB") as caught:
-            await other.jobs.push(draft(queue=queue))
+            await other.enqueue.push(draft(queue=queue))
         assert (caught.value.info.status, caught.value.retry_after, caught.value.info.retryable) == (503, 5, True)
 
         def value(name: str, **labels: str) -> float | None:
@@ -249,7 +249,7 @@ async def test_where_no_limit_is_known_jobs_are_refused_once_nats_has_no_room(
         await fill(store, queue)
         assert await used(store) > LIMIT - 500_000, "nothing is kept for what is there"
         with pytest.raises(OjsError, match="max_file_store") as caught:
-            await store.jobs.push(large(queue))
+            await store.enqueue.push(large(queue))
         assert (caught.value.code, caught.value.info.status, caught.value.retry_after) == ("storage_full", 503, 5)
         assert len(said(logs)) == 1
         assert store.room.levels == []

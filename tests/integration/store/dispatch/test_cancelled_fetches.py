@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("own_stores")
 
 
 async def test_a_claim_in_flight_is_given_back(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     with holding(store.nats, store.config.job(pushed.id)) as claim:
         task = asyncio.create_task(fetch(store, queue, worker="gone"))
         await claim.met(task)
@@ -26,7 +26,7 @@ async def test_a_claim_in_flight_is_given_back(store: Store, other: Store, queue
 
 
 async def test_closing_waits_for_what_a_cancelled_fetch_claims(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     with holding(store.nats, store.config.job(pushed.id)) as claim:
         task = asyncio.create_task(fetch(store, queue))
         await claim.met(task)
@@ -39,7 +39,7 @@ async def test_closing_waits_for_what_a_cancelled_fetch_claims(store: Store, oth
 
 async def test_no_job_is_lost_at_whatever_moment_a_fetch_is_cancelled(store: Store, other: Store, queue: str) -> None:
     chance = random.Random(22)
-    pushed = {(await store.jobs.push(draft(queue=queue))).id for _ in range(40)}
+    pushed = {(await store.enqueue.push(draft(queue=queue))).id for _ in range(40)}
     loop = asyncio.get_running_loop()
     taken: set[str] = set()
     for round_ in range(60):

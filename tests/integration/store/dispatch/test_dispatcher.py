@@ -34,7 +34,7 @@ async def drained(store: Store, *queues: str, count: int = 1) -> list[Job]:
 async def test_priorities_come_from_high_to_low_and_equals_in_order(store: Store, other: Store, queue: str, count: int) -> None:
     chance = random.Random(4)
     pushed = [
-        await chance.choice((store, other)).jobs.push(draft(queue=queue, priority=chance.choice((-100, -1, 0, 5, 100))))
+        await chance.choice((store, other)).enqueue.push(draft(queue=queue, priority=chance.choice((-100, -1, 0, 5, 100))))
         for _ in range(40)
     ]
     wanted = sorted(pushed, key=lambda job: -job.priority)
@@ -42,7 +42,7 @@ async def test_priorities_come_from_high_to_low_and_equals_in_order(store: Store
 
 
 async def test_order_holds_through_two_processes_that_take_turns(store: Store, other: Store, queue: str) -> None:
-    pushed = [await store.jobs.push(draft(queue=queue, priority=n % 3)) for n in range(30)]
+    pushed = [await store.enqueue.push(draft(queue=queue, priority=n % 3)) for n in range(30)]
     wanted = [job.id for job in sorted(pushed, key=lambda job: -job.priority)]
     taken: list[str] = []
     for turn in range(30):
@@ -51,21 +51,21 @@ async def test_order_holds_through_two_processes_that_take_turns(store: Store, o
 
 
 async def test_queues_are_served_from_left_to_right(store: Store, queue: str) -> None:
-    low = await store.jobs.push(draft(queue=f"{queue}.b", priority=100))
-    first = await store.jobs.push(draft(queue=f"{queue}.a", priority=-100))
+    low = await store.enqueue.push(draft(queue=f"{queue}.b", priority=100))
+    first = await store.enqueue.push(draft(queue=f"{queue}.a", priority=-100))
     found = await fetch(store, f"{queue}.a", f"{queue}.empty", f"{queue}.b", count=5)
     assert [job.id for job in found] == [first.id, low.id]
 
 
 async def test_a_later_job_of_higher_priority_overtakes(store: Store, queue: str) -> None:
-    first, second = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
+    first, second = [await store.enqueue.push(draft(queue=queue)) for _ in range(2)]
     assert [job.id for job in await fetch(store, queue)] == [first.id]
-    urgent = await store.jobs.push(draft(queue=queue, priority=1))
+    urgent = await store.enqueue.push(draft(queue=queue, priority=1))
     assert [job.id for job in await drained(store, queue)] == [urgent.id, second.id]
 
 
 async def test_a_requeued_job_goes_to_the_back(store: Store, queue: str) -> None:
-    first, second = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
+    first, second = [await store.enqueue.push(draft(queue=queue)) for _ in range(2)]
     await fetch(store, queue)
     await store.jobs.change(first.id, requeued)
     assert [job.id for job in await drained(store, queue)] == [second.id, first.id]
@@ -75,7 +75,7 @@ async def test_a_requeued_job_goes_to_the_back(store: Store, queue: str) -> None
 
 
 async def test_every_job_goes_to_one_of_many_fetchers(store: Store, other: Store, queue: str) -> None:
-    pushed = [(await store.jobs.push(draft(queue=queue))).id for _ in range(200)]
+    pushed = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(200)]
     taken: list[Job] = []
 
     async def fetcher(number: int) -> None:
@@ -91,7 +91,7 @@ async def test_every_job_goes_to_one_of_many_fetchers(store: Store, other: Store
 
 
 async def test_what_is_handed_out_is_stored_as_such(store: Store, other: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     [claimed] = await fetch(store, queue, worker="w", lease_ms=45_000)
     assert claimed == await other.jobs.get(claimed.id)
     assert (claimed.state, claimed.worker, claimed.attempt) == (State.ACTIVE, "w", 1)
@@ -106,8 +106,8 @@ async def test_an_empty_queue_gives_nothing(store: Store, queue: str) -> None:
 
 
 async def test_an_expired_job_at_the_head_is_discarded_and_not_handed_out(store: Store, queue: str) -> None:
-    late = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + 1))
-    good = await store.jobs.push(draft(queue=queue))
+    late = await store.enqueue.push(draft(queue=queue, expires_at=store.clock.now() + 1))
+    good = await store.enqueue.push(draft(queue=queue))
     await eventually(lambda: store.clock.now() > (late.expires_at or 0))
     assert [job.id for job in await fetch(store, queue)] == [good.id]
     found = await store.jobs.get(late.id)
@@ -118,17 +118,17 @@ async def test_an_expired_job_at_the_head_is_discarded_and_not_handed_out(store:
 
 @pytest.mark.parametrize("timings", [from_durables()], ids=["durable"])
 async def test_a_consumer_deleted_behind_its_back_is_made_again(store: Store, queue: str) -> None:
-    first = await store.jobs.push(draft(queue=queue))
+    first = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [first.id]
     name = store.config.ready_consumer(store.config.ready(queue, 0))
     gone = await call(store.nats, f"CONSUMER.DELETE.{store.config.ready_stream}.{name}")
     assert gone.get("success"), gone
-    second = await store.jobs.push(draft(queue=queue))
+    second = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [second.id]
 
 
 async def test_what_is_claimed_goes_out_though_the_rest_fails(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     junk = draft(queue=queue)
     await store.nats.request(store.config.ready(queue, 0), f"{junk.id} word 0".encode())
     reads = 0
@@ -149,7 +149,7 @@ async def test_what_is_claimed_goes_out_though_the_rest_fails(store: Store, queu
 
 
 async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store, queue: str) -> None:
-    pushed, _ = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
+    pushed, _ = [await store.enqueue.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
     pulls = 0
 
     async def away_after_the_claim(
@@ -170,7 +170,7 @@ async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store,
 
 
 async def test_giving_back_undoes_the_claim_and_costs_no_attempt(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     [claimed] = await fetch(store, queue, worker="gone")
     with store.dispatcher.returning([claimed]):
         pass
@@ -180,7 +180,7 @@ async def test_giving_back_undoes_the_claim_and_costs_no_attempt(store: Store, o
 
 @pytest.mark.usefixtures("own_stores")
 async def test_giving_back_takes_no_other_attempt_away(store: Store, other: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     [claimed] = await fetch(store, queue, worker="w")
     await other.jobs.change(claimed.id, requeued)
     [second] = await fetch(other, queue, worker="w")
@@ -193,7 +193,7 @@ async def test_giving_back_takes_no_other_attempt_away(store: Store, other: Stor
 
 @pytest.mark.usefixtures("own_stores")
 async def test_a_claim_that_is_not_confirmed_is_given_back(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     commit_all = store.committer.commit_all
 
     async def unconfirmed(commits: object) -> object:
@@ -210,7 +210,7 @@ async def test_a_claim_that_is_not_confirmed_is_given_back(store: Store, other: 
 
 async def test_a_handed_out_job_leaves_no_token(store: Store, queue: str) -> None:
     for _ in range(3):
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
     for job in await fetch(store, queue, count=3):
         await store.jobs.change(job.id, failed)
 
@@ -221,7 +221,7 @@ async def test_a_handed_out_job_leaves_no_token(store: Store, queue: str) -> Non
 
 
 async def test_a_job_moved_by_a_retry_is_found_in_its_new_queue_only(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     give_up = transitions.Failure(message="no", action="DEAD_LETTER")
     await store.jobs.change(pushed.id, lambda job, moment: transitions.nack(job, give_up, transitions.JobHolder(), moment))
@@ -234,7 +234,7 @@ async def test_a_job_moved_by_a_retry_is_found_in_its_new_queue_only(store: Stor
 async def test_claims_are_delivered_though_the_limits_of_others_can_not_be_told(store: Store, other: Store, queue: str) -> None:
     """One of two claims meets a conflict, and what follows from that fails: the other is somebody's all the same."""
     policy = Raw(msgspec.json.encode({"key": queue, "concurrency": 5}))
-    jobs = [await store.jobs.push(draft(queue=queue, rate_limit=policy)) for _ in range(2)]
+    jobs = [await store.enqueue.push(draft(queue=queue, rate_limit=policy)) for _ in range(2)]
 
     async def is_cancelled() -> None:
         await other.jobs.change(jobs[0].id, transitions.cancel)
@@ -248,7 +248,7 @@ async def test_claims_are_delivered_though_the_limits_of_others_can_not_be_told(
 
 @pytest.mark.usefixtures("own_stores")
 async def test_what_is_given_back_is_the_claim_that_was_not_confirmed_and_no_later_one(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     never_stored = transitions.claim(pushed, "w", None, store.clock.moment()).job
     [held] = await store.dispatcher.fetch([queue], 1, "w", None, 0)
     assert (never_stored.attempt, never_stored.worker) == (held.attempt, held.worker)
@@ -261,7 +261,7 @@ async def test_what_is_given_back_is_the_claim_that_was_not_confirmed_and_no_lat
 
 
 async def test_claims_are_given_back_if_a_fetch_fails_for_a_reason_that_nobody_thought_of(store: Store, queue: str) -> None:
-    job, _ = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
+    job, _ = [await store.enqueue.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
     pulls = 0
 
     async def fails(collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:

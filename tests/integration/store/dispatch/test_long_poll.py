@@ -57,7 +57,7 @@ async def parked(store: Store, queue: str, number: int = 1) -> list[asyncio.Task
 @only_wakes
 async def test_a_push_wakes_a_fetcher_of_another_process(store: Store, other: Store, queue: str) -> None:
     [waiter] = await parked(other, queue)
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]  # type: ignore[attr-defined]
 
 
@@ -76,21 +76,21 @@ async def test_word_of_a_free_permit_wakes_a_fetcher_and_is_not_taken_for_a_toke
     other.dispatcher._look = told  # type: ignore[method-assign,assignment]
     store.nats.publish(store.config.wake_for_limit(queue_scope(queue)), b"")
     await asyncio.wait_for(looked.wait(), 60.0)
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]  # type: ignore[attr-defined]
 
 
 @only_wakes
 async def test_each_of_many_waiters_is_woken_for_a_job(store: Store, other: Store, queue: str) -> None:
     waiters = await parked(store, queue, 8)
-    pushed = [(await other.jobs.push(draft(queue=queue))).id for _ in range(8)]
+    pushed = [(await other.enqueue.push(draft(queue=queue))).id for _ in range(8)]
     found = await asyncio.wait_for(asyncio.gather(*waiters), 60.0)
     assert sorted(job.id for jobs in found for job in jobs) == sorted(pushed)  # type: ignore[attr-defined]
 
 
 @only_wakes
 async def test_a_requeue_wakes_a_waiting_fetcher(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     [waiter] = await parked(other, queue)
     await store.jobs.change(pushed.id, requeued)
@@ -106,7 +106,7 @@ async def test_a_due_retry_wakes_a_waiting_fetcher(store: Store, other: Store, q
     await scheduler.start()
     try:
         [waiter] = await parked(store, queue)
-        pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 400))
+        pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + 400))
         assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]  # type: ignore[attr-defined]
     finally:
         await scheduler.stop()
@@ -117,7 +117,7 @@ async def test_one_fetcher_waits_for_several_queues(store: Store, queue: str) ->
     names = [f"{queue}.{letter}" for letter in "abc"]
     task = asyncio.create_task(fetch(store, *names, wait_ms=WAIT_MS))
     await eventually(lambda: all(waiting(store, name) for name in names))
-    pushed = await store.jobs.push(draft(queue=names[2]))
+    pushed = await store.enqueue.push(draft(queue=names[2]))
     assert [job.id for job in await asyncio.wait_for(task, 60.0)] == [pushed.id]
 
 
@@ -148,7 +148,7 @@ async def test_a_waiter_that_was_served_by_another_queue_passes_its_wake_on(stor
 async def test_a_lost_wake_is_made_up_for_by_a_look(store: Store, queue: str) -> None:
     [waiter] = await parked(store, queue)
     tapped_connection(store.nats).deaf = True
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]  # type: ignore[attr-defined]
 
 
@@ -183,7 +183,7 @@ async def test_a_queue_that_is_waited_for_again_is_listened_to_and_the_idle_ones
     await fetch(store, f"{queue}.next", wait_ms=1)
     wakeups = store.dispatcher.wakeups
     assert [name for name in names if name in wakeups._queues] == names[:1]
-    job = await store.jobs.push(draft(queue=names[0]))
+    job = await store.enqueue.push(draft(queue=names[0]))
     assert [found.id for found in await waiting_for] == [job.id]
 
 
@@ -195,7 +195,7 @@ async def test_an_idle_queue_is_not_listened_to_for_ever(store: Store, queue: st
 
 
 async def test_a_failed_job_is_not_seen_before_its_back_off(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     await store.jobs.change(pushed.id, failed)
     assert await fetch(store, queue, wait_ms=100) == []
@@ -221,7 +221,7 @@ def asked(store: Store) -> list[str]:
 
 async def test_a_busy_queue_is_asked_about_once(store: Store, other: Store, queue: str, asked: list[str]) -> None:
     for one in (store, other, store, other):
-        pushed = await one.jobs.push(draft(queue=queue, priority=3))
+        pushed = await one.enqueue.push(draft(queue=queue, priority=3))
         assert [job.id for job in await fetch(store, queue, wait_ms=WAIT_MS)] == [pushed.id]
     assert asked == [queue]
 
@@ -229,14 +229,14 @@ async def test_a_busy_queue_is_asked_about_once(store: Store, other: Store, queu
 async def test_priorities_hold_among_what_was_pushed_before_the_fetch(store: Store, queue: str, asked: list[str]) -> None:
     assert await fetch(store, queue) == []
     for _ in range(20):
-        jobs = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (-1, 0, 7)]
+        jobs = [await store.enqueue.push(draft(queue=queue, priority=priority)) for priority in (-1, 0, 7)]
         assert [(await fetch(store, queue))[0].id for _ in jobs] == [job.id for job in reversed(jobs)]
     assert len(asked) < 10, "of 61 fetches; again now and then, where a machine takes long for them"
 
 
 async def test_a_priority_whose_token_can_not_be_pulled_yet_is_not_passed_over(store: Store, queue: str) -> None:
     assert await fetch(store, queue) == []
-    pushed = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (0, 7)]
+    pushed = [await store.enqueue.push(draft(queue=queue, priority=priority)) for priority in (0, 7)]
     early = [store.config.ready(queue, 7).encode()]
 
     async def ahead(collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
@@ -254,7 +254,7 @@ async def test_a_priority_whose_token_can_not_be_pulled_yet_is_not_passed_over(s
 @timed(dispatch=DispatchTimings(consumers=ConsumerTimings(busy_pulls=0)))
 async def test_a_consumer_that_has_lost_count_hands_out_its_last_token(store: Store, queue: str) -> None:
     """nats-server answers a pull that doesn't wait by its count, and looks for one that does."""
-    (first,) = [await store.jobs.push(draft(queue=queue))]
+    (first,) = [await store.enqueue.push(draft(queue=queue))]
     assert [job.id for job in await fetch(store, queue)] == [first.id]
     hidden = 0
 
@@ -266,13 +266,13 @@ async def test_a_consumer_that_has_lost_count_hands_out_its_last_token(store: St
         return await collect(subject, payload, wanted, timeout_s)
 
     with collecting(store.bulk, short_by_one):
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
         assert [job.id for job in await fetch(store, queue, wait_ms=WAIT_MS)] == [pushed.id]
     assert hidden
 
 
 async def test_as_many_fetches_as_there_are_jobs_get_one_each(store: Store, queue: str) -> None:
-    pushed = {(await store.jobs.push(draft(queue=queue))).id for _ in range(200)}
+    pushed = {(await store.enqueue.push(draft(queue=queue))).id for _ in range(200)}
     numbers = iter(range(200))
 
     async def worker() -> list[str]:
@@ -283,7 +283,7 @@ async def test_as_many_fetches_as_there_are_jobs_get_one_each(store: Store, queu
 
 
 async def test_what_was_cancelled_does_not_hide_what_is_behind_it(store: Store, queue: str) -> None:
-    first, gone, last = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (0, -1, -1)]
+    first, gone, last = [await store.enqueue.push(draft(queue=queue, priority=priority)) for priority in (0, -1, -1)]
     await store.jobs.change(gone.id, transitions.cancel)
     assert [job.id for job in await fetch(store, queue, count=2)] == [first.id, last.id]
 
@@ -291,7 +291,7 @@ async def test_what_was_cancelled_does_not_hide_what_is_behind_it(store: Store, 
 async def test_a_fetch_that_does_not_wait_relies_on_nothing_it_has_heard(store: Store, other: Store, queue: str) -> None:
     assert await fetch(store, queue) == []
     tapped_connection(store.nats).deaf = True
-    pushed = await other.jobs.push(draft(queue=queue))
+    pushed = await other.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [pushed.id]
 
 
@@ -302,7 +302,7 @@ async def test_a_waiter_hears_of_what_arrived_while_the_connection_was_away(stor
     assert not store.dispatcher.wakeups.empty([queue])
     waiter.cancel()
     await asyncio.gather(waiter, return_exceptions=True)
-    pushed = await other.jobs.push(draft(queue=queue))
+    pushed = await other.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue, wait_ms=WAIT_MS)] == [pushed.id]
 
 
@@ -326,7 +326,7 @@ async def test_idle_waiters_ask_once_for_all(store: Store, queue: str, asked: li
 
 
 async def test_a_token_that_comes_back_without_a_sound_is_found(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     reader = other.dispatcher._reader
     assert [token.job_id for token in await reader.pull(store.config.ready(queue, 0), queue, 1, much=True)] == [pushed.id]
     # It is in the other process's hand, which dies with it: nobody says so.
@@ -335,10 +335,10 @@ async def test_a_token_that_comes_back_without_a_sound_is_found(store: Store, ot
 
 async def test_many_queues_are_asked_about_together(store: Store, queue: str, asked: list[str]) -> None:
     names = [f"{queue}.{number}" for number in range(30)]
-    pushed = await store.jobs.push(draft(queue=names[-1]))
+    pushed = await store.enqueue.push(draft(queue=names[-1]))
     assert [job.id for job in await fetch(store, *names)] == [pushed.id]
     assert sorted(asked) == sorted(names)
-    pushed = await store.jobs.push(draft(queue=names[-1]))
+    pushed = await store.enqueue.push(draft(queue=names[-1]))
     assert [job.id for job in await fetch(store, *names)] == [pushed.id]
     assert sorted(asked) == sorted(names), "and not again"
 
@@ -358,5 +358,5 @@ async def test_who_gives_up_is_handed_nothing(store: Store, queue: str) -> None:
     await eventually(lambda: waiting(store, queue))
     gone = True
     assert await asyncio.wait_for(waiting_one, 60.0) == []
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [pushed.id]

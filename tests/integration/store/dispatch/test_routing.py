@@ -25,7 +25,7 @@ async def fetch_for(store: Store, queue: str, handled: Handled, count: int = 1, 
 
 
 async def push(store: Store, queue: str, version: int | str | None = None, job_type: str = TYPE, priority: int = 0) -> Job:
-    return await store.jobs.push(draft(queue=queue, type=job_type, version=version, priority=priority))
+    return await store.enqueue.push(draft(queue=queue, type=job_type, version=version, priority=priority))
 
 
 async def test_a_job_goes_to_a_worker_of_its_version_and_waits_for_one(store: Store, queue: str) -> None:

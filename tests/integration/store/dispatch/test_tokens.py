@@ -35,15 +35,15 @@ async def no_token(store: Store, queue: str) -> bool:
 
 
 async def test_the_token_of_a_cancelled_job_is_dropped(store: Store, queue: str) -> None:
-    gone = await store.jobs.push(draft(queue=queue))
-    good = await store.jobs.push(draft(queue=queue))
+    gone = await store.enqueue.push(draft(queue=queue))
+    good = await store.enqueue.push(draft(queue=queue))
     await store.jobs.change(gone.id, transitions.cancel)
     assert [job.id for job in await fetch(store, queue)] == [good.id]
     await eventually(lambda: no_token(store, queue))
 
 
 async def test_the_token_of_a_purged_job_is_not_kept_for_a_record_to_come(store: Store, queue: str) -> None:
-    gone = await store.jobs.push(draft(queue=queue))
+    gone = await store.enqueue.push(draft(queue=queue))
     await store.jobs.change(gone.id, transitions.cancel)
     await store.jobs.change(gone.id, transitions.remove)
     assert await fetch(store, queue) == []
@@ -51,13 +51,13 @@ async def test_the_token_of_a_purged_job_is_not_kept_for_a_record_to_come(store:
 
 
 async def test_tokens_of_cancelled_jobs_do_not_end_a_fetch_that_has_something(store: Store, queue: str) -> None:
-    pushed = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (9, 5, 0)]
+    pushed = [await store.enqueue.push(draft(queue=queue, priority=priority)) for priority in (9, 5, 0)]
     await store.jobs.change(pushed[1].id, transitions.cancel)
     assert [job.id for job in await fetch(store, queue, count=2)] == [pushed[0].id, pushed[2].id]
 
 
 async def test_an_old_token_of_a_requeued_job_hands_out_nothing(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     [claimed] = await fetch(store, queue)
     await store.jobs.change(claimed.id, requeued)
     await put_token(store, queue, pushed.id, pushed.token or "", 0)  # redelivered after its ack was lost
@@ -68,7 +68,7 @@ async def test_an_old_token_of_a_requeued_job_hands_out_nothing(store: Store, qu
 
 @pytest.mark.parametrize("count", [1, 10])
 async def test_a_doubled_token_hands_its_job_out_once(store: Store, queue: str, count: int) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     for _ in range(3):
         await put_token(store, queue, pushed.id, pushed.token or "", 0)
     taken = [job.id for _ in range(4) for job in await fetch(store, queue, count=count)]
@@ -77,18 +77,18 @@ async def test_a_doubled_token_hands_its_job_out_once(store: Store, queue: str, 
 
 
 async def test_a_token_of_another_priority_does_not_lift_its_job(store: Store, queue: str) -> None:
-    low = await store.jobs.push(draft(queue=queue, priority=0))
-    high = await store.jobs.push(draft(queue=queue, priority=5))
+    low = await store.enqueue.push(draft(queue=queue, priority=0))
+    high = await store.enqueue.push(draft(queue=queue, priority=5))
     await put_token(store, queue, low.id, low.token or "", 0, priority=9)
     assert [job.id for job in await fetch(store, queue, count=9)] == [high.id, low.id]
 
 
 @pytest.mark.parametrize("count", [1, 20])
 async def test_tokens_of_refused_commits_hold_nobody_up(store: Store, queue: str, count: int) -> None:
-    taken_id = (await store.jobs.push(draft(queue=f"{queue}.elsewhere"))).id
+    taken_id = (await store.enqueue.push(draft(queue=f"{queue}.elsewhere"))).id
     for number in range(20):
         await put_token(store, queue, taken_id, f"refused{number}", 0)
-    pushed = [(await store.jobs.push(draft(queue=queue))).id for _ in range(5)]
+    pushed = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(5)]
     looked = store.records.many
     looks = 0
 
@@ -110,7 +110,7 @@ async def test_a_token_ahead_of_its_record_is_claimed_in_order(store: Store, que
     moment = store.clock.moment()
     transition = transitions.push(early, moment)
     await put_token(store, queue, early.id, moment.op, 0)
-    behind = await store.jobs.push(draft(queue=queue))
+    behind = await store.enqueue.push(draft(queue=queue))
     fetching = asyncio.create_task(fetch(store, queue, count=2))
     looked = store.records.many
     looks = 0
@@ -130,7 +130,7 @@ async def test_a_token_ahead_of_its_record_is_claimed_in_order(store: Store, que
 async def test_a_token_whose_record_never_comes_lets_the_others_pass(store: Store, queue: str, count: int) -> None:
     for number in range(3):
         await put_token(store, queue, draft().id, f"junk{number}", 0)
-    pushed = [(await store.jobs.push(draft(queue=queue))).id for _ in range(4)]
+    pushed = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(4)]
     found: list[str] = []
     while len(found) < 4:
         some = await fetch(store, queue, count=count, wait_ms=60_000)
@@ -166,13 +166,13 @@ async def test_a_parked_token_is_claimed_when_its_record_comes_late(store: Store
 @pytest.mark.parametrize("body", [b"", b"hello", b"a b c", b"\xff\xfe 1 2", b"1 2 3 4"])
 async def test_what_is_no_token_is_dropped(store: Store, queue: str, body: bytes) -> None:
     await store.nats.request(store.config.ready(queue, 0), body)
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [pushed.id]
     await eventually(lambda: no_token(store, queue))
 
 
 async def test_a_token_whose_fetcher_died_comes_back(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     dispatcher = store.dispatcher
     tokens_in_hand = await dispatcher._reader.pull(store.config.ready(queue, 0), queue, 1)  # and nothing follows
     assert len(tokens_in_hand) == 1

@@ -52,7 +52,7 @@ async def nothing_of(store: Store, drafts: list[Job]) -> bool:
 
 async def test_jobs_are_stored_and_handed_out_in_the_order_of_the_batch(store: Store, other: Store, queue: str) -> None:
     drafts = many(1_200, queue)
-    pushed = await store.batches.push(drafts)
+    pushed = await store.enqueue.push_all(drafts)
     assert [job.id for job in pushed] == [one.id for one in drafts]
     assert {job.state for job in pushed} == {State.AVAILABLE}
     fetched = await fetch(other, queue, count=1_200)
@@ -67,7 +67,7 @@ async def test_every_member_may_be_of_another_kind(store: Store, queue: str) -> 
         draft(queue=queue, state=State.PENDING),
         draft(queue=f"{queue}.other", expires_at=later),
     ]
-    pushed = await store.batches.push(drafts)
+    pushed = await store.enqueue.push_all(drafts)
     assert [job.state for job in pushed] == [State.AVAILABLE, State.SCHEDULED, State.PENDING, State.AVAILABLE]
     assert [len(await timers(store, job.id)) for job in pushed] == [0, 1, 0, 1]
     assert [job.priority for job in await fetch(store, queue, count=9)] == [5]
@@ -83,7 +83,7 @@ async def test_a_batch_that_is_stored_after_its_timers_have_fired_loses_none(sto
     delayed = draft(queue=queue, scheduled_at=store.clock.now() + 1_500)
     try:
         with holding(store.nats, delayed.id) as held:
-            pushing = asyncio.create_task(store.batches.push([*many(1, f"{queue}.other", state=State.PENDING), delayed]))
+            pushing = asyncio.create_task(store.enqueue.push_all([*many(1, f"{queue}.other", state=State.PENDING), delayed]))
             await held.met(pushing)
 
             async def let_go() -> bool:
@@ -104,11 +104,11 @@ async def test_a_batch_that_is_stored_after_its_timers_have_fired_loses_none(sto
 
 
 async def test_a_taken_id_refuses_the_whole_batch_and_leaves_nothing(store: Store, queue: str) -> None:
-    taken = await store.jobs.push(draft(queue=f"{queue}.taken"))
+    taken = await store.enqueue.push(draft(queue=f"{queue}.taken"))
     delayed = draft(queue=queue, scheduled_at=store.clock.now() + 60_000)
     drafts = [*many(3, queue), delayed, draft(queue=queue, id=taken.id)]
     with pytest.raises(OjsError) as caught:
-        await store.batches.push(drafts)
+        await store.enqueue.push_all(drafts)
     assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 4)
     assert caught.value.details["existing_job_id"] == taken.id
     assert await nothing_of(store, drafts[:4])
@@ -123,7 +123,7 @@ async def test_a_taken_id_refuses_the_whole_batch_and_leaves_nothing(store: Stor
 async def test_one_id_twice_is_refused_with_the_second_place(store: Store, queue: str) -> None:
     one = new_id()
     with pytest.raises(OjsError) as caught:
-        await store.batches.push([draft(id=one, queue=queue), draft(queue=queue), draft(id=one, queue=queue)])
+        await store.enqueue.push_all([draft(id=one, queue=queue), draft(queue=queue), draft(id=one, queue=queue)])
     assert (caught.value.code, caught.value.details) == ("duplicate", {"index": 2, "existing_index": 0})
 
 
@@ -132,18 +132,18 @@ async def test_two_of_one_fingerprint_name_the_first_by_its_place_since_it_is_no
     store: Store, queue: str, on_conflict: str
 ) -> None:
     with pytest.raises(OjsError) as caught:
-        await store.batches.push([draft(queue=queue), *(unique([queue], on_conflict, queue=queue) for _ in range(2))])
+        await store.enqueue.push_all([draft(queue=queue), *(unique([queue], on_conflict, queue=queue) for _ in range(2))])
     details = caught.value.details
     assert (caught.value.code, details["index"], details["existing_index"]) == ("duplicate", 2, 1)
     assert "existing_job_id" not in details
 
 
 async def test_an_id_whose_job_is_gone_may_be_used_again(store: Store, queue: str) -> None:
-    job = await store.jobs.push(draft(queue=queue))
+    job = await store.enqueue.push(draft(queue=queue))
     (claimed,) = await fetch(store, queue)
     await store.jobs.change(claimed.id, transitions.cancel)
     await store.jobs.change(claimed.id, transitions.remove)
-    again = await store.batches.push([draft(queue=queue), draft(queue=queue, id=job.id)])
+    again = await store.enqueue.push_all([draft(queue=queue), draft(queue=queue, id=job.id)])
     assert [job.id for job in await fetch(store, queue, count=9)] == [job.id for job in again]
 
 
@@ -151,10 +151,10 @@ async def test_an_id_whose_job_is_gone_may_be_used_again(store: Store, queue: st
 
 
 async def test_a_duplicate_refuses_the_whole_batch(store: Store, queue: str) -> None:
-    existing = await store.jobs.push(unique([queue], queue=queue))
+    existing = await store.enqueue.push(unique([queue], queue=queue))
     drafts = [*many(2, queue), unique([queue], queue=queue)]
     with pytest.raises(OjsError) as caught:
-        await store.batches.push(drafts)
+        await store.enqueue.push_all(drafts)
     assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 2)
     assert caught.value.details["existing_job_id"] == existing.id
     assert await nothing_of(store, drafts)
@@ -164,22 +164,22 @@ async def test_two_members_of_one_key_exclude_each_other(store: Store, queue: st
     for strategy in ("reject", "replace", "replace_except_schedule"):
         drafts = [unique([queue, strategy], strategy, queue=queue), unique([queue, strategy], strategy, queue=queue)]
         with pytest.raises(OjsError) as caught:
-            await store.batches.push(drafts)
+            await store.enqueue.push_all(drafts)
         assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 1)
         assert await nothing_of(store, drafts)
     pair = [unique([queue], "ignore", queue=queue), unique([queue], "ignore", queue=queue)]
-    assert [job.id for job in await store.batches.push(pair)] == [pair[0].id, pair[0].id]
+    assert [job.id for job in await store.enqueue.push_all(pair)] == [pair[0].id, pair[0].id]
 
 
 async def test_members_ignore_and_replace_what_exists(store: Store, queue: str) -> None:
-    ignored = await store.jobs.push(unique([queue, 1], queue=queue))
-    replaced = await store.jobs.push(unique([queue, 2], queue=queue))
+    ignored = await store.enqueue.push(unique([queue, 1], queue=queue))
+    replaced = await store.enqueue.push(unique([queue, 2], queue=queue))
     drafts = [unique([queue, 1], "ignore", queue=queue), unique([queue, 2], "replace", queue=queue), draft(queue=queue)]
-    pushed = await store.batches.push(drafts)
+    pushed = await store.enqueue.push_all(drafts)
     assert [job.id for job in pushed] == [ignored.id, drafts[1].id, drafts[2].id]
     assert (await store.jobs.get(replaced.id)).state is State.CANCELLED
     with refusal("duplicate"):
-        await store.jobs.push(unique([queue, 2], queue=queue))
+        await store.enqueue.push(unique([queue, 2], queue=queue))
 
 
 async def test_of_batches_that_race_for_a_key_one_is_stored(
@@ -187,7 +187,7 @@ async def test_of_batches_that_race_for_a_key_one_is_stored(
 ) -> None:
     stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(3)]
     batches = [[draft(queue=queue), unique([queue], queue=queue)] for _ in range(30)]
-    pushes = (stores[index % 3].batches.push(batch) for index, batch in enumerate(batches))
+    pushes = (stores[index % 3].enqueue.push_all(batch) for index, batch in enumerate(batches))
     results = await asyncio.gather(*pushes, return_exceptions=True)
     assert sum(isinstance(result, list) for result in results) == 1
     assert {result.code for result in results if isinstance(result, OjsError)} == {"duplicate"}
@@ -197,7 +197,9 @@ async def test_of_batches_that_race_for_a_key_one_is_stored(
 async def test_batches_that_replace_one_job_take_turns(store: Store, queue: str) -> None:
     """Without turns most of them meet conflicts until they give up."""
     batches = [[draft(queue=queue), unique([queue], "replace", queue=queue)] for _ in range(40)]
-    pushes = [store.batches.push(batch) for batch in batches] + [store.jobs.push(unique([queue], "replace")) for _ in range(20)]
+    pushes = [store.enqueue.push_all(batch) for batch in batches] + [
+        store.enqueue.push(unique([queue], "replace")) for _ in range(20)
+    ]
     answers = await asyncio.gather(*pushes, return_exceptions=True)
     assert [answer for answer in answers if isinstance(answer, BaseException)] == []
     live = [job for job in await fetch(store, queue, count=200) if job.unique_key is not None]
@@ -205,11 +207,11 @@ async def test_batches_that_replace_one_job_take_turns(store: Store, queue: str)
 
 
 async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str) -> None:
-    existing = await store.jobs.push(unique([queue], queue=queue))
+    existing = await store.enqueue.push(unique([queue], queue=queue))
     await fetch(store, queue)
     policy = {"keys": ["type", "args"], "on_conflict": "replace", "states": ["available"]}
     narrow = keyed(replace(unique([queue], queue=queue), unique=Raw(msgspec.json.encode(policy))))
-    pushed = await store.batches.push([unique([queue], "ignore", queue=queue), narrow])
+    pushed = await store.enqueue.push_all([unique([queue], "ignore", queue=queue), narrow])
     assert [job.id for job in pushed] == [existing.id, narrow.id]
     assert (await store.jobs.get(existing.id)).state is State.ACTIVE
 
@@ -221,7 +223,7 @@ async def test_a_batch_is_stored_though_its_tokens_can_not_be(store: Store, othe
     """The safety net brings those (tests/integration/projector/test_safety.py)."""
     drafts = many(3, queue)
     with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
-        pushed = await store.batches.push(drafts)
+        pushed = await store.enqueue.push_all(drafts)
     assert [job.state for job in pushed] == [State.AVAILABLE] * 3
     assert [(await other.jobs.get(one.id)).token for one in drafts] == [job.token for job in pushed]
     assert await fetch(other, queue) == []
@@ -230,14 +232,14 @@ async def test_a_batch_is_stored_though_its_tokens_can_not_be(store: Store, othe
 async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
     drafts = many(3, queue)
     with losing_answers(store.nats, store.config.job(drafts[-1].id)):
-        await store.batches.push(drafts)
+        await store.enqueue.push_all(drafts)
     assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts]
 
 
 async def test_without_a_leader_nothing_is_stored(store: Store, queue: str) -> None:
     drafts = [*many(2, queue), draft(queue=queue, scheduled_at=store.clock.now() + 60_000)]
     with unreachable(store.nats, f"{store.config.namespace}.timer.", times=10_000), refusal("backend_unavailable"):
-        await store.batches.push(drafts)
+        await store.enqueue.push_all(drafts)
     assert await nothing_of(store, drafts)
 
 
@@ -251,30 +253,30 @@ async def test_a_server_that_takes_less_is_named_with_what_it_takes(
     with server:
         store = await open_store(server.url)
         with pytest.raises(OjsError) as caught:
-            await store.batches.push(many(1_200, queue))
+            await store.enqueue.push_all(many(1_200, queue))
         assert caught.value.code == "batch_size_exceeded"
         assert caught.value.details == {"batch_size": 1_200, "max_batch_size": 1_000}
         assert await fetch(store, queue) == []
-        assert len(await store.batches.push(many(1_000, queue))) == 1_000
+        assert len(await store.enqueue.push_all(many(1_000, queue))) == 1_000
         store.atomic.most = None
         assert await store.atomic.room_for(10_000) == 1_000
         assert await store.atomic.room_for(500) == 500
         with pytest.raises(OjsError) as caught:
-            await store.batches.push([unique([queue, number], queue=queue) for number in range(600)])
+            await store.enqueue.push_all([unique([queue, number], queue=queue) for number in range(600)])
         assert caught.value.details == {"batch_size": 600, "max_batch_size": 500}
 
 
 async def test_room_for_a_batch_is_asked_for_without_storing_anything(store: Store, queue: str) -> None:
     drafts = many(1, queue)
     assert await store.atomic.room_for(30_000) == 30_000
-    await store.batches.push(drafts)
+    await store.enqueue.push_all(drafts)
     assert await subjects(store, store.config.records_stream, store.config.record("probe", REST)) == {}
 
 
 async def test_a_record_that_is_too_large_refuses_the_batch(store: Store, queue: str) -> None:
     drafts = [draft(queue=queue), draft(queue=queue, meta=Raw(b'{"a":"' + b"x" * 9_000_000 + b'"}'))]
     with refusal("envelope_too_large"):
-        await store.batches.push(drafts)
+        await store.enqueue.push_all(drafts)
     assert await nothing_of(store, drafts)
 
 
@@ -286,11 +288,11 @@ def given_up(job: Job, moment: transitions.Moment) -> transitions.Transition:
 
 
 async def test_jobs_are_changed_together_or_not_at_all(store: Store, queue: str) -> None:
-    first, second = await store.batches.push(many(2, queue))
+    first, second = await store.enqueue.push_all(many(2, queue))
     cancel = transitions.cancel
     done = await store.atomic_changes.change([first.id, second.id], cancel)
     assert [job.state for job in done if isinstance(job, Job)] == [State.CANCELLED] * 2
-    third = await store.jobs.push(draft(queue=queue))
+    third = await store.enqueue.push(draft(queue=queue))
     refused = await store.atomic_changes.change([third.id, first.id, new_id()], cancel)
     assert [one.code if isinstance(one, OjsError) else None for one in refused] == [None, "conflict", "not_found"]
     assert (await store.jobs.get(third.id)).state is State.AVAILABLE
@@ -303,7 +305,7 @@ def retried(job: Job, moment: transitions.Moment) -> transitions.Transition:
 async def test_of_two_that_share_a_fingerprint_the_second_is_named_as_the_duplicate(store: Store, queue: str) -> None:
     ids = []
     for _ in range(2):
-        ids.append((await store.jobs.push(unique([queue], queue=queue))).id)
+        ids.append((await store.enqueue.push(unique([queue], queue=queue))).id)
         await fetch(store, queue)
         await store.jobs.change(ids[-1], given_up)
     refused = await store.atomic_changes.change(ids, retried)
@@ -314,10 +316,10 @@ async def test_of_two_that_share_a_fingerprint_the_second_is_named_as_the_duplic
 async def test_unique_jobs_begin_their_new_lives_together_with_their_locks(store: Store, queue: str) -> None:
     drafts = [unique([queue, number], queue=queue) for number in range(2)]
     for job in drafts:
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     for job in await fetch(store, queue, count=2):
         await store.jobs.change(job.id, given_up)
-    heir = await store.jobs.push(unique([queue, 1], queue=queue))
+    heir = await store.enqueue.push(unique([queue, 1], queue=queue))
     ids = [job.id for job in drafts]
     refused = await store.atomic_changes.change(ids, retried)
     assert [one.code if isinstance(one, OjsError) else None for one in refused] == [None, "duplicate"]
@@ -326,4 +328,4 @@ async def test_unique_jobs_begin_their_new_lives_together_with_their_locks(store
     assert [job.state for job in done if isinstance(job, Job)] == [State.AVAILABLE] * 2
     for number in range(2):
         with refusal("duplicate"):
-            await store.jobs.push(unique([queue, number], queue=queue))
+            await store.enqueue.push(unique([queue, number], queue=queue))

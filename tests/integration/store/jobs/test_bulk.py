@@ -33,7 +33,7 @@ def bulk(store: Store) -> BulkHandlers:
 async def prepared(store: Store, queue: str, operation: str) -> list[Job]:
     """Three jobs that the operation can change."""
     once = Retry(max_attempts=1, on_exhaustion="dead_letter")
-    jobs = [await store.jobs.push(draft(queue=queue, retry=once)) for _ in range(3)]
+    jobs = [await store.enqueue.push(draft(queue=queue, retry=once)) for _ in range(3)]
     if operation == "cancel":
         return jobs
     end = failed if operation == "retry" else acked

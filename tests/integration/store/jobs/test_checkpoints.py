@@ -18,7 +18,7 @@ ONE = Saved(state=Raw(b'{"step":1}'), step_index=1, metadata=Raw(b'{"m":"x"}'))
 
 
 async def active(store: Store, queue: str, **members: object) -> Job:
-    await store.jobs.push(draft(queue=queue, **members))
+    await store.enqueue.push(draft(queue=queue, **members))
     [job] = await fetch(store, queue, worker="w")
     return job
 

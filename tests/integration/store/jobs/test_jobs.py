@@ -58,7 +58,7 @@ def dead(job: Job, moment: Moment) -> Transition:
 
 
 async def test_a_pushed_job_reads_back_as_it_was_answered(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, args=Raw(b'[1,{"a":null}]'), extra={"x": Raw(b'{"y": 1.0}')}))
+    pushed = await store.enqueue.push(draft(queue=queue, args=Raw(b'[1,{"a":null}]'), extra={"x": Raw(b'{"y": 1.0}')}))
     assert await other.jobs.get(pushed.id) == pushed
     assert pushed.state is State.AVAILABLE
 
@@ -71,15 +71,15 @@ async def test_an_unknown_job_is_not_found(store: Store) -> None:
 
 
 async def test_a_taken_id_is_a_duplicate_and_changes_nothing(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     with refusal("duplicate"):
-        await other.jobs.push(draft(id=pushed.id, queue=queue, type="another"))
+        await other.enqueue.push(draft(id=pushed.id, queue=queue, type="another"))
     assert await store.jobs.get(pushed.id) == pushed
 
 
 async def test_of_many_pushes_of_one_id_one_wins(store: Store, other: Store, queue: str) -> None:
     job_id = new_id()
-    pushes = (one.jobs.push(draft(id=job_id, queue=queue, type=f"t{n}")) for n in range(8) for one in (store, other))
+    pushes = (one.enqueue.push(draft(id=job_id, queue=queue, type=f"t{n}")) for n in range(8) for one in (store, other))
     outcomes = await asyncio.gather(*pushes, return_exceptions=True)
     won = [outcome for outcome in outcomes if isinstance(outcome, Job)]
     lost = [outcome for outcome in outcomes if isinstance(outcome, OjsError)]
@@ -90,9 +90,9 @@ async def test_of_many_pushes_of_one_id_one_wins(store: Store, other: Store, que
 
 
 async def test_a_duplicate_of_a_waiting_job_does_not_hand_it_out_twice(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     with refusal("duplicate"):
-        await store.jobs.push(draft(id=pushed.id, queue=queue))
+        await store.enqueue.push(draft(id=pushed.id, queue=queue))
     assert await tokens(store, queue) == 2, "the first token might have been lost, so it is repeated"
     assert [job.attempt for job in await fetch(store, queue, count=5)] == [1]
 
@@ -103,35 +103,37 @@ async def test_a_duplicate_of_a_waiting_job_does_not_hand_it_out_twice(store: St
 
 
 async def test_a_tombstone_gives_way_to_a_new_job(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     await store.jobs.change(pushed.id, dead)
     await store.jobs.change(pushed.id, transitions.delete)
     with refusal("not_found"):
         await store.jobs.get(pushed.id)
-    again = await store.jobs.push(draft(id=pushed.id, queue=queue, type="second"))
+    again = await store.enqueue.push(draft(id=pushed.id, queue=queue, type="second"))
     assert (await store.jobs.get(pushed.id)).type == "second"
     assert [job.id for job in await fetch(store, queue, count=2)] == [again.id]
 
 
 async def single(store: Store, job: Job) -> Job:
-    return await store.jobs.push(job)
+    return await store.enqueue.push(job)
 
 
 async def batch(store: Store, job: Job) -> Job:
-    [_, found] = await store.batches.push([draft(queue=job.queue), job])
+    [_, found] = await store.enqueue.push_all([draft(queue=job.queue), job])
     return found
 
 
 async def unique(store: Store, job: Job) -> Job:
-    return await store.jobs.push(keyed(replace(job, args=Raw(msgspec.json.encode([job.id])), unique=Raw(b'{"keys":["args"]}'))))
+    return await store.enqueue.push(
+        keyed(replace(job, args=Raw(msgspec.json.encode([job.id])), unique=Raw(b'{"keys":["args"]}')))
+    )
 
 
 @pytest.mark.parametrize("push", [single, batch, unique])
 async def test_a_job_in_a_tombstones_place_goes_on_with_its_log(
     store: Store, queue: str, push: Callable[[Store, Job], Awaitable[Job]]
 ) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     await store.jobs.change(pushed.id, dead)
     await store.jobs.change(pushed.id, transitions.delete)
@@ -150,7 +152,7 @@ async def test_a_delete_marker_gives_way_to_a_new_job(store: Store, queue: str) 
         return found is not None and "Nats-Marker-Reason" in found[1]
 
     await eventually(expired_to_a_marker)
-    await store.jobs.push(draft(id=job_id, queue=queue))
+    await store.enqueue.push(draft(id=job_id, queue=queue))
     assert [job.id for job in await fetch(store, queue, count=2)] == [job_id]
 
 
@@ -159,7 +161,7 @@ async def test_a_delete_marker_gives_way_to_a_new_job(store: Store, queue: str) 
 
 async def test_the_largest_arguments_and_result_fit_together(store: Store, other: Store, queue: str) -> None:
     args, result = Raw(b'["' + b"a" * 1_048_000 + b'"]'), Raw(b'"' + b"r" * 1_048_574 + b'"')
-    pushed = await store.jobs.push(draft(queue=queue, args=args))
+    pushed = await store.enqueue.push(draft(queue=queue, args=args))
     [claimed] = await fetch(store, queue)
     assert bytes(claimed.args) == bytes(args)
     await store.jobs.change(pushed.id, lambda job, moment: transitions.ack(job, result, ANYONE, moment))
@@ -171,17 +173,17 @@ async def test_a_record_beyond_the_servers_limit_is_refused_and_harms_nobody(sto
     beside = asyncio.create_task(fetch(store, queue, wait_ms=60_000))
     large = draft(queue=queue, args=Raw(b'["' + b"a" * 9_000_000 + b'"]'), scheduled_at=store.clock.now() + 60_000)
     with refusal("envelope_too_large"):
-        await store.jobs.push(large)
+        await store.enqueue.push(large)
     assert store.connected
     assert await timers(store, large.id) == []
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await beside] == [pushed.id]
 
 
 @pytest.mark.parametrize("name", ["a.b.c", "a-b", "a", "x" * 255, "a.b-c.100.front"])
 async def test_queue_names_keep_apart(store: Store, queue: str, name: str) -> None:
     mine, near = f"{queue}.{name}"[:255], f"{queue}-{name.replace('.', '-')}"[:254]
-    pushed = await store.jobs.push(draft(queue=mine))
+    pushed = await store.enqueue.push(draft(queue=mine))
     assert await fetch(store, near) == []
     assert [job.queue for job in await fetch(store, mine, count=3)] == [pushed.queue]
 
@@ -210,7 +212,7 @@ async def test_removing_an_unknown_worker_says_so(store: Store) -> None:
 @pytest.mark.parametrize("round_", range(5))
 async def test_of_two_acks_one_wins(store: Store, other: Store, queue: str, round_: int) -> None:
     del round_
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     outcomes = await asyncio.gather(
         *(one.jobs.change(pushed.id, acked) for one in (store, other, store, other)), return_exceptions=True
@@ -222,7 +224,7 @@ async def test_of_two_acks_one_wins(store: Store, other: Store, queue: str, roun
 
 
 async def test_an_ack_over_a_cached_record_is_judged_by_the_stored_one(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)  # this process keeps the record for the ack
     await other.jobs.change(pushed.id, transitions.cancel)
     with refusal("conflict"):
@@ -231,7 +233,7 @@ async def test_an_ack_over_a_cached_record_is_judged_by_the_stored_one(store: St
 
 
 async def test_writers_that_meet_all_get_through(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
 
     def marked(job: Job, moment: Moment) -> Transition:
         return transitions.reissue(job, moment)
@@ -242,7 +244,7 @@ async def test_writers_that_meet_all_get_through(store: Store, other: Store, que
 
 
 async def test_a_heartbeat_renews_what_is_held_and_tells_what_was_cancelled(store: Store, other: Store, queue: str) -> None:
-    ids = [(await store.jobs.push(draft(queue=queue))).id for _ in range(4)]
+    ids = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(4)]
     await fetch(store, queue, count=3, worker="w", lease_ms=60_000)
     await other.jobs.change(ids[1], transitions.cancel)
     await other.jobs.change(ids[2], acked)
@@ -258,7 +260,7 @@ async def test_a_heartbeat_renews_what_is_held_and_tells_what_was_cancelled(stor
 
 
 async def test_a_heartbeat_in_time_writes_nothing(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue, worker="w", lease_ms=60_000)
     before = await store.records.leader(pushed.id)
     assert (await store.jobs.extend([pushed.id], "w", None)).extended == [pushed.id]
@@ -266,7 +268,7 @@ async def test_a_heartbeat_in_time_writes_nothing(store: Store, queue: str) -> N
 
 
 async def test_a_heartbeat_survives_an_ack_that_comes_between(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
 
     async def acknowledged_meanwhile(
@@ -282,13 +284,13 @@ async def test_a_heartbeat_survives_an_ack_that_comes_between(store: Store, othe
 
 
 async def test_another_workers_heartbeat_holds_nothing(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
     assert await store.jobs.extend([pushed.id], "thief", 60_000) == await store.jobs.extend([], "thief", None)
 
 
 async def test_waiting_for_the_end_is_told_at_once(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     waiting = asyncio.create_task(store.jobs.wait_terminal(pushed.id, 600.0))
     await fetch(other, queue)
     await other.jobs.change(pushed.id, acked)
@@ -296,7 +298,7 @@ async def test_waiting_for_the_end_is_told_at_once(store: Store, other: Store, q
 
 
 async def test_waiting_in_vain_ends_with_the_job_as_it_is(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     assert (await store.jobs.wait_terminal(pushed.id, 0.05)).state is State.AVAILABLE
 
 
@@ -304,7 +306,7 @@ async def test_waiting_in_vain_ends_with_the_job_as_it_is(store: Store, queue: s
 
 
 async def test_only_finished_records_leave_by_themselves(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, retry=Retry(max_attempts=1)))
+    pushed = await store.enqueue.push(draft(queue=queue, retry=Retry(max_attempts=1)))
     assert "Nats-TTL" not in await record_headers(store, pushed.id)
     await fetch(store, queue)
     assert "Nats-TTL" not in await record_headers(store, pushed.id)
@@ -313,7 +315,7 @@ async def test_only_finished_records_leave_by_themselves(store: Store, queue: st
 
 
 async def test_a_manual_retry_takes_the_retention_back(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     await store.jobs.change(pushed.id, dead)
     assert (await record_headers(store, pushed.id))["Nats-TTL"] == f"{180 * 86_400}s"
@@ -323,7 +325,7 @@ async def test_a_manual_retry_takes_the_retention_back(store: Store, queue: str)
 
 
 async def test_a_finished_job_leaves_no_timer_and_no_token(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, total_timeout_ms=600_000))
+    pushed = await store.enqueue.push(draft(queue=queue, total_timeout_ms=600_000))
     assert len(await timers(store, pushed.id)) == 1
     await fetch(store, queue)
     assert len(await timers(store, pushed.id)) == 1
@@ -334,7 +336,7 @@ async def test_a_finished_job_leaves_no_timer_and_no_token(store: Store, queue: 
 
 @pytest.mark.parametrize("at", [253_402_300_799_000, 9_223_372_036_855])
 async def test_a_time_that_the_server_cannot_count_to_does_not_fire(store: Store, queue: str, at: int) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=at))
+    pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=at))
     assert pushed.state is State.SCHEDULED
     near = await delayed(store, 300, queue=queue)
     await eventually(lambda: due_subjects(store, near.id))  # by now the other would have fired, too
@@ -346,19 +348,19 @@ async def test_a_time_that_the_server_cannot_count_to_does_not_fire(store: Store
 
 
 async def test_a_corrupt_record_concerns_nobody_else(store: Store, other: Store, queue: str) -> None:
-    broken = await store.jobs.push(draft(queue=queue))
-    good = await store.jobs.push(draft(queue=queue))
+    broken = await store.enqueue.push(draft(queue=queue))
+    good = await store.enqueue.push(draft(queue=queue))
     await put_raw(store, store.config.job(broken.id), b'{"id": 7}')
     assert [job.id for job in await fetch(store, queue)] == [good.id], "one by one"
-    more = [(await store.jobs.push(draft(queue=queue))).id for _ in range(3)]
+    more = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(3)]
     assert sorted(job.id for job in await fetch(other, queue, count=10)) == sorted(more), "and in numbers"
     with refusal("unreadable_record"):
         await store.jobs.get(broken.id)
 
 
 async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000))
-    await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000))
+    await store.enqueue.push(draft(queue=queue))
     await fetch(other, queue)
     await put_raw(store, store.config.limit("key.some"), b"{}")
     await store.reset()
@@ -367,7 +369,7 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     assert await message(store, store.config.limit("key.some")) is None
     assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.>") == {}
     assert await tokens(store, queue) == 0
-    again = await other.jobs.push(draft(queue=queue))
+    again = await other.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [again.id]
 
 
@@ -394,7 +396,7 @@ async def test_a_reset_is_acknowledged_to_inboxes_alone(store: Store, other: Sto
 async def test_resetting_leaves_only_the_records_of_services(nats_server: NatsServer, open_store: OpenStore) -> None:
     store = await open_store(nats_server.url)
     await set_up([store], "full", max_size=1, concurrency=1)
-    await store.jobs.push(draft(queue="full"))
+    await store.enqueue.push(draft(queue="full"))
     assert await attempt(store, "full") is None
     await fetch(store, "full")
     assert {"job", "queue", "limit"} <= await kinds(store)
@@ -407,7 +409,7 @@ async def kinds(store: Store) -> set[str]:
 
 
 async def test_very_many_changes_of_one_job_at_once_are_all_made(store: Store, queue: str) -> None:
-    job = await store.jobs.push(draft(queue=queue))
+    job = await store.enqueue.push(draft(queue=queue))
     wanted = range(-40, 40)
 
     async def changed(priority: int) -> int:

@@ -23,7 +23,7 @@ class Heard:
 
 
 async def active(store: Store, queue: str, **members: object) -> Job:
-    await store.jobs.push(draft(queue=queue, **members))
+    await store.enqueue.push(draft(queue=queue, **members))
     [job] = await fetch(store, queue, worker="w")
     return job
 

@@ -68,18 +68,18 @@ def one_key_that_is_busy(queue: str, _number: int) -> Job:
 async def test_one_fetch_that_does_not_wait_gets_what_is_behind_many_blocked_jobs(
     store: Store, queue: str, blocked: Callable[[str, int], Job], unrelated: str
 ) -> None:
-    await store.jobs.push(limited(queue, f"{queue}.busy", concurrency=1))
+    await store.enqueue.push(limited(queue, f"{queue}.busy", concurrency=1))
     assert len(await fetch(store, queue)) == 1
-    await store.batches.push([blocked(queue, number) for number in range(MANY)])
+    await store.enqueue.push_all([blocked(queue, number) for number in range(MANY)])
     job = draft(queue=queue) if unrelated == "without a key" else limited(queue, f"{queue}.open", concurrency=1)
-    await store.jobs.push(job)
+    await store.enqueue.push(job)
     assert ids(await fetch(store, queue)) == [job.id]
 
 
 async def test_jobs_are_found_while_blocked_ones_are_put_aside(store: Store, other: Store, queue: str, key: str) -> None:
     """By any gateway, and each once."""
-    await store.batches.push([limited(queue, key, concurrency=0) for _ in range(MANY)])
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(20)]
+    await store.enqueue.push_all([limited(queue, key, concurrency=0) for _ in range(MANY)])
+    jobs = [await store.enqueue.push(draft(queue=queue)) for _ in range(20)]
     found: list[str] = []
 
     async def all_found() -> bool:
@@ -92,15 +92,15 @@ async def test_jobs_are_found_while_blocked_ones_are_put_aside(store: Store, oth
 
 
 async def test_a_job_behind_blocked_ones_of_a_higher_priority_is_found(store: Store, queue: str, key: str) -> None:
-    await store.batches.push([limited(queue, key, concurrency=0, priority=9) for _ in range(MANY)])
-    job = await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push_all([limited(queue, key, concurrency=0, priority=9) for _ in range(MANY)])
+    job = await store.enqueue.push(draft(queue=queue))
     assert ids(await fetch(store, queue)) == [job.id]
 
 
 async def test_blocked_jobs_that_are_to_be_dropped_hold_nobody_up(store: Store, queue: str, key: str) -> None:
     dropped = [limited(queue, key, concurrency=0, on_limit="drop") for _ in range(MANY)]
-    await store.batches.push(dropped)
-    job = await store.jobs.push(limited(queue, f"{key}.open", concurrency=1))
+    await store.enqueue.push_all(dropped)
+    job = await store.enqueue.push(limited(queue, f"{key}.open", concurrency=1))
     assert ids(await fetch(store, queue, wait_ms=60_000)) == [job.id]
 
     async def last_is_gone() -> bool:
@@ -113,8 +113,8 @@ async def test_blocked_jobs_that_are_to_be_dropped_hold_nobody_up(store: Store, 
 async def test_who_waits_hears_of_a_job_behind_blocked_ones_when_they_are_aside(store: Store, queue: str, key: str) -> None:
     """Its key was blocked a moment ago, so it waits behind them."""
     opened = f"{key}.opened"
-    await store.batches.push([limited(queue, one, concurrency=0) for one in (*[key] * MANY, opened)])
-    job = await store.jobs.push(limited(queue, opened, concurrency=1))
+    await store.enqueue.push_all([limited(queue, one, concurrency=0) for one in (*[key] * MANY, opened)])
+    job = await store.enqueue.push(limited(queue, opened, concurrency=1))
     found = await fetch(store, queue, wait_ms=60_000)
     assert ids(found) == [job.id]
 
@@ -137,10 +137,10 @@ async def test_jobs_with_and_without_keys_come_in_the_order_of_their_pushes(
     store: Store, queue: str, key: str, size: int
 ) -> None:
     kinds = [lambda: draft(queue=queue), lambda: limited(queue, key, concurrency=50)]
-    jobs = [await store.jobs.push(kinds[number % 3 == 0]()) for number in range(20)]
-    late = await store.jobs.push(limited(queue, key, concurrency=50))
+    jobs = [await store.enqueue.push(kinds[number % 3 == 0]()) for number in range(20)]
+    late = await store.enqueue.push(limited(queue, key, concurrency=50))
     await move_to_late(store, late)
-    jobs = [*jobs, late, *[await store.jobs.push(kinds[number % 2]()) for number in range(10)]]
+    jobs = [*jobs, late, *[await store.enqueue.push(kinds[number % 2]()) for number in range(10)]]
     assert len(await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))) == 3
     found: list[str] = []
     while some := await fetch(store, queue, count=size):
@@ -155,7 +155,7 @@ async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store,
     """More of them than one look moves."""
     await store.permits.override(key_scope(key), LimitOverride(concurrency=0))
     jobs = [limited(queue, key, concurrency=1_000) for _ in range(MANY)]
-    await store.batches.push(jobs)
+    await store.enqueue.push_all(jobs)
     await eventually(lambda: all_aside(store, queue), LONG_S)
     await store.permits.override(key_scope(key), None)
     found: list[str] = []
@@ -177,7 +177,7 @@ async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store,
 async def test_what_an_operator_lets_go_without_any_limit_leaves_nobody_behind(store: Store, queue: str, key: str) -> None:
     """None of these jobs holds a permit, so no end of one lets the next go."""
     jobs = [limited(queue, key, concurrency=0) for _ in range(50)]
-    await store.batches.push(jobs)
+    await store.enqueue.push_all(jobs)
     await eventually(lambda: all_aside(store, queue), LONG_S)
     await store.permits.override(key_scope(key), LimitOverride(concurrency=1_000))
 
@@ -193,7 +193,7 @@ async def test_what_an_operator_lets_go_without_any_limit_leaves_nobody_behind(s
 
 async def test_a_look_leaves_blocked_jobs_alone_whose_limit_has_no_record(store: Store, queue: str, key: str) -> None:
     """It may be forgotten, or not be there yet; then what the jobs say holds."""
-    await store.batches.push([limited(queue, key, concurrency=0) for _ in range(3)])
+    await store.enqueue.push_all([limited(queue, key, concurrency=0) for _ in range(3)])
     await eventually(lambda: all_aside(store, queue), LONG_S)
     await purge(store, store.config.limit(key_scope(key)))
     await store.blocked.look(key_scope(key), "", b"", store.clock.now())
@@ -203,7 +203,7 @@ async def test_a_look_leaves_blocked_jobs_alone_whose_limit_has_no_record(store:
 async def test_a_key_that_a_fetch_finds_blocked_is_known_even_if_its_record_was_gone(
     store: Store, queue: str, key: str
 ) -> None:
-    await store.batches.push([limited(queue, key, concurrency=0)])
+    await store.enqueue.push_all([limited(queue, key, concurrency=0)])
     await purge(store, store.config.limit(key_scope(key)))
     await eventually(lambda: all_aside(store, queue), LONG_S)
     found = await store.permits.inspect(key_scope(key))
@@ -217,7 +217,7 @@ async def purge(store: Store, subject: str) -> None:
 
 
 async def test_batches_let_their_keys_be_looked_at(store: Store, queue: str, key: str) -> None:
-    await store.batches.push([limited(queue, f"{key}.{number}", concurrency=number) for number in range(3)])
+    await store.enqueue.push_all([limited(queue, f"{key}.{number}", concurrency=number) for number in range(3)])
     assert [await concurrency(store, f"{key}.{number}") for number in range(3)] == [0, 1, 2]
 
 
@@ -240,7 +240,7 @@ async def test_a_key_is_noted_again_after_a_reset(own_server: Callable[..., Nats
         try:
             for _ in range(2):
                 assert await store.permits.known() == []
-                await store.jobs.push(limited("q", "k", concurrency=5))
+                await store.enqueue.push(limited("q", "k", concurrency=5))
                 assert await store.permits.known() == [key_scope("k")]
                 await store.reset()
         finally:
@@ -256,7 +256,7 @@ async def test_one_limit_serves_many_gateways_at_once(
     """They all swap one record at the same time. A fetch that has some doesn't wait for what others have in hand."""
     stores = [store, *[await open_store(shared_nats_server.url, namespace=store.config.namespace) for _ in range(5)]]
     jobs = [limited(queue, key, concurrency=120) for _ in range(120)]
-    await store.batches.push(jobs)
+    await store.enqueue.push_all(jobs)
     served = await asyncio.gather(*(fetch(one, queue, count=5, wait_ms=60_000) for one in stores * 4))
     assert all(served)
     found = [job.id for some in served for job in some]
@@ -290,7 +290,7 @@ async def test_a_swap_that_others_always_win_gives_up_within_its_budget(store: S
 
 async def test_a_job_starts_when_its_permit_was_granted(store: Store, queue: str, key: str) -> None:
     """However long it took to be: starts keep to the rate as the limit counts them."""
-    await store.jobs.push(limited(queue, key, rate={"limit": 5, "period": "PT1M"}))
+    await store.enqueue.push(limited(queue, key, rate={"limit": 5, "period": "PT1M"}))
 
     async def time_passes() -> None:
         clock_of(store).ahead_ms += 50
@@ -304,7 +304,7 @@ async def test_a_job_starts_when_its_permit_was_granted(store: Store, queue: str
 
 async def test_what_was_claimed_too_long_ago_is_not_handed_out(store: Store, queue: str) -> None:
     """The process stood still between the claim and the answer: by now the job is somebody else's, or will be."""
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
+    jobs = [await store.enqueue.push(draft(queue=queue)) for _ in range(2)]
 
     async def time_passes() -> None:
         clock_of(store).ahead_ms = 60_000

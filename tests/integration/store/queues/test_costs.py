@@ -47,7 +47,7 @@ async def lives(store: Store, queue: str) -> list[Counter[str]]:
     drafts = [draft(queue=queue) for _ in range(JOBS)]
     with counted(store) as pushed:
         for one in drafts:
-            await store.jobs.push(one)
+            await store.enqueue.push(one)
     jobs = []
     with counted(store) as fetched:
         for _ in range(2):
@@ -61,7 +61,7 @@ async def lives(store: Store, queue: str) -> list[Counter[str]]:
 
 async def looked_at(store: Store, queue: str) -> None:
     """The first fetch of a queue asks what it holds and makes its consumer, the first push asks for the settings of all."""
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     for job in await fetch(store, queue):
         await store.jobs.change(job.id, acked)
 
@@ -88,7 +88,7 @@ async def test_a_queue_with_other_settings_pays_nothing_either(store: Store, que
 
 async def test_a_job_that_leaves_a_queue_without_a_bound_costs_its_record_only(store: Store, queue: str) -> None:
     await looked_at(store, queue)
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(JOBS)]
+    jobs = [await store.enqueue.push(draft(queue=queue)) for _ in range(JOBS)]
     with counted(store) as sent:
         for job in jobs:
             await store.jobs.change(job.id, transitions.cancel)

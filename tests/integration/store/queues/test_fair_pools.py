@@ -15,7 +15,7 @@ from support.waiting import eventually
 async def filled(store: Store, *queues: str, number: int = 60) -> None:
     for queue in queues:
         for _ in range(number):
-            await store.jobs.push(draft(queue=queue))
+            await store.enqueue.push(draft(queue=queue))
 
 
 @pytest.mark.parametrize("count", [1, 8])

@@ -31,7 +31,7 @@ def limited(queue: str, key: str | None, **policy: Any) -> Job:
 
 
 async def push(store: Store, queue: str, key: str | None, number: int, **policy: Any) -> list[Job]:
-    return [await store.jobs.push(limited(queue, key, **policy)) for _ in range(number)]
+    return [await store.enqueue.push(limited(queue, key, **policy)) for _ in range(number)]
 
 
 async def held(store: Store, key: str) -> int:
@@ -65,7 +65,7 @@ async def test_no_more_than_the_limit_run_at_once_and_the_next_come_in_order(sto
 @pytest.mark.usefixtures("keeper")
 @pytest.mark.parametrize("end", [acked, failed, requeued, transitions.cancel], ids=["ack", "nack", "requeue", "cancel"])
 async def test_every_end_of_a_run_lets_the_next_go(store: Store, queue: str, key: str, end: Callable[..., Any]) -> None:
-    first = await store.jobs.push(limited(queue, key, concurrency=1))
+    first = await store.enqueue.push(limited(queue, key, concurrency=1))
     [running] = await fetch(store, queue)
     [second] = await push(store, queue, key, 1, concurrency=1)
     assert await fetch(store, queue) == []
@@ -77,9 +77,9 @@ async def test_every_end_of_a_run_lets_the_next_go(store: Store, queue: str, key
 async def test_a_key_at_its_limit_does_not_stop_others_of_the_queue(store: Store, queue: str, key: str) -> None:
     await push(store, queue, key, 3, concurrency=1)
     others = [
-        await store.jobs.push(draft(queue=queue)),
-        await store.jobs.push(limited(queue, f"{key}.2", concurrency=1)),
-        await store.jobs.push(draft(queue=queue)),
+        await store.enqueue.push(draft(queue=queue)),
+        await store.enqueue.push(limited(queue, f"{key}.2", concurrency=1)),
+        await store.enqueue.push(draft(queue=queue)),
     ]
     found = await fetch(store, queue, count=10)
     assert len(found) == 4
@@ -90,11 +90,11 @@ async def test_a_key_at_its_limit_does_not_stop_others_of_the_queue(store: Store
 async def test_who_waited_goes_on_by_priority_and_ahead_of_those_that_came_later(store: Store, queue: str, key: str) -> None:
     [running] = await started(store, queue, key)
     low, high, last = [
-        await store.jobs.push(msgspec.structs.replace(limited(queue, key, concurrency=1), priority=n)) for n in (0, 5, 0)
+        await store.enqueue.push(msgspec.structs.replace(limited(queue, key, concurrency=1), priority=n)) for n in (0, 5, 0)
     ]
     assert await fetch(store, queue, count=5) == []
     for expected in (high, low, last):
-        later = await store.jobs.push(draft(queue=queue))
+        later = await store.enqueue.push(draft(queue=queue))
         await store.jobs.change(running.id, acked)
         await eventually(lambda: is_ready(store, queue))
         [running] = await fetch(store, queue)
@@ -275,7 +275,7 @@ async def test_a_fetch_that_waits_is_woken_when_its_queues_rate_has_room(store: 
 @pytest.mark.usefixtures("keeper")
 async def test_a_queues_concurrency_holds_and_waiting_fetches_go_on(store: Store, other: Store, queue: str) -> None:
     await set_up([store, other], queue, concurrency=2)
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(5)]
+    jobs = [await store.enqueue.push(draft(queue=queue)) for _ in range(5)]
     running = await fetch(store, queue, count=4)
     assert ids(running) == ids(jobs[:2])
     assert await fetch(other, queue, count=4) == []
@@ -291,7 +291,7 @@ async def test_a_queues_concurrency_holds_and_waiting_fetches_go_on(store: Store
 async def test_a_queues_rate_holds_over_gateways(store: Store, other: Store, queue: str) -> None:
     await set_up([store, other], queue, rate_limit=Rate(3, 60_000))
     for _ in range(6):
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
     found = list(chain.from_iterable(await asyncio.gather(fetch(store, queue, count=2), fetch(other, queue, count=2))))
     found += await fetch(store, queue, count=5)
     found += await fetch(other, queue, count=5)
@@ -322,7 +322,7 @@ async def test_a_job_needs_both_permits_and_gives_back_the_one_it_cannot_use(
 
 
 async def test_queues_without_limits_touch_none_of_it(store: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     [job] = await fetch(store, queue)
     await store.jobs.change(job.id, acked)
     assert job.permits == ()
@@ -337,10 +337,10 @@ async def test_a_job_that_ends_by_itself_lets_the_next_go(store: Store, queue: s
     once = Retry(max_attempts=1)
     body = Raw(msgspec.json.encode({"key": key, "concurrency": 1}))
     for _ in range(2):
-        await store.jobs.push(draft(queue=queue, rate_limit=body, retry=once, expires_at=store.clock.now() + 400))
+        await store.enqueue.push(draft(queue=queue, rate_limit=body, retry=once, expires_at=store.clock.now() + 400))
     [running] = await fetch(store, queue)
     assert await fetch(store, queue) == []
-    third = await store.jobs.push(draft(queue=queue, rate_limit=body))
+    third = await store.enqueue.push(draft(queue=queue, rate_limit=body))
     assert await fetch(store, queue) == []
     await eventually(lambda: store.clock.now() > (running.expires_at or 0))
     await store.jobs.change(running.id, acked)  # the second is let go, but has expired

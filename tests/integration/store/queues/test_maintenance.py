@@ -49,13 +49,13 @@ async def end(store: Store) -> None:
 
 
 async def test_it_holds_every_queue_on_every_gateway_at_once(store: Store, other: Store) -> None:
-    jobs = [await store.jobs.push(draft(queue=name, priority=number)) for number, name in enumerate(("a", "b.c"))]
+    jobs = [await store.enqueue.push(draft(queue=name, priority=number)) for number, name in enumerate(("a", "b.c"))]
     for name in ("a", "b.c"):  # both gateways know the durables
         (job,) = await fetch(other, name)
         await other.jobs.change(job.id, requeued)
     await store.queues.hold_all(Maintenance(reason="moving"))
     assert [await fetch(one, name) for one in (other, store) for name in ("a", "b.c", "new")] == [[]] * 6
-    late = await other.jobs.push(draft(queue="new"))
+    late = await other.enqueue.push(draft(queue="new"))
     assert late.state is State.AVAILABLE, "pushes are kept for later"
     await end(other)
     found: list[str] = []
@@ -71,7 +71,7 @@ async def test_it_holds_every_queue_on_every_gateway_at_once(store: Store, other
 
 async def test_a_durable_that_opened_by_itself_is_not_pulled_from(store: Store, other: Store) -> None:
     """Its maker died before it could take it away again, and another gateway knows the durable from before."""
-    await store.jobs.push(draft(queue="a"))
+    await store.enqueue.push(draft(queue="a"))
     (job,) = await fetch(store, "a")
     await store.jobs.change(job.id, requeued)
     await store.queues.hold_all(Maintenance())
@@ -86,8 +86,8 @@ async def test_a_durable_that_opened_by_itself_is_not_pulled_from(store: Store, 
 async def test_it_survives_a_restart_of_the_gateways_and_leaves_pauses_alone(
     nats_server: NatsServer, open_store: OpenStore, store: Store
 ) -> None:
-    await store.jobs.push(draft(queue="a"))
-    await store.jobs.push(draft(queue="paused"))
+    await store.enqueue.push(draft(queue="a"))
+    await store.enqueue.push(draft(queue="paused"))
     await store.queues.pause("paused")
     await store.queues.hold_all(Maintenance())
     again = await open_store(nats_server.url)
@@ -99,7 +99,7 @@ async def test_it_survives_a_restart_of_the_gateways_and_leaves_pauses_alone(
 
 
 async def test_it_ends_by_itself_when_it_has_a_duration(store: Store, other: Store) -> None:
-    job = await store.jobs.push(draft(queue="a"))
+    job = await store.enqueue.push(draft(queue="a"))
     await store.queues.hold_all(Maintenance(ends_at=store.clock.now() + 600))
     assert await fetch(other, "a") == []
     assert [one.id for one in await eventually(lambda: fetch(other, "a"))] == [job.id]

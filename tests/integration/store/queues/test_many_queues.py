@@ -38,7 +38,7 @@ async def limit(store: Store, number: int) -> None:
 
 
 async def pushed(store: Store, queue: str, number: int) -> list[str]:
-    return [(await store.jobs.push(draft(queue=queue))).id for _ in range(number)]
+    return [(await store.enqueue.push(draft(queue=queue))).id for _ in range(number)]
 
 
 async def drained(store: Store, queue: str, count: int = 7) -> list[str]:
@@ -55,7 +55,7 @@ async def test_a_thousand_and_one_queues_and_priorities_leave_the_next_queue_wor
         store = await open_store(server.url)
         for queue in "abcde":
             drafts = [draft(queue=queue, priority=priority) for priority in range(-100, 101)]
-            await asyncio.gather(*map(store.jobs.push, drafts))
+            await asyncio.gather(*map(store.enqueue.push, drafts))
             found = await fetch(store, queue, count=1_000)
             assert [job.priority for job in found] == list(range(100, -101, -1))
         (job,) = await pushed(store, "payments", 1)

@@ -34,7 +34,7 @@ async def test_pause_bound_and_limit_hold_on_three_servers(
         assert following.id not in ids(found)
 
         await store.queues.pause(f"{name}.p")
-        await store.jobs.push(draft(queue=f"{name}.p"))
+        await store.enqueue.push(draft(queue=f"{name}.p"))
         assert await fetch(other, f"{name}.p") == []
         await store.queues.resume(f"{name}.p")
         assert len(await eventually(lambda: fetch(other, f"{name}.p"))) == 1
@@ -45,7 +45,7 @@ async def test_pause_bound_and_limit_hold_on_three_servers(
         assert sum(job is not None for job in pushed) == 4
 
         taken = await fetch(store, bounded, count=2)
-        jobs = [await one.jobs.push(draft(queue=bounded)) for one in (other, store)]
+        jobs = [await one.enqueue.push(draft(queue=bounded)) for one in (other, store)]
         assert await attempt(store, bounded) is None
         for one, job in zip((store, other), jobs, strict=True):
             await one.jobs.change(job.id, transitions.cancel)

@@ -76,7 +76,7 @@ def stopped_before(store: Store, subject: str) -> tuple[asyncio.Event, asyncio.E
 
 
 async def test_a_pause_holds_on_every_gateway_at_once_and_ends_with_the_resume(store: Store, other: Store, queue: str) -> None:
-    job = await store.jobs.push(draft(queue=queue))
+    job = await store.enqueue.push(draft(queue=queue))
     held = await fetch(other, queue)  # both know the queue's durable
     await other.jobs.change(job.id, requeued)
     assert held
@@ -86,7 +86,7 @@ async def test_a_pause_holds_on_every_gateway_at_once_and_ends_with_the_resume(s
     assert await fetch(other, queue) == []
     assert await fetch(store, queue) == []
     assert await consumers(store, queue) == []
-    late = await other.jobs.push(draft(queue=queue, priority=7))
+    late = await other.enqueue.push(draft(queue=queue, priority=7))
     assert late.state is State.AVAILABLE
     assert await fetch(other, queue) == []
     await other.queues.resume(queue)
@@ -99,7 +99,7 @@ async def test_a_pause_survives_a_restart_of_everything(
 ) -> None:
     with own_server() as server:
         first = await open_store(server.url)
-        await first.jobs.push(draft(queue=queue))
+        await first.enqueue.push(draft(queue=queue))
         await first.queues.pause(queue)
         await first.close()
         server.restart()
@@ -114,7 +114,7 @@ async def test_a_pause_survives_a_restart_of_everything(
 
 @pytest.mark.parametrize("way", ["durable"], indirect=True)
 async def test_a_durable_that_is_being_made_during_a_pause_is_never_let_go(store: Store, other: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     held, go, undo = stopped_before(other, "CONSUMER.PAUSE")  # it has read that the queue goes on
     fetching = asyncio.create_task(fetch(other, queue))
     try:
@@ -130,7 +130,7 @@ async def test_a_durable_that_is_being_made_during_a_pause_is_never_let_go(store
 
 @pytest.mark.parametrize("way", ["head"], indirect=True)
 async def test_a_token_that_is_being_read_during_a_pause_is_not_handed_out(store: Store, other: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     record = other.config.queue(queue)
     with held_back(other.nats, f"DIRECT.GET.{other.config.records_stream}.{record}", "") as (asked, go):
         fetching = asyncio.create_task(fetch(other, queue))  # it thinks that the queue goes on, and has the token in hand
@@ -144,7 +144,7 @@ async def test_a_token_that_is_being_read_during_a_pause_is_not_handed_out(store
 
 
 async def test_a_durable_whose_maker_died_stays_shut_while_the_queue_is_paused(store: Store, other: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     await store.queues.pause(queue)
     assert await fetch(other, queue) == []
     subject = store.config.ready(queue, 0)
@@ -155,7 +155,7 @@ async def test_a_durable_whose_maker_died_stays_shut_while_the_queue_is_paused(s
 
 
 async def test_a_waiting_fetch_goes_on_with_the_resume(store: Store, other: Store, queue: str) -> None:
-    job = await store.jobs.push(draft(queue=queue))
+    job = await store.enqueue.push(draft(queue=queue))
     await store.queues.pause(queue)
     waiting = asyncio.create_task(fetch(other, queue, wait_ms=60_000))
     await eventually(lambda: subjects(store, store.config.records_stream, store.config.queue(queue)))
@@ -165,7 +165,7 @@ async def test_a_waiting_fetch_goes_on_with_the_resume(store: Store, other: Stor
 
 
 async def test_a_pause_whose_answer_was_lost_is_completed_by_repeating_it(store: Store, queue: str) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     assert await fetch(store, queue)
     with losing_answers(store.nats, store.config.queue(queue)) as lost:
         record = await store.queues.pause(queue)
@@ -177,7 +177,7 @@ async def test_a_pause_whose_answer_was_lost_is_completed_by_repeating_it(store:
 async def test_settings_reach_every_process_and_leave_when_a_reset_purges_them(store: Store, other: Store, queue: str) -> None:
     assert await other.queues.settings(queue) is None
     await set_up([store, other], queue, default_timeout_ms=5_000)
-    assert (await other.jobs.push(draft(queue=queue))).timeout_ms == 5_000
+    assert (await other.enqueue.push(draft(queue=queue))).timeout_ms == 5_000
     await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.queue(queue)})
     await other.watches.reset()
     assert await other.queues.settings(queue) is None
@@ -193,8 +193,8 @@ async def test_the_common_policy_lies_below_every_queue(store: Store, other: Sto
             return all(settings is not None and settings.config.visibility_timeout_ms for settings in found)
 
         await eventually(known)
-        job = await other.jobs.push(draft(queue=queue))
-        plain = await other.jobs.push(draft(queue=f"{queue}.other"))
+        job = await other.enqueue.push(draft(queue=queue))
+        plain = await other.enqueue.push(draft(queue=f"{queue}.other"))
         assert (job.timeout_ms, job.visibility_timeout_ms) == (9_000, 7_000)
         assert (plain.timeout_ms, plain.visibility_timeout_ms) == (5_000, 7_000)
         assert "_default" not in await store.queues.all()

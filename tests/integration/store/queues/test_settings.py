@@ -28,7 +28,7 @@ async def test_a_finished_job_leaves_when_its_queue_said(
     store: Store, queue: str, end: Callable[[Job, Moment], Transition], seconds: int
 ) -> None:
     await configure(store, queue, retention=KEPT)
-    await store.jobs.push(draft(queue=queue, retry=Retry(max_attempts=1, on_exhaustion="discard")))
+    await store.enqueue.push(draft(queue=queue, retry=Retry(max_attempts=1, on_exhaustion="discard")))
     (job,) = await fetch(store, queue)
     await configure(store, queue, retention=Retention(completed_s=9_999))  # changes nothing for jobs that are there
     await store.jobs.change(job.id, end)
@@ -41,7 +41,7 @@ async def test_every_end_has_its_time_from_the_highest_layer_that_names_it(store
     await configure(store, DEFAULT_QUEUE, retention=KEPT)
     try:
         await configure(store, queue, retention=Retention(completed_s=8_000))
-        job = await store.jobs.push(draft(queue=queue))
+        job = await store.enqueue.push(draft(queue=queue))
         assert job.retention == Retention(completed_s=8_000, cancelled_s=5_000, discarded_s=6_000, dead_letter_s=7_000)
     finally:
         await configure(store, DEFAULT_QUEUE)
@@ -50,7 +50,7 @@ async def test_every_end_has_its_time_from_the_highest_layer_that_names_it(store
 async def test_a_gateway_whose_knowledge_is_old_asks_the_leader_and_fails_closed(
     store: Store, other: Store, queue: str
 ) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     assert await other.queues.held(queue) is False
     assert await fetch(other, f"{queue}.other") == []
 

@@ -53,7 +53,7 @@ def only_one(queue: str, arg: str) -> Job:
 
 async def replace_by_a_unique_one(store: Store, job: Job) -> None:
     [arg] = msgspec.json.decode(job.args)
-    await store.jobs.push(only_one(f"{job.queue}.b", arg))
+    await store.enqueue.push(only_one(f"{job.queue}.b", arg))
 
 
 WAYS: dict[str, Leave] = {
@@ -76,7 +76,7 @@ async def left_behind(store: Store, jobs: Sequence[Job], leave: Leave = WAYS["ca
 
 
 async def fill(store: Store, queue: str, number: int) -> list[Job]:
-    return await store.batches.push([draft(queue=queue) for _ in range(number)])
+    return await store.enqueue.push_all([draft(queue=queue) for _ in range(number)])
 
 
 def level(store: Store, queue: str) -> str:
@@ -89,7 +89,7 @@ def level(store: Store, queue: str) -> str:
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_job_that_leaves_takes_its_token_along(store: Store, other: Store, queue: str, way: str) -> None:
     await set_up([store, other], queue, max_size=3)
-    jobs = [await store.jobs.push(only_one(queue, f"{queue} {n}")) for n in range(3)]
+    jobs = [await store.enqueue.push(only_one(queue, f"{queue} {n}")) for n in range(3)]
     assert await attempt(store, queue) is None
     await WAYS[way](other, jobs[1])
     assert await tokens(store, queue) == 2
@@ -99,7 +99,7 @@ async def test_a_job_that_leaves_takes_its_token_along(store: Store, other: Stor
 
 async def test_a_job_that_expires_takes_its_token_along(store: Store, other: Store, queue: str) -> None:
     await set_up([store, other], queue, max_size=1)
-    job = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + 200))
+    job = await store.enqueue.push(draft(queue=queue, expires_at=store.clock.now() + 200))
     reaper = ojs_reaper.build(other, Settings())
     await reaper.start()
     try:
@@ -111,7 +111,7 @@ async def test_a_job_that_expires_takes_its_token_along(store: Store, other: Sto
 
 async def test_a_new_priority_has_one_token(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=2)
-    low, high = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
+    low, high = [await store.enqueue.push(draft(queue=queue)) for _ in range(2)]
     await store.jobs.change(high.id, lambda job, moment: transitions.reprioritise(job, 5, moment))
     assert await only_tokens(store, queue) == 2
     assert ids(await fetch(store, queue, count=2)) == [high.id, low.id]
@@ -211,10 +211,10 @@ async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue
 
 async def test_a_push_that_is_repeated_takes_one_place(store: Store, other: Store, queue: str) -> None:
     await set_up([store, other], queue, max_size=4)
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
+    jobs = [await store.enqueue.push(draft(queue=queue)) for _ in range(2)]
     for job in jobs:
         with refusal("duplicate"):
-            await other.jobs.push(draft(id=job.id, queue=queue))
+            await other.enqueue.push(draft(id=job.id, queue=queue))
     assert await only_tokens(store, queue) == 4
     later = [await attempt(store, queue) for _ in range(3)]
     assert [job is not None for job in later] == [True, True, False]
@@ -231,7 +231,7 @@ async def test_no_token_is_taken_for_a_double_of_itself(store: Store, queue: str
 
 async def test_a_copy_of_a_limited_jobs_token_is_kept(store: Store, queue: str) -> None:
     """The first may be put aside for its key at any moment, and come back behind the copy."""
-    job = await store.jobs.push(limited(queue, queue, concurrency=1))
+    job = await store.enqueue.push(limited(queue, queue, concurrency=1))
     await put_token(store, queue, job.id, job.token or "", 0)
     look = await store.capacity._stale_tokens.look(queue, store.config.ready_of_queue(queue))
     assert (len(look.live), look.deleted) == (2, 0)
@@ -263,7 +263,7 @@ async def test_who_waits_for_a_key_hears_of_a_job_that_left_in_its_place(
 ) -> None:
     """The one that was let go has ended, and its token with it: another one's turn."""
     await set_up([store, other], queue, max_size=3)
-    running, second, third = [await store.jobs.push(limited(queue, queue, concurrency=1)) for _ in range(3)]
+    running, second, third = [await store.enqueue.push(limited(queue, queue, concurrency=1)) for _ in range(3)]
     assert ids(await fetch(store, queue, count=3)) == [running.id]
     assert await held(store, queue) == 2
     keeper = blocked_jobs_loop(other)
@@ -287,7 +287,7 @@ async def test_who_waits_for_a_key_hears_of_a_job_that_left_in_its_place(
 
 async def fill_aside(store: Store, queue: str, number: int) -> list[Job]:
     """Jobs that wait for a key of which none may start."""
-    jobs = [await store.jobs.push(limited(queue, queue, concurrency=0)) for _ in range(number)]
+    jobs = [await store.enqueue.push(limited(queue, queue, concurrency=0)) for _ in range(number)]
     assert await fetch(store, queue, count=number) == []
     assert await held(store, queue) == number
     return jobs
@@ -311,8 +311,8 @@ async def test_who_waits_for_a_key_has_a_place_until_the_job_leaves(store: Store
 async def test_the_oldest_that_is_dropped_may_be_one_that_waits_for_a_key(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=2, overflow_policy="drop_oldest")
     first, second = await fill_aside(store, queue, 2)
-    third = await store.jobs.push(draft(queue=queue))
-    await store.jobs.push(draft(queue=queue))
+    third = await store.enqueue.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     states = [(await store.jobs.get(job.id)).state for job in (first, second, third)]
     assert states == [State.DISCARDED, State.DISCARDED, State.AVAILABLE]
     assert (await held(store, queue), await tokens(store, queue)) == (0, 2)
@@ -332,11 +332,11 @@ async def test_nothing_is_dropped_for_a_token_that_stands_for_nothing(store: Sto
     await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = await fill(store, queue, 3)
     await left_behind(store, jobs[1:2])
-    newer = await store.jobs.push(draft(queue=queue))
+    newer = await store.enqueue.push(draft(queue=queue))
     states = [(await store.jobs.get(job.id)).state for job in (*jobs, newer)]
     assert states == [State.AVAILABLE, State.CANCELLED, State.AVAILABLE, State.AVAILABLE]
     assert await dropped() == before
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     states = [(await store.jobs.get(job.id)).state for job in (*jobs, newer)]
     assert states == [State.DISCARDED, State.CANCELLED, State.AVAILABLE, State.AVAILABLE]
     assert await dropped() == before + 1
@@ -398,4 +398,4 @@ async def test_the_bound_holds_and_all_of_it_can_be_used_while_jobs_are_pushed_c
         assert await attempt((store, other)[n % 2], queue) is not None
     for one in (store, other):
         with refusal("queue_full"):
-            await one.jobs.push(draft(queue=queue))
+            await one.enqueue.push(draft(queue=queue))

@@ -30,7 +30,7 @@ async def test_a_strict_pool_gives_every_queue_its_part(store: Store, queue: str
     a, b = f"{queue}.a", f"{queue}.b"
     for name in (a, b):
         for _ in range(24):
-            await store.jobs.push(draft(queue=name))
+            await store.enqueue.push(draft(queue=name))
     pool = Pool(name=queue, strategy="strict", weights={a: 1, b: 1}, prevention=Prevention(ratio=0.25))
     await store.pools.put(pool)
     assert (await taken(store, a, b, number=20)).count(b) == 5
@@ -42,7 +42,7 @@ async def test_a_starved_queue_of_a_pool_is_served_once_an_interval(store: Store
     a, b = f"{queue}.a", f"{queue}.b"
     for name in (a, b):
         for _ in range(9):
-            await store.jobs.push(draft(queue=name))
+            await store.enqueue.push(draft(queue=name))
     prevention = Prevention(interval_ms=INTERVAL_MS, ratio=0.0)
     await store.pools.put(Pool(name=queue, strategy="strict", weights={a: 1, b: 1}, prevention=prevention))
     clock, before = clock_of(store), starved()
@@ -63,7 +63,7 @@ async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
     await store.queues.settings(queue)
     for priority in (10, 5, -5):
         for _ in range(15):
-            await store.jobs.push(draft(queue=queue, priority=priority))
+            await store.enqueue.push(draft(queue=queue, priority=priority))
 
     async def priorities(number: int, count: int = 1) -> list[int]:
         return [job.priority for _ in range(number) for job in await fetch(store, queue, count=count)]
@@ -77,7 +77,7 @@ async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
     clock.ahead_ms = 2 * INTERVAL_MS
     assert await priorities(1, count=4) == [10, 5, -5, 10], "within one fetch, too; they have waited for the same time"
     clock.ahead_ms = 3 * INTERVAL_MS
-    await store.jobs.push(draft(queue=queue, priority=99))
+    await store.enqueue.push(draft(queue=queue, priority=99))
     assert await priorities(5) == [10, 5, -5, 99, 10], "a level that is new has not waited"
     assert starved() - before == 7, "5 and -5 three times, and 10 ahead of 99"
 
@@ -87,7 +87,7 @@ async def test_without_it_a_low_priority_waits_as_long_as_there_is_a_higher_one(
     clock.stand()
     for priority in (1, 0):
         for _ in range(4):
-            await store.jobs.push(draft(queue=queue, priority=priority))
+            await store.enqueue.push(draft(queue=queue, priority=priority))
     found = []
     for _ in range(4):
         clock.ahead_ms += 10 * INTERVAL_MS

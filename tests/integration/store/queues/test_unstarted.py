@@ -77,7 +77,7 @@ async def test_a_gateway_that_loses_a_race_gives_the_start_back(
     async def other_claims() -> None:
         won.extend(await fetch(other, queue))
 
-    jobs = [await store.jobs.push(limited(queue, key, rate=RATE)) for _ in range(6)]
+    jobs = [await store.enqueue.push(limited(queue, key, rate=RATE)) for _ in range(6)]
     when_granted(other_claims)
     found = await fetch(store, queue, count=1)
     assert await starts(store, scope) == len(won) + len(found)
@@ -93,7 +93,7 @@ async def test_a_rate_gives_all_its_starts_to_gateways_that_race_for_jobs(
     if of == "queue":
         await set_up([store, other], queue, rate_limit=Rate(3, 3_600_000))
     for _ in range(9):
-        await store.jobs.push(draft(queue=queue) if of == "queue" else limited(queue, key, rate=RATE))
+        await store.enqueue.push(draft(queue=queue) if of == "queue" else limited(queue, key, rate=RATE))
     found = list(chain.from_iterable(await asyncio.gather(fetch(store, queue, count=2), fetch(other, queue, count=2))))
     for one in (store, other):
         found += await fetch(one, queue, count=5)
@@ -105,7 +105,7 @@ async def test_a_rate_gives_all_its_starts_to_gateways_that_race_for_jobs(
 async def test_a_job_that_is_cancelled_before_its_claim_has_used_nothing_up(
     store: Store, queue: str, key: str, scope: str, when_granted: Callable[..., None], policy: dict[str, Any]
 ) -> None:
-    job = await store.jobs.push(limited(queue, key, **policy))
+    job = await store.enqueue.push(limited(queue, key, **policy))
     when_granted(lambda: store.jobs.change(job.id, transitions.cancel))
     assert await fetch(store, queue) == []
     _, record = await store.permits.read(scope)
@@ -117,7 +117,7 @@ async def test_a_job_whose_time_is_up_when_it_is_let_through_has_used_nothing_up
 ) -> None:
     job = limited(queue, key, rate=RATE)
     later = store.clock.now() + 3_600_000
-    await store.jobs.push(msgspec.structs.replace(job, expires_at=later))
+    await store.enqueue.push(msgspec.structs.replace(job, expires_at=later))
 
     async def time_passes() -> None:
         clock_of(store).ahead_ms = 3_700_000
@@ -133,7 +133,7 @@ async def test_a_key_whose_job_the_queue_stops_keeps_its_start(
 ) -> None:
     """Another gateway's claim comes after this one has looked."""
     await set_up([store, other], queue, concurrency=1)
-    await store.jobs.push(limited(queue, key, rate=RATE))
+    await store.enqueue.push(limited(queue, key, rate=RATE))
     another = PermitClaim("another", "op", 0)
     when_granted(lambda: other.permits.take(queue_scope(queue), [another], LimitPolicy(concurrency=1)))
     assert await fetch(store, queue) == []
@@ -145,9 +145,9 @@ async def test_a_start_whose_return_is_in_doubt_is_not_given_back_twice(
 ) -> None:
     """Its answer is lost, and by the time that somebody looks the record is another one."""
     for _ in range(2):
-        await store.jobs.push(limited(queue, key, rate=RATE))
+        await store.enqueue.push(limited(queue, key, rate=RATE))
     assert len(await fetch(store, queue, count=2)) == 2
-    job = await store.jobs.push(limited(queue, key, rate=RATE))
+    job = await store.enqueue.push(limited(queue, key, rate=RATE))
     subject = store.config.limit(scope)
     doubt = ExitStack()
     looked: list[str] = []

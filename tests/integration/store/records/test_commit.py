@@ -44,14 +44,14 @@ def job_subjects(store: Store) -> str:
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_push_whose_answer_is_lost_is_found_stored_and_stored_once(store: Store, queue: str, times: int) -> None:
     with losing_answers(store.nats, job_subjects(store), times) as lost:
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
     assert len(lost) >= 1
     assert (await store.jobs.get(pushed.id)).transitions == pushed.transitions
     assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
 
 
 async def test_an_ack_whose_answer_is_lost_succeeds_though_its_repetition_conflicts(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     with losing_answers(store.nats, job_subjects(store)):
         change = await store.jobs.change(pushed.id, acked)
@@ -60,7 +60,7 @@ async def test_an_ack_whose_answer_is_lost_succeeds_though_its_repetition_confli
 
 
 async def test_a_lost_answer_over_anothers_write_is_a_conflict(store: Store, other: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)  # the ack is decided over the cached record
     await other.jobs.change(pushed.id, transitions.cancel)
     with losing_answers(store.nats, job_subjects(store)), refusal("conflict"):
@@ -81,7 +81,7 @@ async def test_a_push_that_is_heard_of_after_its_job_is_done_does_not_run_it_aga
         losing_answers(store.nats, f"{store.config.namespace}.ready."),
         losing_answers(store.nats, job_subjects(store), meanwhile=done_elsewhere),
     ):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     assert await fetch(store, queue) == []
     assert [entry.event for entry in (await other.jobs.get(job.id)).transitions] == ["pushed", "claimed", "acked"]
 
@@ -89,7 +89,7 @@ async def test_a_push_that_is_heard_of_after_its_job_is_done_does_not_run_it_aga
 async def test_a_claim_that_is_heard_of_after_a_cancellation_does_not_let_the_ack_undo_it(
     store: Store, other: Store, queue: str
 ) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
 
     async def cancelled_elsewhere() -> None:
         await other.jobs.change(pushed.id, transitions.cancel)
@@ -102,7 +102,7 @@ async def test_a_claim_that_is_heard_of_after_a_cancellation_does_not_let_the_ac
 
 
 async def test_a_heartbeat_whose_answer_is_lost_is_recognised_by_its_timer(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue, worker="w", lease_ms=60_000)
     with losing_answers(store.nats, job_subjects(store)) as lost:
         assert (await store.jobs.extend([pushed.id], "w", 90_000)).extended == [pushed.id]
@@ -114,7 +114,7 @@ async def test_a_heartbeat_whose_answer_is_lost_is_recognised_by_its_timer(store
 
 async def test_a_record_that_meets_no_leader_is_written_again(store: Store, queue: str) -> None:
     with unreachable(store.nats, job_subjects(store), 3):
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
     await eventually(lambda: _none_left(store, queue))
 
@@ -126,14 +126,14 @@ async def _none_left(store: Store, queue: str) -> bool:
 
 async def test_nobody_is_told_done_while_the_token_is_missing(store: Store, queue: str) -> None:
     with unreachable(store.nats, f"{store.config.namespace}.ready.", 3) as refused:
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
     assert len(refused) == 3
     assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
 
 
 async def test_nobody_is_told_done_while_the_timer_is_missing(store: Store, queue: str) -> None:
     with unreachable(store.nats, f"{store.config.namespace}.timer.", 3) as refused:
-        pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+        pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
     assert len(refused) == 3
     assert pushed.timer is not None
     assert await timers(store, pushed.id) == [pushed.timer.op]
@@ -142,11 +142,11 @@ async def test_nobody_is_told_done_while_the_timer_is_missing(store: Store, queu
 async def test_a_push_that_cannot_place_its_token_fails_and_its_repetition_mends_it(store: Store, queue: str) -> None:
     job = draft(queue=queue)
     with unreachable(store.nats, f"{store.config.namespace}.ready.", 1_000), refusal("backend_unavailable"):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     assert (await store.jobs.get(job.id)).state is State.AVAILABLE
     assert await fetch(store, queue) == []
     with refusal("duplicate"):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     assert [found.id for found in await fetch(store, queue, count=3)] == [job.id]
 
 
@@ -155,7 +155,7 @@ async def test_a_stream_without_a_leader_is_reported_in_time_and_leaves_nothing(
     loop = asyncio.get_running_loop()
     began = loop.time()
     with unreachable(store.nats, job_subjects(store), 1_000), refusal("backend_unavailable"):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     assert loop.time() - began < 30.0
     await eventually(lambda: _no_hints(store, job.id))
 
@@ -165,7 +165,7 @@ async def _no_hints(store: Store, job_id: str) -> bool:
 
 
 async def test_a_refused_push_takes_its_timer_and_token_back(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + HOUR))
+    pushed = await store.enqueue.push(draft(queue=queue, expires_at=store.clock.now() + HOUR))
     assert pushed.timer is not None
     moment = store.clock.moment()
     rival = transitions.push(draft(id=pushed.id, queue=queue, expires_at=store.clock.now() + HOUR), moment)
@@ -181,7 +181,7 @@ async def test_a_refused_push_takes_its_timer_and_token_back(store: Store, queue
 
 async def test_pushing_a_delayed_id_many_times_leaves_one_timer(store: Store, queue: str) -> None:
     job = draft(queue=queue, scheduled_at=store.clock.now() + HOUR)
-    outcomes = await asyncio.gather(*(store.jobs.push(job) for _ in range(50)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(store.enqueue.push(job) for _ in range(50)), return_exceptions=True)
     assert sum(not isinstance(outcome, Exception) for outcome in outcomes) == 1
 
     async def one_timer() -> bool:
@@ -191,7 +191,7 @@ async def test_pushing_a_delayed_id_many_times_leaves_one_timer(store: Store, qu
 
 
 async def test_a_refused_commit_leaves_the_live_timer(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     [claimed] = await fetch(store, queue, lease_ms=9_000)
     assert claimed.timer is not None
     moment = store.clock.moment()
@@ -215,7 +215,7 @@ async def test_hints_stay_while_their_record_may_still_be_stored(store: Store, q
     store.nats.publish = late  # type: ignore[method-assign]
     try:
         with losing_answers(store.nats, job_subjects(store), 1_000), refusal("backend_unavailable"):
-            await store.jobs.push(job)
+            await store.enqueue.push(job)
     finally:
         store.nats.publish = publish  # type: ignore[method-assign]
     publish(*held[0])
@@ -232,7 +232,7 @@ def pushes(store: Store, jobs: list[Job]) -> list[tuple[Transition, int, str]]:
 
 
 async def test_one_failure_in_a_batch_concerns_nobody_else(store: Store, queue: str) -> None:
-    taken = await store.jobs.push(draft(queue=queue))
+    taken = await store.enqueue.push(draft(queue=queue))
     jobs = [draft(queue=queue), draft(id=taken.id, queue=queue), draft(queue=queue)]
     first, second, third = await store.committer.commit_all(pushes(store, jobs))
     assert isinstance(first, int)
@@ -274,7 +274,7 @@ async def test_large_records_are_not_sent_after_one_that_nats_has_failed(store: 
 
 
 async def test_a_retry_replaces_the_lease_by_the_back_off_in_one_step(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     [claimed] = await fetch(store, queue)
     change = await store.jobs.change(pushed.id, failed)
     assert change.before == claimed
@@ -285,7 +285,7 @@ async def test_a_retry_replaces_the_lease_by_the_back_off_in_one_step(store: Sto
 
 async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queue: str) -> None:
     """A process may die between any two messages: a hint without its record is let go, a record without its hint is stuck."""
-    await store.jobs.push(draft(queue=queue))  # by now the queue's settings are known
+    await store.enqueue.push(draft(queue=queue))  # by now the queue's settings are known
     sent: list[str] = []
 
     def seen(_send: Send, subject: str, *_: object) -> None:
@@ -293,14 +293,14 @@ async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queu
             sent.append(subject)
 
     with tapped(store.nats, seen):
-        delayed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
-        waiting = await store.jobs.push(draft(queue=queue))
+        delayed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+        waiting = await store.enqueue.push(draft(queue=queue))
     kinds = [subject.split(".")[1] if subject.startswith(f"{store.config.namespace}.") else subject for subject in sent]
     assert kinds == ["timer", store.config.job(delayed.id), "ready", store.config.job(waiting.id)]
 
 
 async def test_a_timer_that_nothing_waits_for_any_more_goes_with_the_commit(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+    pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
     assert len(await timers(store, pushed.id)) == 1
     await store.jobs.change(pushed.id, transitions.cancel)
     assert await timers(store, pushed.id) == []
@@ -308,10 +308,10 @@ async def test_a_timer_that_nothing_waits_for_any_more_goes_with_the_commit(stor
 
 async def test_a_repeated_push_repeats_the_token_of_a_job_that_is_new(store: Store, queue: str) -> None:
     job = draft(queue=queue)
-    await store.jobs.push(job)
+    await store.enqueue.push(job)
     for ahead_ms, number in ((0, 2), (60_000, 2)):
         with ahead(store, ahead_ms), refusal("duplicate"):
-            await store.jobs.push(job)
+            await store.enqueue.push(job)
         assert await tokens(store, queue) == number
     assert [found.id for found in await fetch(store, queue, count=9)] == [job.id]
 
@@ -337,7 +337,7 @@ def refusing(store: Store, code: int, times: int) -> Iterator[list[str]]:
 
 async def test_a_refusal_that_passes_is_tried_again(store: Store, queue: str) -> None:
     with refusing(store, 503, 2) as refused:
-        pushed = await store.jobs.push(draft(queue=queue))
+        pushed = await store.enqueue.push(draft(queue=queue))
     assert len(refused) == 2
     assert [job.id for job in await fetch(store, queue)] == [pushed.id]
 
@@ -345,7 +345,7 @@ async def test_a_refusal_that_passes_is_tried_again(store: Store, queue: str) ->
 async def test_a_refusal_that_stays_is_told_at_once(store: Store, queue: str) -> None:
     job = draft(queue=queue)
     with refusing(store, 500, 9) as refused, refusal("backend_unavailable"):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     assert len(refused) == 1
     with refusal("not_found"):
         await store.jobs.get(job.id)

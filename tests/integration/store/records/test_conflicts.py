@@ -51,7 +51,7 @@ class Stall:
 
 @pytest.mark.parametrize("do", [complete, limit, pool])
 async def test_a_stall_is_outlasted(store: Store, queue: str, do: Do) -> None:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     stall = Stall(0.4)
     with tapped(store.nats, stall):
         await do(store, queue)
@@ -59,7 +59,7 @@ async def test_a_stall_is_outlasted(store: Store, queue: str, do: Do) -> None:
 
 
 async def test_what_never_ends_is_given_up(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     stall = Stall(3_600.0)
     with tapped(store.nats, stall), refusal("backend_unavailable"):

@@ -11,6 +11,6 @@ from ojs_core.store.store import Store
 
 async def test_records_beyond_one_answers_bytes_are_all_read(store: Store, queue: str) -> None:
     args = Raw(b'["' + b"a" * 1_000_000 + b'"]')
-    pushed = [await store.jobs.push(draft(queue=queue, args=args)) for _ in range(2 * MULTI_GET_BYTES // len(args) + 1)]
+    pushed = [await store.enqueue.push(draft(queue=queue, args=args)) for _ in range(2 * MULTI_GET_BYTES // len(args) + 1)]
     found = await store.records.many([job.id for job in pushed])
     assert [stored.job for stored in found.values()] == pushed

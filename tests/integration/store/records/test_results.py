@@ -41,7 +41,7 @@ def with_result(result: Raw) -> Any:
 
 
 async def active(store: Store, queue: str, **members: Any) -> Job:
-    await store.jobs.push(draft(queue=queue, **members))
+    await store.enqueue.push(draft(queue=queue, **members))
     [job] = await fetch(store, queue)
     return job
 

@@ -35,7 +35,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.transitions import RetryOverride
-from ojs_core.domain.unique import keyed, policy_of
+from ojs_core.domain.unique import keyed
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import Lock, LockTimings, encode_lock
@@ -78,7 +78,7 @@ async def finished(store: Store, queue: str) -> Job:
 
 async def discarded(store: Store, queue: str, job: Job) -> Job:
     """Push a job that has one attempt, and fail it."""
-    await store.jobs.push(replace(job, retry=Retry(max_attempts=1, on_exhaustion="dead_letter")))
+    await store.enqueue.push(replace(job, retry=Retry(max_attempts=1, on_exhaustion="dead_letter")))
     (claimed,) = await fetch(store, queue)
     return (await store.jobs.change(claimed.id, failed)).after
 
@@ -117,9 +117,9 @@ def outcome(result: Job | BaseException) -> str:
 
 
 async def test_a_duplicate_is_refused_and_says_of_what(store: Store, other: Store, queue: str) -> None:
-    first = await store.jobs.push(unique([queue], queue=queue))
+    first = await store.enqueue.push(unique([queue], queue=queue))
     with pytest.raises(OjsError) as caught:
-        await other.jobs.push(unique([queue], queue=queue))
+        await other.enqueue.push(unique([queue], queue=queue))
     assert caught.value.code == "duplicate"
     assert caught.value.details == {
         "existing_job_id": first.id,
@@ -131,21 +131,21 @@ async def test_a_duplicate_is_refused_and_says_of_what(store: Store, other: Stor
 
 async def test_other_args_are_another_key(store: Store, queue: str) -> None:
     for number in range(3):
-        await store.jobs.push(unique([queue, number], queue=queue))
+        await store.enqueue.push(unique([queue, number], queue=queue))
     assert len(await fetch(store, queue, count=10)) == 3
 
 
 async def test_ignore_answers_with_the_existing_job_and_stores_nothing(store: Store, other: Store, queue: str) -> None:
-    first = await store.jobs.push(unique([queue], queue=queue))
+    first = await store.enqueue.push(unique([queue], queue=queue))
     second = unique([queue], under("ignore"), queue=queue)
-    assert (await other.jobs.push(second)).id == first.id
+    assert (await other.enqueue.push(second)).id == first.id
     with refusal("not_found"):
         await store.jobs.get(second.id)
 
 
 async def test_replace_cancels_and_creates_at_once(store: Store, other: Store, queue: str) -> None:
-    first = await store.jobs.push(unique([queue], queue=queue))
-    second = await other.jobs.push(unique([queue], under("replace"), queue=queue))
+    first = await store.enqueue.push(unique([queue], queue=queue))
+    second = await other.enqueue.push(unique([queue], under("replace"), queue=queue))
     old = await store.jobs.get(first.id)
     assert old.state is State.CANCELLED
     assert old.transitions[-1].reason == f"replaced by job {second.id}"
@@ -153,9 +153,9 @@ async def test_replace_cancels_and_creates_at_once(store: Store, other: Store, q
 
 
 async def test_an_active_job_is_replaced_and_its_worker_hears_of_it(store: Store, queue: str) -> None:
-    first = await store.jobs.push(unique([queue], queue=queue))
+    first = await store.enqueue.push(unique([queue], queue=queue))
     await fetch(store, queue, worker="w1")
-    await store.jobs.push(unique([queue], under("replace"), queue=queue))
+    await store.enqueue.push(unique([queue], under("replace"), queue=queue))
     assert (await store.jobs.extend([first.id], "w1", None)).cancelled == [first.id]
     with refusal("conflict"):
         await store.jobs.change(first.id, acked)
@@ -163,25 +163,25 @@ async def test_an_active_job_is_replaced_and_its_worker_hears_of_it(store: Store
 
 async def test_replace_except_schedule_keeps_the_time_of_a_scheduled_job(store: Store, queue: str) -> None:
     first = unique([queue], queue=queue, scheduled_at=store.clock.now() + 60_000, verbatim={"scheduled_at": "then"})
-    await store.jobs.push(first)
+    await store.enqueue.push(first)
     policy = under("replace_except_schedule")
     later = unique([queue], policy, queue=queue, scheduled_at=store.clock.now() + 90_000, verbatim={"scheduled_at": "later"})
-    second = await store.jobs.push(later)
+    second = await store.enqueue.push(later)
     assert (second.state, second.scheduled_at) == (State.SCHEDULED, first.scheduled_at)
     assert second.verbatim == {"scheduled_at": "then"}
     assert len(await timers(store, second.id)) == 1
     assert await timers(store, first.id) == []
-    third = await store.jobs.push(unique([queue], under("replace"), queue=queue))
+    third = await store.enqueue.push(unique([queue], under("replace"), queue=queue))
     assert third.state is State.AVAILABLE
-    fourth = await store.jobs.push(unique([queue], policy, queue=queue))
+    fourth = await store.enqueue.push(unique([queue], policy, queue=queue))
     assert fourth.state is State.AVAILABLE
 
 
 async def test_a_finished_job_that_counts_is_superseded_not_cancelled(store: Store, queue: str) -> None:
     policy = under("replace", states=["available", "completed"])
-    first = await store.jobs.push(unique([queue], policy, queue=queue))
+    first = await store.enqueue.push(unique([queue], policy, queue=queue))
     await finished(store, queue)
-    second = await store.jobs.push(unique([queue], policy, queue=queue))
+    second = await store.enqueue.push(unique([queue], policy, queue=queue))
     assert (await store.jobs.get(first.id)).state is State.COMPLETED
     assert (await store.jobs.get(second.id)).state is State.AVAILABLE
 
@@ -189,9 +189,9 @@ async def test_a_finished_job_that_counts_is_superseded_not_cancelled(store: Sto
 async def test_a_unique_push_repeated_with_its_id_is_a_duplicate_under_every_strategy(store: Store, queue: str) -> None:
     for strategy in ("reject", "replace", "replace_except_schedule"):
         job = unique([queue, strategy], under(strategy), queue=queue)
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
         with refusal("duplicate"):
-            await store.jobs.push(job)
+            await store.enqueue.push(job)
         assert (await store.jobs.get(job.id)).state is State.AVAILABLE
 
 
@@ -199,36 +199,36 @@ async def test_a_unique_push_repeated_with_its_id_is_a_duplicate_under_every_str
 
 
 async def test_a_state_that_is_not_listed_is_no_duplicate(store: Store, queue: str) -> None:
-    await store.jobs.push(unique([queue], queue=queue))
+    await store.enqueue.push(unique([queue], queue=queue))
     await finished(store, queue)
-    await store.jobs.push(unique([queue], queue=queue))
+    await store.enqueue.push(unique([queue], queue=queue))
 
 
 async def test_a_listed_end_is_a_duplicate(store: Store, queue: str) -> None:
     policy = under("reject", states=["available", "completed"])
-    await store.jobs.push(unique([queue], policy, queue=queue))
+    await store.enqueue.push(unique([queue], policy, queue=queue))
     await finished(store, queue)
     with refusal("duplicate"):
-        await store.jobs.push(unique([queue], policy, queue=queue))
+        await store.enqueue.push(unique([queue], policy, queue=queue))
 
 
 async def test_a_job_that_waits_for_its_retry_is_a_duplicate_and_discarding_it_is_not(store: Store, queue: str) -> None:
-    await store.jobs.push(unique([queue], queue=queue, retry=Retry(max_attempts=2, initial_interval_ms=60_000)))
+    await store.enqueue.push(unique([queue], queue=queue, retry=Retry(max_attempts=2, initial_interval_ms=60_000)))
     (job,) = await fetch(store, queue)
     assert (await store.jobs.change(job.id, failed)).after.state is State.RETRYABLE
     with refusal("duplicate"):
-        await store.jobs.push(unique([queue], queue=queue))
+        await store.enqueue.push(unique([queue], queue=queue))
     await store.jobs.change(job.id, transitions.cancel)
-    await store.jobs.push(unique([queue], queue=queue))
+    await store.enqueue.push(unique([queue], queue=queue))
 
 
 async def test_the_period_ends_uniqueness_while_the_job_waits(store: Store, queue: str) -> None:
     policy = under("reject", period="PT1S")
-    first = await store.jobs.push(unique([queue], policy, queue=queue))
+    first = await store.enqueue.push(unique([queue], policy, queue=queue))
     with refusal("duplicate"):
-        await store.jobs.push(unique([queue], policy, queue=queue))
+        await store.enqueue.push(unique([queue], policy, queue=queue))
     await eventually(lambda: store.clock.now() > first.created_at + 1_000)
-    second = await store.jobs.push(unique([queue], policy, queue=queue))
+    second = await store.enqueue.push(unique([queue], policy, queue=queue))
     assert len(await fetch(store, queue, count=10)) == 2
     assert second.id != first.id
 
@@ -236,13 +236,13 @@ async def test_the_period_ends_uniqueness_while_the_job_waits(store: Store, queu
 async def test_an_earlier_job_that_lives_on_counts_again_when_its_state_does(store: Store, queue: str) -> None:
     """Two jobs may live under one fingerprint when `states` is narrow; the lock of the younger one remembers the older."""
     policy = under("reject", states=["available"])
-    elder = await store.jobs.push(unique([queue], policy, queue=queue))
+    elder = await store.enqueue.push(unique([queue], policy, queue=queue))
     (claimed,) = await fetch(store, queue)
-    younger = await store.jobs.push(unique([queue], policy, queue=queue))
+    younger = await store.enqueue.push(unique([queue], policy, queue=queue))
     await finished(store, queue)
     await store.jobs.change(claimed.id, lambda job, moment: transitions.nack(job, REQUEUE, transitions.JobHolder(), moment))
     with pytest.raises(OjsError) as caught:
-        await store.jobs.push(unique([queue], policy, queue=queue))
+        await store.enqueue.push(unique([queue], policy, queue=queue))
     assert caught.value.details["existing_job_id"] == elder.id
     assert younger.id != elder.id
 
@@ -254,7 +254,7 @@ REQUEUE = transitions.Failure(message="not now", requeue=True)
 
 
 async def test_a_lock_gets_its_time_to_live_with_the_end_of_its_job(store: Store, other: Store, queue: str) -> None:
-    job = await store.jobs.push(unique([queue], queue=queue))
+    job = await store.enqueue.push(unique([queue], queue=queue))
     lock, headers = await lock_of(store, job)
     assert (lock["owner"], lock["op"]) == (job.id, job.lock)
     assert "Nats-TTL" not in headers
@@ -265,9 +265,9 @@ async def test_a_lock_gets_its_time_to_live_with_the_end_of_its_job(store: Store
 
 async def test_the_lock_goes_to_the_earlier_owner_that_outlives_its_successor(store: Store, queue: str) -> None:
     policy = under("reject", states=["available"])
-    elder = await store.jobs.push(unique([queue], policy, queue=queue))
+    elder = await store.enqueue.push(unique([queue], policy, queue=queue))
     (claimed,) = await fetch(store, queue)
-    await store.jobs.push(unique([queue], policy, queue=queue))
+    await store.enqueue.push(unique([queue], policy, queue=queue))
     await finished(store, queue)
 
     async def handed_over() -> bool:
@@ -281,7 +281,7 @@ async def test_the_lock_goes_to_the_earlier_owner_that_outlives_its_successor(st
 
 async def test_jobs_that_are_not_unique_leave_locks_alone(store: Store, queue: str) -> None:
     with before(store.nats, lambda *asked: store.config.unique("") in f"{asked}", fails, times=1_000) as met:
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
         await finished(store, queue)
     assert met == []
 
@@ -291,22 +291,22 @@ async def fails() -> None:
 
 
 async def test_an_id_that_is_taken_gives_the_lock_back(store: Store, queue: str) -> None:
-    plain = await store.jobs.push(draft(queue=queue))
+    plain = await store.enqueue.push(draft(queue=queue))
     job = unique([queue], queue=queue, id=plain.id)
     with refusal("duplicate"):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     _, headers = await lock_of(store, job)
     assert headers == {} or headers["Nats-TTL"] == "1s"
-    await store.jobs.push(unique([queue], queue=queue))
+    await store.enqueue.push(unique([queue], queue=queue))
 
 
 async def test_a_record_that_is_too_large_gives_the_lock_back(store: Store, queue: str) -> None:
     large = unique([queue], queue=queue, meta=Raw(b'{"a":"' + b"x" * 9_000_000 + b'"}'))
     with refusal("envelope_too_large"):
-        await store.jobs.push(large)
+        await store.enqueue.push(large)
     _, headers = await lock_of(store, large)
     assert headers == {} or headers["Nats-TTL"] == "1s"
-    await store.jobs.push(unique([queue], queue=queue))
+    await store.enqueue.push(unique([queue], queue=queue))
 
 
 # Crashes and latecomers
@@ -317,7 +317,7 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
     await take_lock(store, dead, age_ms=0)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    pushed = await other.jobs.push(unique([queue], queue=queue))
+    pushed = await other.enqueue.push(unique([queue], queue=queue))
     assert YOUNG_MS / 1_000 - 1 < loop.time() - began < YOUNG_MS / 1_000 + 30
     assert [job.id for job in await fetch(store, queue, count=10)] == [pushed.id]
 
@@ -329,11 +329,11 @@ async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
     store: Store, other: Store, queue: str, on_conflict: str
 ) -> None:
     del store.committer.followers["lock"]  # it dies before it lets the lock go
-    first = await store.jobs.push(unique([queue], queue=queue))
+    first = await store.enqueue.push(unique([queue], queue=queue))
     await store.jobs.change(first.id, transitions.cancel)
     await store.jobs.change(first.id, transitions.remove)
     async with asyncio.timeout(60):
-        second = await other.jobs.push(unique([queue], under(on_conflict), queue=queue))
+        second = await other.enqueue.push(unique([queue], under(on_conflict), queue=queue))
     assert (await store.jobs.get(second.id)).state is State.AVAILABLE
     assert (await lock_of(store, second))[0]["owner"] == second.id
 
@@ -344,13 +344,13 @@ async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
     await put_raw(store, store.config.unique(again.unique_key), lock)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
-            await other.jobs.push(unique([queue], under(on_conflict), queue=queue))
+            await other.enqueue.push(unique([queue], under(on_conflict), queue=queue))
 
 
 async def test_a_push_that_sleeps_between_lock_and_record_is_fenced(store: Store, other: Store, queue: str) -> None:
     sleeper = unique([queue], queue=queue)
     moment = await take_lock(store, sleeper, age_ms=YOUNG_MS)
-    pushed = await other.jobs.push(unique([queue], queue=queue))
+    pushed = await other.enqueue.push(unique([queue], queue=queue))
     late = transitions.push(replace(sleeper, lock=moment.op), moment)
     with pytest.raises(Conflict):
         await store.committer.commit(late, 0, moment.op)
@@ -365,10 +365,10 @@ async def test_a_push_that_wakes_up_starts_over_and_finds_the_duplicate(store: S
 
     async def sleeps() -> None:
         clock_of(other).ahead_ms = YOUNG_MS
-        await other.jobs.push(unique([queue], queue=queue))
+        await other.enqueue.push(unique([queue], queue=queue))
 
     with before(store.nats, store.config.job(sleeper.id), sleeps) as slept, refusal("duplicate"):
-        await store.jobs.push(sleeper)
+        await store.enqueue.push(sleeper)
     assert slept
     assert len(await fetch(store, queue, count=10)) == 1
 
@@ -378,7 +378,7 @@ async def test_a_retry_that_sleeps_between_lock_and_record_is_fenced(store: Stor
     await until_released(store, dead)
     found = await store.records.leader(dead.id)
     moment = await take_lock(store, dead, age_ms=YOUNG_MS)
-    pushed = await other.jobs.push(unique([queue], queue=queue))
+    pushed = await other.enqueue.push(unique([queue], queue=queue))
     late = retried(dead, moment)
     with pytest.raises(Conflict):
         await store.committer.commit(late, found.sequence, moment.op)
@@ -406,26 +406,25 @@ async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(
 async def test_answers_that_are_lost_leave_one_job(store: Store, other: Store, queue: str) -> None:
     job = unique([queue], queue=queue)
     with losing_answers(store.nats, store.config.unique("")), losing_answers(store.nats, store.config.job(job.id)):
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     with refusal("duplicate"):
-        await other.jobs.push(unique([queue], queue=queue))
+        await other.enqueue.push(unique([queue], queue=queue))
     assert [found.id for found in await fetch(store, queue, count=10)] == [job.id]
 
 
 async def test_a_lock_that_could_not_be_stored_leaves_nothing(store: Store, queue: str) -> None:
     with unreachable(store.nats, store.config.unique(""), times=100), refusal("backend_unavailable"):
-        await store.jobs.push(unique([queue], queue=queue))
+        await store.enqueue.push(unique([queue], queue=queue))
     assert await fetch(store, queue) == []
-    await store.jobs.push(unique([queue], queue=queue))
+    await store.enqueue.push(unique([queue], queue=queue))
 
 
 async def take_lock(store: Store, job: Job, *, age_ms: int) -> transitions.Moment:
     """The first half of a push or retry; `age_ms` ago."""
-    assert job.unique_key is not None
     now = store.clock.moment()
-    standing = await store.unique.look(job.unique_key, policy_of(job), job.id)
+    standing = await store.unique.look(job)
     moment = transitions.Moment(now.now - age_ms, now.op, now.chance)
-    await store.unique._writer.write(store.unique.claim(job.unique_key, standing, job.id, moment))
+    await store.unique._writer.write(store.unique.claim(job, standing, moment))
     return now
 
 
@@ -434,7 +433,7 @@ async def take_lock(store: Store, job: Job, *, age_ms: int) -> transitions.Momen
 
 async def test_a_manual_retry_takes_the_lock_or_is_refused(store: Store, other: Store, queue: str) -> None:
     dead = await discarded(store, queue, unique([queue], queue=queue))
-    heir = await other.jobs.push(unique([queue], queue=queue))
+    heir = await other.enqueue.push(unique([queue], queue=queue))
     with pytest.raises(OjsError) as caught:
         await store.jobs.revive(dead.id, retried)
     assert (caught.value.code, caught.value.details["existing_job_id"]) == ("duplicate", heir.id)
@@ -444,7 +443,7 @@ async def test_a_manual_retry_takes_the_lock_or_is_refused(store: Store, other: 
     assert (lock["owner"], lock["op"]) == (dead.id, revived.lock)
     assert "Nats-TTL" not in headers
     with refusal("duplicate"):
-        await other.jobs.push(unique([queue], queue=queue))
+        await other.enqueue.push(unique([queue], queue=queue))
 
 
 @timed(locks=LockTimings(young_ms=3_600_000))
@@ -467,12 +466,12 @@ async def test_of_two_retries_the_one_that_loses_gives_the_lock_back(store: Stor
     assert (lock["owner"], lock["op"]) == (dead.id, revived.lock)
     await finished(store, queue)
     async with asyncio.timeout(60):
-        await other.jobs.push(unique([queue], queue=queue))
+        await other.enqueue.push(unique([queue], queue=queue))
 
 
 async def test_a_retry_with_other_args_takes_the_lock_of_its_new_fingerprint(store: Store, queue: str) -> None:
     dead = await discarded(store, queue, unique([queue], queue=queue))
-    await store.jobs.push(unique([queue, 2], queue=queue))
+    await store.enqueue.push(unique([queue, 2], queue=queue))
 
     def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:
         return transitions.retry_discarded(job, RetryOverride(args=Raw(msgspec.json.encode([queue, 2]))), moment)
@@ -493,7 +492,7 @@ async def test_of_many_concurrent_pushes_through_several_gateways_one_job_lives(
 ) -> None:
     stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(4)]
     drafts = [unique([queue], under(strategy), queue=queue) for _ in range(PUSHES)]
-    pushes = (answered(stores[index % 4].jobs.push, job) for index, job in enumerate(drafts))
+    pushes = (answered(stores[index % 4].enqueue.push, job) for index, job in enumerate(drafts))
     results = await asyncio.gather(*pushes, return_exceptions=True)
     answers = Counter(outcome(result) for result in results)
     found = await states(stores[0], drafts)
@@ -530,9 +529,9 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
             drafts.append(job)
             with refused_only_for("duplicate", "backend_unavailable"):
                 if chance.random() < 0.3:
-                    _, pushed = await store.batches.push([draft(queue=f"{queue}-more"), job])
+                    _, pushed = await store.enqueue.push_all([draft(queue=f"{queue}-more"), job])
                 else:
-                    pushed = await store.jobs.push(job)
+                    pushed = await store.enqueue.push(job)
                 if pushed.id == job.id:
                     created.append(job)
 

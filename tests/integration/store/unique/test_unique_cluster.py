@@ -36,7 +36,7 @@ async def stores(cluster: NatsCluster, open_store: OpenStore, number: int) -> li
 
 async def one_push(store: Store, job: Job) -> str:
     try:
-        await store.jobs.push(job)
+        await store.enqueue.push(job)
     except OjsError as error:
         return error.code
     return "pushed"
@@ -105,7 +105,7 @@ async def test_batches_are_there_wholly_or_not_at_all_while_the_leader_moves(
 
     async def push(index: int) -> None:
         with suppress(OjsError):
-            await store.batches.push(batches[index])
+            await store.enqueue.push_all(batches[index])
             answered.append(index)
 
     pushes = [asyncio.ensure_future(push(index)) for index in range(len(batches))]

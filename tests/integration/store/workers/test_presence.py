@@ -55,7 +55,7 @@ async def reaping(own_nats: NatsServer, open_store: OpenStore) -> AsyncIterator[
 
 
 async def held(store: Store, queue: str, worker: str = "w") -> Job:
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     [job] = await fetch(store, queue, worker=worker)
     return job
 
@@ -149,7 +149,7 @@ async def test_a_worker_that_never_spoke_is_judged_by_its_lease(
     reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
 ) -> None:
     gateway = await open_store(own_nats.url)
-    await gateway.jobs.push(draft(queue=queue))
+    await gateway.enqueue.push(draft(queue=queue))
     [job] = await fetch(gateway, queue, worker="w", lease_ms=2_000)
     found = await eventually(lambda: died(reaping, job.id))
     assert found is not None

@@ -76,16 +76,16 @@ async def test_first_jobs_take_places_and_later_ones_are_never_refused(store: St
     name = await create(store, {"type": "chain", "steps": [group(queue, "a", "b"), group(queue, "c", "d")]})
     error = await refused(store, group(queue, "x", "y"))
     assert (error.code, error.retry_after) == ("queue_full", 1)
-    await store.jobs.push(draft(queue=queue))
+    await store.enqueue.push(draft(queue=queue))
     assert (await refused(store, chain(queue, "x", "y"))).code == "queue_full"
     done = await end(store, queue, number=3)
     assert [one.type for one in done[:2]] == ["a", "b"]
     for _ in range(3):
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
     await coordinate(store, name)
     assert await tokens(store, queue) == 5  # what was accepted goes on
     with refusal("queue_full"):
-        await store.jobs.push(draft(queue=queue))
+        await store.enqueue.push(draft(queue=queue))
 
 
 async def test_the_bound_holds_for_workflows_and_pushes_together(store: Store, other: Store, queue: str) -> None:
@@ -97,7 +97,7 @@ async def test_the_bound_holds_for_workflows_and_pushes_together(store: Store, o
     async def attempt(number: int, one: Store) -> int:
         try:
             if number % 2:
-                await one.jobs.push(draft(queue=queue))
+                await one.enqueue.push(draft(queue=queue))
                 return 1
             await create(one, group(queue, "a", "b", "c"))
         except OjsError as error:
@@ -128,16 +128,16 @@ async def test_a_members_fingerprint_is_held_while_it_lives(store: Store, queue:
     name = await create(store, chain(queue, "a", options={"unique": UNIQUE}))
     same = keyed(draft(type="a", queue=queue, args=Raw(b'["a"]'), unique=Raw(json.dumps(UNIQUE).encode())))
     with refusal("duplicate"):
-        await store.jobs.push(same)
+        await store.enqueue.push(same)
     await finish(store, name, queue)
-    await store.jobs.push(same)
+    await store.enqueue.push(same)
 
 
 async def test_a_later_job_that_is_not_unique_fails_its_step(store: Store, queue: str) -> None:
     steps = [job("a", queue), job("b", queue, unique=UNIQUE), job("c", queue)]
     name = await create(store, {"type": "chain", "steps": steps})
     mine = keyed(draft(type="b", queue=f"{queue}.x", args=Raw(b'["b"]'), unique=Raw(json.dumps(UNIQUE).encode())))
-    mine = await store.jobs.push(mine)
+    mine = await store.enqueue.push(mine)
     elsewhere = {"type": "chain", "steps": [job("a", queue), job("b", f"{queue}.x", unique=UNIQUE), job("c", queue)]}
     blocked = await create(store, elsewhere)
     assert (await finish(store, name, queue)).record.state == "completed"
@@ -154,7 +154,7 @@ async def test_a_later_job_that_is_not_unique_fails_its_step(store: Store, queue
 async def test_a_member_may_replace_a_job(store: Store, queue: str) -> None:
     policy = UNIQUE | {"on_conflict": "replace"}
     mine = keyed(draft(type="a", queue=queue, args=Raw(b'["a"]'), unique=Raw(json.dumps(policy).encode())))
-    await store.jobs.push(mine)
+    await store.enqueue.push(mine)
     await create(store, chain(queue, "a", options={"unique": policy}))
     assert (await store.jobs.get(mine.id)).state is State.CANCELLED
 
@@ -197,7 +197,7 @@ async def pushed(store: Store, name: str, queue: str) -> bool:
     """Push the same as a unique step; whether it was accepted."""
     policy = Raw(json.dumps(ANYWHERE).encode())
     try:
-        await store.jobs.push(keyed(draft(type=name, queue=queue, args=Raw(json.dumps([name]).encode()), unique=policy)))
+        await store.enqueue.push(keyed(draft(type=name, queue=queue, args=Raw(json.dumps([name]).encode()), unique=policy)))
     except OjsError as error:
         if error.code != "duplicate":
             raise

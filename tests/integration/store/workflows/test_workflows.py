@@ -264,7 +264,7 @@ async def test_a_relative_delay_counts_from_the_step_and_not_from_the_workflow(s
 async def test_jobs_outside_of_workflows_hint_nothing(store: Store, queue: str) -> None:
     del queue
     before = await subjects(store, store.config.records_stream, f"{store.config.namespace}.step.>")
-    pushed = await store.jobs.push(Job(id=new_job_id(1), type="x", args=Raw(b"[]"), state=State.AVAILABLE, queue="plain"))
+    pushed = await store.enqueue.push(Job(id=new_job_id(1), type="x", args=Raw(b"[]"), state=State.AVAILABLE, queue="plain"))
     await fetch(store, "plain")
     await store.jobs.change(pushed.id, transitions.cancel)
     assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.step.>") == before

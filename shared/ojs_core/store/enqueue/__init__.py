@@ -1,0 +1,1 @@
+"""How new jobs get into the store."""
