@@ -43,8 +43,7 @@ def meanings(struct: type[Timings]) -> dict[str, str]:
             found[name] = ""
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and name:
             found[name] = " ".join(str(node.value.value).split())
-    found.pop("order", None)
-    return found
+    return {name: said for name, said in found.items() if name in struct.__struct_fields__}
 
 
 def reference() -> str:
@@ -55,7 +54,8 @@ def reference() -> str:
 
 How long everything waits, is kept, or is relied upon: one table for each component, with the values of
 its struct. Only tests give a component others. What an operator may set is among the
-[settings](settings.md). An order (≤) is asserted where the struct is made.
+[settings](settings.md). An order (≤) is asserted where the struct is made; of the usual values alone
+where tests shorten one of the two.
 
 {sections}
 This page is made by `python -m script.pages.timings`.
@@ -65,7 +65,7 @@ This page is made by `python -m script.pages.timings`.
 def _section(struct: type[Timings]) -> str:
     said = meanings(struct)
     rows = [f"| `{one.name}` | {_value(one.name, one.default)} | {said[one.name]} |" for one in fields(struct)]
-    orders = [f"- `{shorter}` ≤ `{longer}`: {reason}." for shorter, longer, reason in struct.order]
+    orders = [f"- `{shorter}` ≤ `{longer}`: {reason}." for shorter, longer, reason in (*struct.order, *struct.usual)]
     about = " ".join((struct.__doc__ or "").split())
     lines = [f"## {struct.__name__}", "", f"{about} (`{struct.__module__}`)", "", "| Name | Value | Meaning |", "|---|---|---|"]
     lines += [*rows, "", *([*orders, ""] if orders else [])]

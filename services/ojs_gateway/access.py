@@ -16,7 +16,6 @@ from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.setting_readers import api_key
-from ojs_core.store.keys import COARSE_MS
 from ojs_gateway.http.door import Door, Keyless, Refused
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class Access:
 
     async def _note_uses(self) -> None:
         await asyncio.sleep(_NOTE_S)
-        for key_id in self.known.take_used(COARSE_MS):
+        for key_id in self.known.take_used(self._keys.timings.coarse_ms):
             await self._keys.note_use(key_id)
 
 

@@ -14,10 +14,9 @@ import itertools
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from math import inf
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import structlog
-from msgspec import Struct
 from nats.aio.client import Srv
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
@@ -25,6 +24,7 @@ from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.taken_away import TakenAway
 from ojs_core.jetstream.turns import Turns
 from ojs_core.telemetry import metrics
@@ -73,7 +73,7 @@ class _Pong(asyncio.Future[bool]):
             super().set_result(result)
 
 
-class ConnectionTimings(Struct, frozen=True, kw_only=True):
+class ConnectionTimings(Timings, frozen=True, kw_only=True):
     """When a first connection is given up, and when a server that has been cut off from its cluster is left."""
 
     give_up_s: float = 8.0
@@ -82,6 +82,7 @@ class ConnectionTimings(Struct, frozen=True, kw_only=True):
     """Between two looks whether the server at the other end knows a leader of its cluster."""
     unled_s: float = 5.0
     """How long it may know none before another server is tried: longer than most elections."""
+    order: ClassVar[Order] = (("led_every_s", "unled_s", "one look would decide"),)
 
 
 OnMessage = Callable[[bytes, bytes, bytes, bytes | None], None]

@@ -13,6 +13,7 @@ from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.keys import Key, NewKey, renewed
 from ojs_core.access.sessions import with_ended
 from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.timings import Timings
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.marks import Mark
 from ojs_core.jetstream.reading import RecordReader
@@ -24,8 +25,6 @@ log = structlog.get_logger(__name__)
 
 MAX_KEYS: Final = 1_000
 """Keys that have not ended."""
-COARSE_MS: Final = 15 * 60_000
-"""How far back the noted last use of a key may lie."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -39,10 +38,18 @@ def _sound(token: str, key: Key) -> None:
 key_reader: Final = RecordReader("key", msgspec.json.Decoder(Key).decode, _sound)
 
 
+class KeyTimings(Timings, frozen=True, kw_only=True):
+    """What is noted of keys, and when."""
+
+    coarse_ms: int = 15 * 60_000
+    """How far back the noted last use of a key may lie."""
+
+
 class Keys:
     """Reads and changes keys. Those that were revoked stay, so that a system that has had keys never counts as one without."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: KeyTimings) -> None:
+        self.timings = timings
         self._records = bucket.records
         self._clock = bucket.clock
         self._config = bucket.config
@@ -198,7 +205,7 @@ class Keys:
         """Write down that a key was used now, unless that was done lately."""
 
         def used(key: Key | None, moment: Moment) -> Key | None:
-            if key is None or (key.used_at is not None and moment.now - key.used_at < COARSE_MS):
+            if key is None or (key.used_at is not None and moment.now - key.used_at < self.timings.coarse_ms):
                 return None
             return replace(key, used_at=moment.now, op=moment.op)
 

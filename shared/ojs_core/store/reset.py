@@ -13,6 +13,7 @@ from typing import Final, get_args
 import structlog
 
 from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
@@ -26,17 +27,30 @@ Drop = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 _WIPED: Final = [kind for kind in get_args(Kind) if kind not in LASTING]
-_PURGE_S: Final = 60.0
-"""nats-server looks at each message that it purges by subject."""
-_LOOK_S: Final = 0.5
+
+
+class ResetTimings(Timings, frozen=True, kw_only=True):
+    """How long a reset waits."""
+
+    purge_s: float = 60.0
+    """How long a purge may take: nats-server looks at each message that it purges by subject."""
+    look_s: float = 0.5
+    """How often it is looked whether others have answered."""
 
 
 class Reset:
     """The asking side and the answering side of a reset."""
 
     def __init__(
-        self, nats: Connection, presence: Presence, config: StoreConfig, instance: str, drop: Callable[[], None]
+        self,
+        nats: Connection,
+        presence: Presence,
+        config: StoreConfig,
+        instance: str,
+        drop: Callable[[], None],
+        timings: ResetTimings,
     ) -> None:
+        self._timings = timings
         self._nats = nats
         self._presence = presence
         self._config = config
@@ -78,7 +92,7 @@ class Reset:
                 if asyncio.get_running_loop().time() > deadline:
                     raise unavailable(f"these services did not answer the reset: {', '.join(sorted(silent))}")
                 heard.clear()
-                await within(_LOOK_S, heard)
+                await within(self._timings.look_s, heard)
         finally:
             await stop()
         await self._purge()  # what a service wrote while it was asked
@@ -91,7 +105,7 @@ class Reset:
         filters = [self._config.record(kind, REST) for kind in _WIPED] + self._config.hints
         wanted = [(records, subject) for subject in filters]
         wanted += [(self._config.ready_stream, ""), (self._config.events_stream, "")]
-        purges = (purge(self._nats, stream, subject, _PURGE_S) for stream, subject in wanted)
+        purges = (purge(self._nats, stream, subject, self._timings.purge_s) for stream, subject in wanted)
         for error in await asyncio.gather(*purges, return_exceptions=True):
             if isinstance(error, BaseException):
                 raise error

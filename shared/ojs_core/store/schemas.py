@@ -28,7 +28,6 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_DELETED_TTL_S: Final = 3_600
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -56,6 +55,7 @@ class Schemas:
     def __init__(self, bucket: Bucket, queues: Queues) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
+        self._kept = bucket.kept
         self._queues = queues
         self._everyone = bucket.config.schema(ANY, ANY)
         self._documents = Documents(
@@ -175,7 +175,7 @@ class Schemas:
             moment = self._clock.moment()
             record = replace(wanted, created_at=wanted.created_at or moment.now, updated_at=moment.now, op=moment.op)
             key = _key(record.type, record.order)
-            beside = Beside(ttl_s=_DELETED_TTL_S if record.deleted else None)
+            beside = Beside(ttl_s=self._kept.deleted_s if record.deleted else None)
             try:
                 written = await self._documents.write(key, record, sequence, record.op, beside, among=self._everyone)
             except Conflict:

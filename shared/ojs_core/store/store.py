@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import Unreachable
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.clock import ServerClock
@@ -33,27 +33,28 @@ from ojs_core.store.jobs.atomic_changes import AtomicChanges
 from ojs_core.store.jobs.checkpoints import Checkpoints
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.jobs.progress import JobProgress
-from ojs_core.store.keys import Keys
+from ojs_core.store.keys import Keys, KeyTimings
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits, BlockedJobs
-from ojs_core.store.rate_limits.limiter import Limiter
-from ojs_core.store.rate_limits.permits import Permits
-from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
+from ojs_core.store.rate_limits.blocked_jobs import BlockedJobs, BlockedJobTimings
+from ojs_core.store.rate_limits.limiter import Limiter, LimiterTimings
+from ojs_core.store.rate_limits.permits import Permits, PermitTimings
+from ojs_core.store.rate_limits.threshold_alerts import AlertTimings, ThresholdAlerts
 from ojs_core.store.records.atomic import Atomic
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import Committer, CommitTimings
 from ojs_core.store.records.idempotency import Idempotency, IdempotencyTimings
+from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.writer import Writer
-from ojs_core.store.reset import Drop, Reset
+from ojs_core.store.reset import Drop, Reset, ResetTimings
 from ojs_core.store.schemas import Schemas
 from ojs_core.store.spawner import Spawner
 from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
-from ojs_core.store.webhooks.deliveries import DeliveryLimits
+from ojs_core.store.webhooks.deliveries import DeliveryTimings
 from ojs_core.store.webhooks.subscriptions import Webhooks
 from ojs_core.store.workers.presence import Presence, PresenceTimings, Workers
 from ojs_core.store.workflows.workflows import Workflows
@@ -63,7 +64,7 @@ log = structlog.get_logger(__name__)
 Connect = Callable[[str, ConnectionTimings], Connection]
 
 
-class StoreTimings(Struct, frozen=True, kw_only=True):
+class StoreTimings(Timings, frozen=True, kw_only=True):
     """The times of everything in the store, and how much its parts do at once: only tests have others than these."""
 
     measure_s: float = 10.0
@@ -71,17 +72,51 @@ class StoreTimings(Struct, frozen=True, kw_only=True):
     park_s: int = 5
     """How long a pull waits for a timer that fires."""
     connections: ConnectionTimings = ConnectionTimings()
+    """Connections to nats-server."""
     presence: PresenceTimings = PresenceTimings()
+    """Signs of life of services."""
     workers: WorkerTimes = WorkerTimes()
+    """Signs of life of workers."""
     room: RoomTimings = RoomTimings()
+    """Looks at the storage."""
+    kept: KeptTimings = KeptTimings()
+    """Records that leave by themselves."""
     commits: CommitTimings = CommitTimings()
+    """Writes of jobs."""
     locks: LockTimings = LockTimings()
+    """Locks of unique jobs."""
     capacity: CapacityTimings = CapacityTimings()
+    """Places in bounded queues."""
     sweeps: SweepTimings = SweepTimings()
-    blocked: BlockedJobLimits = BlockedJobLimits()
+    """Stale tokens."""
+    alerts: AlertTimings = AlertTimings()
+    """Announcements of full queues and limits."""
+    permits: PermitTimings = PermitTimings()
+    """Permits of limits."""
+    blocked: BlockedJobTimings = BlockedJobTimings()
+    """Jobs without one."""
+    limiter: LimiterTimings = LimiterTimings()
+    """Jobs that step aside."""
     dispatch: DispatchTimings = DispatchTimings()
+    """Fetching."""
     idempotency: IdempotencyTimings = IdempotencyTimings()
-    deliveries: DeliveryLimits = DeliveryLimits()
+    """Requests with a key."""
+    deliveries: DeliveryTimings = DeliveryTimings()
+    """Webhooks."""
+    keys: KeyTimings = KeyTimings()
+    """Keys of the API."""
+    reset: ResetTimings = ResetTimings()
+    """Resets in test mode."""
+    usual: ClassVar[Order] = (
+        ("commits.deadline_s", "locks.young_ms", "a lock would be taken from who is writing its job"),
+        ("commits.deadline_s", "capacity.seat_ms", "a push under way would lose its place"),
+        ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
+        ("commits.deadline_s", "sweeps.drop_after_ms", "a token would be deleted whose job is being written"),
+        ("commits.deadline_s", "idempotency.silent_ms", "a request under way would be run again"),
+        ("idempotency.wait_s", "idempotency.silent_ms", "a repetition would take the request over, and not wait"),
+        ("presence.max_gap_ms", "workers.dead_ms", "a worker would die of silence while no gateway could hear it"),
+        ("workers.dead_ms", "kept.worker_s", "a dead worker's record would be gone before anybody judges it"),
+    )
 
 
 class _Outside(NamedTuple):
@@ -117,16 +152,18 @@ class Store:
         writer = Writer(nats, self.records, config)
         self.committer = Committer(nats, writer, config, timings.commits)
         self.watches = Watches(nats, config, instance, LostRecords(nats, config))
-        self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches)
+        self._bucket = bucket = Bucket(
+            nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches, timings.kept
+        )
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)
         self.schemas = Schemas(bucket, self.queues)
         self.atomic = Atomic(bucket)
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
-        alerts = ThresholdAlerts(bucket)
-        self.permits = Permits(bucket)
+        alerts = ThresholdAlerts(bucket, timings.alerts)
+        self.permits = Permits(bucket, timings.permits)
         self.blocked = BlockedJobs(bucket, self.permits, alerts, timings.blocked)
-        limiter = Limiter(self.permits, self.blocked, self.queues, self.clock)
+        limiter = Limiter(self.permits, self.blocked, self.queues, self.clock, timings.limiter)
         stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
         self.jobs = Jobs(bucket, self.unique)
@@ -141,9 +178,9 @@ class Store:
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.webhooks = Webhooks(bucket, timings.deliveries)
-        self.keys = Keys(bucket)
+        self.keys = Keys(bucket, timings.keys)
         self.unreadable = UnreadableRecords(bucket, self.permits)
-        self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
+        self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.clear)

@@ -8,7 +8,6 @@ import structlog
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.jetstream.api import purge_unheard
-from ojs_core.jetstream.lost_records import TRACE_S
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
 from ojs_core.store.crons import cron_reader
@@ -62,8 +61,6 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
 }
 REMOVABLE: Final = (*_READERS, "wfdef")
 """The kinds of records that a client's work is made of."""
-_GONE_S: Final = TRACE_S
-"""How long the place of a record tells those who follow the bucket that it was removed."""
 
 
 class UnreadableRecords:
@@ -73,6 +70,7 @@ class UnreadableRecords:
         self._nats = bucket.nats
         self._records = bucket.records
         self._permits = permits
+        self._kept = bucket.kept
         self._config = bucket.config
         self._writer = bucket.writer
 
@@ -99,7 +97,7 @@ class UnreadableRecords:
                 canonical="RECORD_READABLE",
             )
         try:
-            removed = await self._writer.write(Write(subject, b"", sequence, lambda _found: False, ttl_s=_GONE_S))
+            removed = await self._writer.write(Write(subject, b"", sequence, lambda _found: False, ttl_s=self._kept.deleted_s))
         except Conflict:
             raise OjsError("conflict", f"the {kind} record {key} changed meanwhile", hint="Look at it again.") from None
         log.info("a record that can't be read was removed", kind=kind, key=key, sequence=sequence, problem=reason)

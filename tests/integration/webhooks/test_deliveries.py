@@ -21,7 +21,7 @@ from ojs_core.jetstream.subjects import WEBHOOK_CONSUMER
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
-from ojs_core.store.webhooks.deliveries import DeliveryLimits
+from ojs_core.store.webhooks.deliveries import DeliveryTimings
 from ojs_webhooks.deliverer import Deliverer
 from ojs_webhooks.subscriber import SubscriberTimings
 from support.nats import NatsServer
@@ -234,7 +234,7 @@ async def test_deliveries_are_listed_page_by_page_the_newest_first(store: Store,
     assert await of(store, made) == []
 
 
-@timed(deliveries=DeliveryLimits(failing=3))
+@timed(deliveries=DeliveryTimings(failing=3))
 async def test_a_target_with_too_many_failing_deliveries_gets_no_further_events(
     store: Store, queue: str, target: WebhookTarget
 ) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct
-
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, Service, State
 
 DEFAULT_LEASE_MS: Final = 1_800_000
@@ -14,7 +13,7 @@ LIVENESS_MS: Final = 30_000
 """A worker not heard of for this long is dead."""
 
 
-class WorkerTimes(Struct, frozen=True, kw_only=True):
+class WorkerTimes(Timings, frozen=True, kw_only=True):
     """How a worker's silence is judged: only tests have other times than these."""
 
     dead_ms: int = LIVENESS_MS

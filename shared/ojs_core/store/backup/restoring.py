@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import RestoreMark
 from ojs_core.jetstream.api import call, parse_ack, refused
@@ -32,18 +33,19 @@ from ojs_core.store.backup.revival import Revival, Revived, Standing
 from ojs_core.store.backup.taking import Tell
 
 _STREAM_NOT_FOUND: Final = 10059
-_ANSWER_S: Final = 30.0
 _MESSAGES: Final = 2_000
 _BYTES: Final = 8 * 1024 * 1024
 """The messages, and their bytes, that may be on their way unanswered."""
 _STEP: Final = 1_000
 
 
-class RestoreTimings(Struct, frozen=True, kw_only=True):
+class RestoreTimings(Timings, frozen=True, kw_only=True):
     """How long a restore waits for others."""
 
     beats_s: float = 6.0
     """For services that run: they store a beat every five seconds, and try each second while they can't."""
+    answer_s: float = 30.0
+    """How long NATS may take for one answer."""
 
 
 _USUAL: Final = RestoreTimings()
@@ -111,7 +113,8 @@ class _UpTo:
 class _Pipeline:
     """Messages on their way into the streams, in order and many at a time."""
 
-    def __init__(self, nats: Connection) -> None:
+    def __init__(self, nats: Connection, timings: RestoreTimings) -> None:
+        self._timings = timings
         self._nats = nats
         self._answers: deque[tuple[asyncio.Future[ReplyOrFailure], int, int, _Places | _UpTo | None]] = deque()
         self._bytes = 0
@@ -122,7 +125,7 @@ class _Pipeline:
         size = len(message.data) + len(message.headers)
         while self._answers and (len(self._answers) >= _MESSAGES or self._bytes + size > _BYTES):
             await self._take()
-        answer = self._nats.request(message.subject, message.data, message.headers, _ANSWER_S)
+        answer = self._nats.request(message.subject, message.data, message.headers, self._timings.answer_s)
         self._answers.append((answer, size, before, places))
         self._bytes += size
 
@@ -172,7 +175,7 @@ class Restore:
         self._tell = tell
         self._timings = timings
         self._source = StoreConfig(namespace=archive.manifest.namespace)
-        self._pipeline = _Pipeline(nats)
+        self._pipeline = _Pipeline(nats, timings)
         self._mark = {RESTORING: secrets.token_hex(8)}
 
     async def run(self) -> Restored:
@@ -341,10 +344,10 @@ class Restore:
             await self._ask(f"STREAM.UPDATE.{name}", config, f"stream {name} can't be released")
 
     async def _look(self, stream: str) -> dict[str, Any]:
-        return await call(self._nats, f"STREAM.INFO.{stream}", None, _ANSWER_S)
+        return await call(self._nats, f"STREAM.INFO.{stream}", None, self._timings.answer_s)
 
     async def _ask(self, subject: str, payload: dict[str, Any] | None, problem: str) -> None:
-        answer = await call(self._nats, subject, payload, _ANSWER_S)
+        answer = await call(self._nats, subject, payload, self._timings.answer_s)
         if "error" in answer:
             raise BackupProblem(f"{problem}: {answer['error'].get('description')}")
 

@@ -12,11 +12,12 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
@@ -34,13 +35,25 @@ Tell = Callable[[str, int, int], None]
 """Takes progress: the part, how much of it is done, and of how much."""
 
 _BATCH: Final = 1_000
-_WAIT_S: Final = 1.0
-_MARGIN_S: Final = 10.0
-_PATIENCE_S: Final = 30.0
-"""How long NATS may be away before a backup is given up."""
-_AGAIN_S: Final = 0.5
 _LOOKS: Final = 3
 """So often must a stream say that nothing is left before its last messages are taken for removed: a replica may be behind."""
+
+
+class BackupTimings(Timings, frozen=True, kw_only=True):
+    """How long a backup waits for NATS."""
+
+    wait_s: float = 1.0
+    """How long a pull waits for messages."""
+    margin_s: float = 10.0
+    """How long its answer may take beyond that."""
+    patience_s: float = 30.0
+    """How long NATS may be away before a backup is given up."""
+    again_s: float = 0.5
+    """The pause behind a read that failed."""
+    order: ClassVar[Order] = (("margin_s", "patience_s", "one late answer would end the backup"),)
+
+
+_TIMINGS: Final = BackupTimings()
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -133,7 +146,7 @@ async def _read(nats: Connection, stream: str, state: StreamState) -> AsyncItera
     """Read a stream until nothing is left, and at least all that there was in its `state`."""
     consumer = OrderedConsumer(nats, stream, f"backup-{secrets.token_hex(4)}", [], _BATCH)
     loop = asyncio.get_running_loop()
-    following, late, looks = max(1, state.first_seq), loop.time() + _PATIENCE_S, 0
+    following, late, looks = max(1, state.first_seq), loop.time() + _TIMINGS.patience_s, 0
     try:
         while True:
             try:
@@ -143,17 +156,17 @@ async def _read(nats: Connection, stream: str, state: StreamState) -> AsyncItera
                         looks += 1
                         if following > state.last_seq or looks == _LOOKS:
                             return
-                        await asyncio.sleep(_AGAIN_S)
+                        await asyncio.sleep(_TIMINGS.again_s)
                         consumer.drop()
                         continue
-                found = consumer.take(await consumer.pull(_WAIT_S, _MARGIN_S))
+                found = consumer.take(await consumer.pull(_TIMINGS.wait_s, _TIMINGS.margin_s))
             except OjsError:
                 if loop.time() > late:
                     raise
                 consumer.drop()
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_TIMINGS.again_s)
                 continue
-            late = loop.time() + _PATIENCE_S
+            late = loop.time() + _TIMINGS.patience_s
             if not found:  # what was left has been removed, or a replica is behind: a new consumer knows
                 consumer.drop()
                 continue

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import structlog
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, queue_full
 from ojs_core.base.lru import Lru
+from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.threshold_alerts import QueueBound
@@ -30,14 +30,14 @@ from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.capacity.stale_tokens import Live, StaleTokens, available_at
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
-from ojs_core.store.records.backoff import BUDGET_S, contended, step_back
+from ojs_core.store.records.backoff import contended, step_back
 from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.writer import Conflict
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_PAUSE_S: Final = 0.005
 _LOOKED_AT: Final = 128
 """Tokens among which the oldest jobs are found, at most; of a few, `_SPARE` more than are wanted, at first."""
 _SPARE: Final = 7
@@ -71,13 +71,15 @@ class _Seat(NamedTuple):
     depth: int
 
 
-class CapacityTimings(Struct, frozen=True, kw_only=True):
+class CapacityTimings(Timings, frozen=True, kw_only=True):
     """How long places of bounded queues are held, and waited for."""
 
     wait_s: float = 2.0
     """How long places that others have taken are waited for."""
     seat_ms: int = 10_000
     """Places that are older were taken by somebody who died."""
+    pause_s: float = 0.005
+    """The pause between two looks for a place while others' pushes are under way."""
 
 
 class _Standing(NamedTuple):
@@ -169,7 +171,7 @@ class Capacity:
         loop = asyncio.get_running_loop()
         began = loop.time()
         conflicts = 0
-        while loop.time() < began + BUDGET_S:
+        while loop.time() < began + PATIENCE.budget_s:
             standing = await self._count(queue)
             self._remember(queue, standing.tokens, bound)
             if standing.tokens + standing.seats + number <= bound:
@@ -182,7 +184,7 @@ class Capacity:
                 await step_back(self._clock, conflicts)
             elif standing.seats and standing.tokens + number <= bound and loop.time() < began + self._timings.wait_s:
                 await self._stale_tokens.clear_seats(queue, self._clock.now() - self._timings.seat_ms)
-                await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
+                await asyncio.sleep(self._timings.pause_s)  # others' pushes are under way, and may fail
             else:
                 if check is not None:
                     instead = await check(self._policy(queue) == "drop_oldest")

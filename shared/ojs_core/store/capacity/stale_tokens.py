@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.api import delete, deleted
@@ -28,15 +28,12 @@ from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
-from ojs_core.store.records.tokens import DROP_AFTER_MS, Token, priority_of, read_token
+from ojs_core.store.records.tokens import Token, priority_of, read_token
 
 log = structlog.get_logger(__name__)
 
 _PAGE: Final = 256
 _FIRST_PAGE: Final = 32
-_READ_S: Final = 2.0
-_BEHIND_MS: Final = 10_000
-"""So much later it may have been stored: a commit is tried for seconds, and a batch's tokens follow it."""
 _SEARCHED: Final = 5_000
 """Tokens that are looked through for those of one group of jobs; what isn't found is a sweep's."""
 _REST_FACTOR: Final = 20
@@ -47,7 +44,7 @@ _KNOWN: Final = 1_000
 """Queues whose sweeps this process remembers."""
 
 
-class SweepTimings(Struct, frozen=True, kw_only=True):
+class SweepTimings(Timings, frozen=True, kw_only=True):
     """How stale tokens are looked for."""
 
     ahead_ms: int = 100
@@ -55,10 +52,15 @@ class SweepTimings(Struct, frozen=True, kw_only=True):
     sweep_s: float = 0.2
     """How long one push is kept waiting for a sweep, which the next one goes on with."""
     rest_s: float = 1.0
-    drop_after_ms: int = DROP_AFTER_MS
+    """The pause behind a sweep that found nothing."""
+    drop_after_ms: int = 60_000
     """A token without a job is deleted after this long."""
     page: int = _PAGE
     """Tokens that one look reads."""
+    read_s: float = 2.0
+    """How long an answer with tokens is waited for."""
+    behind_ms: int = 10_000
+    """A token this much younger than the last job that is looked for can't be its own."""
 
 
 class Live(NamedTuple):
@@ -116,7 +118,7 @@ class StaleTokens:
         wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
         times = [available_at(job) for job in wanted.values()]
         since = max(min(times) - self._timings.ahead_ms, 0)
-        found = await self._find(self._config.ready_of_queue(queue), wanted, since, max(times) + _BEHIND_MS)
+        found = await self._find(self._config.ready_of_queue(queue), wanted, since, max(times) + self._timings.behind_ms)
         for scope in {key_scope(policy.key) for job in wanted.values() if (policy := policy_of(job)) and policy.key}:
             found |= await self._find(self._config.held_of(queue, scope), wanted, since, None)
         if wanted:  # let go since, or not yet seen by the replica that was asked
@@ -230,7 +232,7 @@ class StaleTokens:
     async def _messages(self, subjects: str, start: dict[str, Any], most: int) -> tuple[Sequence[Reply], int]:
         """Messages of the ready stream from `start` on, and how many there are beyond them."""
         which = start | {"next_by_subj": subjects, "batch": most}
-        return await messages(self._bulk, self._config.ready_stream, which, "tokens", _READ_S)
+        return await messages(self._bulk, self._config.ready_stream, which, "tokens", self._timings.read_s)
 
     def _sighted(self, message: Reply, queue: str) -> _Sighted | None:
         subject = subject_of(message)

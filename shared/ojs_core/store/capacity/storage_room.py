@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
 from ojs_core.jetstream.api import purge
 from ojs_core.jetstream.connection import Connection
@@ -31,13 +31,16 @@ log = structlog.get_logger(__name__)
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
-class RoomTimings(Struct, frozen=True, kw_only=True):
+class RoomTimings(Timings, frozen=True, kw_only=True):
     """How often the room is looked at."""
 
     fastest: int = 512 * 1024 * 1024
     """Bytes a second, assumed to be more than one nats-server takes; what is left by this is the time until the next look."""
     shortest_s: float = 0.05
+    """The shortest time until then."""
     longest_s: float = 1.0
+    """The longest."""
+    order: ClassVar[Order] = (("shortest_s", "longest_s", "there would be no time between the two"),)
 
 
 class StorageRoom:

@@ -27,7 +27,7 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.limiter import Candidate, Limiter, Permitted
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
-from ojs_core.store.records.tokens import DROP_AFTER_MS, Token, lane_for
+from ojs_core.store.records.tokens import Token, lane_for
 from ojs_core.store.records.writer import Conflict
 
 log = structlog.get_logger(__name__)
@@ -42,8 +42,8 @@ class ClaimTimings(Timings, frozen=True, kw_only=True):
     """How long a young one is looked at again, each time after a moment."""
     park_s: float = 5.0
     """After this long an older one is looked at again."""
-    drop_after_ms: int = DROP_AFTER_MS
-    """After this long it is dropped."""
+    drop_after_ms: int = 60_000
+    """After this long it is dropped: it belongs to a push that never was."""
     order: ClassVar[Order] = (("young_ms", "drop_after_ms", "a token would be dropped ahead of its record"),)
 
 

@@ -23,8 +23,9 @@ from ojs_core.store.jobs.jobs import Jobs, size_of
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.permits import Permits
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
-from ojs_core.store.records.backoff import BUDGET_S, contended, tries
+from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.unique import LockStanding, Uniqueness, existing_instead
@@ -167,7 +168,7 @@ class Enqueue:
     async def store(self, draft: Job) -> Job:
         """Store a job that was admitted and has its place. Returns and raises as `push`."""
         if draft.unique_key is None:
-            return await self._store(draft, BUDGET_S)
+            return await self._store(draft, PATIENCE.budget_s)
         async with self._unique.turn(draft.unique_key):
             return await self._store(draft, self._unique.budget_s)
 

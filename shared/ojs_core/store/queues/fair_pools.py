@@ -20,7 +20,6 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_DELETED_TTL_S: Final = 3_600
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -56,6 +55,7 @@ class FairPools:
     def __init__(self, bucket: Bucket) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
+        self._kept = bucket.kept
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.pool, pool_reader, lambda pool, op: pool.op == op)
         subjects = [bucket.config.pool(ANY)]
@@ -128,7 +128,7 @@ class FairPools:
             created_at = moment.now if old is None else old.created_at
             pool = msgspec.structs.replace(wanted, created_at=created_at, updated_at=moment.now, op=moment.op)
             token = encode_token(pool.name)
-            beside = Beside(ttl_s=_DELETED_TTL_S if pool.deleted else None)
+            beside = Beside(ttl_s=self._kept.deleted_s if pool.deleted else None)
             try:
                 written = await self._documents.write(token, pool, sequence, pool.op, beside, among=everyone)
             except Conflict:

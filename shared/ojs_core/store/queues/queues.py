@@ -29,8 +29,6 @@ from ojs_core.store.records.documents import Beside, Documents
 
 log = structlog.get_logger(__name__)
 
-_DELETED_TTL_S: Final = 3_600
-
 DecideQueue = Callable[[QueueRecord | None, Moment], QueueRecord | None]
 """What becomes of a record; None leaves it as it is."""
 
@@ -45,10 +43,6 @@ def _sound(token: str, record: QueueRecord) -> None:
 queue_reader: Final = RecordReader("queue", msgspec.json.Decoder(QueueRecord).decode, _sound)
 
 
-def _beside(_old: QueueRecord | None, new: QueueRecord) -> Beside:
-    return Beside(ttl_s=_DELETED_TTL_S if new.state == "deleted" else None)
-
-
 class Queues:
     """The queues that somebody configured."""
 
@@ -61,6 +55,7 @@ class Queues:
         self._documents = Documents(bucket, bucket.config.queue, queue_reader, lambda record, op: record.op == op)
         subjects = [bucket.config.queue(ANY)]
         self._watch = bucket.watches.add("queues", subjects, self._changed)
+        self._kept = bucket.kept
         self._read: dict[str, tuple[WatchedEntry, QueueRecord | None]] = {}
         """By subject: what was stored, and the record that it is."""
         self._known: dict[str, QueueRecord] = {}
@@ -176,10 +171,13 @@ class Queues:
 
     async def change(self, queue: str, decide: DecideQueue) -> QueueRecord | None:
         """Apply a pure decision to a record; what stands afterwards. Raises whatever `decide` raises."""
-        changed = await self._documents.change(queue, decide, _beside)
+        changed = await self._documents.change(queue, decide, self._beside)
         if changed.new is not None and changed.new is not changed.old:
             self._watch.put(self._config.queue(queue), changed.revision, _encode(changed.new))
         return changed.new
+
+    def _beside(self, _old: QueueRecord | None, new: QueueRecord) -> Beside:
+        return Beside(ttl_s=self._kept.deleted_s if new.state == "deleted" else None)
 
     async def pause(self, queue: str) -> QueueRecord:
         """Return when no gateway can fetch from the queue any more. To be repeated if it fails."""

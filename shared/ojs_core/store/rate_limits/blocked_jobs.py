@@ -13,8 +13,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits import permits
 from ojs_core.domain.rate_limits.permits import Hit, PermitHolder
@@ -30,13 +29,7 @@ from ojs_core.store.records.tokens import read_token
 from ojs_core.store.records.writer import alarm
 from ojs_core.telemetry import metrics
 
-_AHEAD_MS: Final = 60_000
-"""A hint whose claim still runs after this long was ahead of a commit that failed."""
-_SOON_MS: Final = 20
-_LATEST_MS: Final = 1_000
 _PAGE: Final = 250
-_NEAR_MS: Final = 5_000
-"""A look that is due so soon is asked for by this process as well: timers of one limit fire a quarter of a second apart."""
 
 
 class BlockedJob(NamedTuple):
@@ -54,17 +47,27 @@ class _Held(NamedTuple):
     data: bytes
 
 
-class BlockedJobLimits(Struct, frozen=True, kw_only=True):
-    """How much of a key's backlog is looked at."""
+class BlockedJobTimings(Timings, frozen=True, kw_only=True):
+    """How much of a key's backlog is looked at, and when."""
 
     at_once: int = 1_000
     """Tokens that one hint looks at."""
+    ahead_ms: int = 60_000
+    """A hint whose claim still runs after this long was ahead of a commit that failed."""
+    soon_ms: int = 20
+    """The shortest time until a look at a limit whose claim may be ahead of its record."""
+    latest_ms: int = 1_000
+    """The longest."""
+    near_ms: int = 5_000
+    """A look that is due so soon is asked for by this process as well: timers of one limit fire a quarter of a second
+    apart.
+    """
 
 
 class BlockedJobs:
     """Puts tokens aside and moves them on; any number of processes may do either."""
 
-    def __init__(self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, limits: BlockedJobLimits) -> None:
+    def __init__(self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, limits: BlockedJobTimings) -> None:
         self._limits = limits
         self._nats = bucket.nats
         self._records = bucket.records
@@ -117,7 +120,7 @@ class BlockedJobs:
         await self._writer.set(look)
         left = at - self._clock.now()
         known = self._near.get(scope)
-        if left > _NEAR_MS or (known is not None and known[0] <= at):
+        if left > self._limits.near_ms or (known is not None and known[0] <= at):
             return
         if known is not None:
             known[1].cancel()
@@ -138,8 +141,8 @@ class BlockedJobs:
         if data:
             job = (await self._records.leader_for_hint(ended)).job
             age = self._clock.now() - at
-            if job is not None and job.state is State.ACTIVE and claim_of(job) == data.decode() and age < _AHEAD_MS:
-                return min(max(_SOON_MS, age), _LATEST_MS)
+            if job is not None and job.state is State.ACTIVE and claim_of(job) == data.decode() and age < self._limits.ahead_ms:
+                return min(max(self._limits.soon_ms, age), self._limits.latest_ms)
         if scope.startswith("queue."):
             self._nats.publish(self._config.wake_for_limit(scope), b"")
         else:

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
 from ojs_core.base.portions import in_portions
+from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.rate_limits.permits import MANY, FreePermits, Grant, Hit
@@ -22,16 +23,20 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJob, BlockedJobs
 from ojs_core.store.rate_limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope
 
-_POSTPONED_MS: Final = 1_000
-"""For how long a job is rescheduled when nobody knows when its limit will have room."""
-_UNKNOWN_MS: Final = 30_000
-"""The same, when the record of its limit can't be read."""
-
 _AT_ONCE: Final = 8
 """Keys whose jobs are turned away together. Whoever fetches meanwhile waits for the work of as many, over and over."""
 _STOPPED: Final = 10_000
 """Queues of which this process remembers that their own limit stopped them."""
 _UNLIMITED: Final = FreePermits(MANY)
+
+
+class LimiterTimings(Timings, frozen=True, kw_only=True):
+    """For how long jobs of limits step aside."""
+
+    postponed_ms: int = 1_000
+    """For how long a job is rescheduled when nobody knows when its limit will have room."""
+    unknown_ms: int = 30_000
+    """The same, when the record of its limit can't be read."""
 
 
 class Candidate(NamedTuple):
@@ -82,7 +87,10 @@ class Verdicts(NamedTuple):
 class Limiter:
     """What hand-out asks before it claims."""
 
-    def __init__(self, permits: Permits, blocked: BlockedJobs, queues: Queues, clock: ServerClock) -> None:
+    def __init__(
+        self, permits: Permits, blocked: BlockedJobs, queues: Queues, clock: ServerClock, timings: LimiterTimings
+    ) -> None:
+        self._timings = timings
         self._permits = permits
         self._blocked = blocked
         self._queues = queues
@@ -170,7 +178,7 @@ class Limiter:
                 if error.code != "unreadable_record":
                     raise
                 for index in indexes:  # until the limit's record is removed nobody knows who holds its permits
-                    later = self._clock.now() + _UNKNOWN_MS
+                    later = self._clock.now() + self._timings.unknown_ms
                     verdicts[index] = transitions.postpone(candidates[index].job, later, candidates[index].moment)
                 continue
             _permit(verdicts, indexes[: taken.number], scope, taken)
@@ -196,7 +204,7 @@ class Limiter:
             return
         if taken.hit is not None:
             await self._blocked.stopped(scope, None, taken.hit, len(indexes))
-        later = taken.at if taken.at is not None else self._clock.now() + _POSTPONED_MS
+        later = taken.at if taken.at is not None else self._clock.now() + self._timings.postponed_ms
         for index in indexes:
             job, moment = candidates[index].job, candidates[index].moment
             if policy.on_limit == "drop":

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
 from ojs_core.base.portions import in_portions
+from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits import permits
@@ -34,16 +35,20 @@ from ojs_core.store.records.writer import Conflict, Overtaken
 
 log = structlog.get_logger(__name__)
 
-_TTL_S: Final = 30 * 86_400
-"""A limit that is not used for so long is forgotten, unless an operator's override of it is in force."""
 _NOTED: Final = 10_000
-_NOTED_S: Final = 3_600.0
 _AT_ONCE: Final = 500
 """Records written together."""
-_NEWS_MS: Final = 1_000
-"""By less than this a limit's time isn't said to have been put off: many handlers hear of one refusal."""
 LOOK: Final = "_look"
 """What a hint names that is about no job in particular."""
+
+
+class PermitTimings(Timings, frozen=True, kw_only=True):
+    """What is believed of limits."""
+
+    noted_s: float = 3_600.0
+    """How long this process believes in the record of a key that it has seen."""
+    news_ms: int = 1_000
+    """By less than this a limit's time isn't said to have been put off: many handlers hear of one refusal."""
 
 
 def _sound(scope: str, record: LimitRecord) -> None:
@@ -96,12 +101,12 @@ DecideLimit = Callable[[LimitRecord, str], LimitRecord | None]
 """What becomes of a record, under the op of the change; None leaves it as it is."""
 
 
-def _lasting(record: LimitRecord, now: int) -> Beside:
-    """Keep a record that nobody uses for a month, and as long as an operator's override is in force."""
+def _lasting(record: LimitRecord, now: int, kept_s: int) -> Beside:
+    """Keep a record that nobody uses for a while, and as long as an operator's override is in force."""
     if record.override is None:
-        return Beside(ttl_s=_TTL_S)
+        return Beside(ttl_s=kept_s)
     ends = record.override.expires_at
-    return NOTHING_BESIDE if ends is None else Beside(ttl_s=_TTL_S + max(0, ends - now) // 1_000)
+    return NOTHING_BESIDE if ends is None else Beside(ttl_s=kept_s + max(0, ends - now) // 1_000)
 
 
 def key_scope(key: str) -> str:
@@ -120,11 +125,13 @@ def queue_scope(queue: str) -> str:
 class Permits:
     """Takes permits; any number of processes may."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: PermitTimings) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._records = bucket.records
         self._committer = bucket.committer
         self._clock = bucket.clock
+        self._kept_s = bucket.kept.limit_s
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.limit, limit_reader, lambda record, op: record.op == op)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -155,7 +162,7 @@ class Permits:
                 holders = [PermitHolder(claim.job, claim.op, claim.expects, now) for claim in claims[:number]]
                 new = permits.taken(record, holders, policy, now, self._clock.moment().op)
                 try:
-                    await self._documents.write(scope, new, sequence, new.op, _lasting(new, now))
+                    await self._documents.write(scope, new, sequence, new.op, _lasting(new, now, self._kept_s))
                 except Conflict:
                     continue
                 counted = permits.effective(record, policy, now).concurrency is not None
@@ -200,7 +207,7 @@ class Permits:
             return permits.closed(known, until, op)
 
         old, new = await self._change(scope, shut)
-        return new is not old and until - (old.until or 0) >= _NEWS_MS
+        return new is not old and until - (old.until or 0) >= self._timings.news_ms
 
     async def note(self, drafts: Iterable[Job]) -> None:
         """Let the keys that jobs name be looked at before any of them starts.
@@ -220,7 +227,7 @@ class Permits:
         missing = [key for key, subject in subjects.items() if not found.get(subject, (0, b""))[1]]
         await in_portions(missing, lambda key: self.remember(key_scope(key), policies[key]), _AT_ONCE)
         for key in policies:
-            self._noted.put(key, now + _NOTED_S, 1)
+            self._noted.put(key, now + self._timings.noted_s, 1)
 
     async def remember(self, scope: str, policy: LimitPolicy) -> None:
         """Note a policy under a limit that has no record."""
@@ -258,7 +265,7 @@ class Permits:
         changed = await self._documents.change(
             scope,
             lambda old, moment: decide(old or nothing, moment.op),
-            lambda _old, new: _lasting(new, self._clock.now()),
+            lambda _old, new: _lasting(new, self._clock.now(), self._kept_s),
             once=once,
         )
         return changed.old or nothing, changed.new or nothing

@@ -17,6 +17,7 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.base.timings import Timings
 from ojs_core.domain import threshold_alerts
 from ojs_core.domain.threshold_alerts import AlertLevel, Alerts, Announced, QueueBound, Threshold
 from ojs_core.jetstream.contents import message
@@ -27,17 +28,24 @@ from ojs_core.store.records.bucket import Bucket
 log = structlog.get_logger(__name__)
 
 _KNOWN: Final = 10_000
-_KNOWN_S: Final = 1.0
 _OF_KEYS: Final = "limit"
 """The events of keys' limits are filed under it."""
 
 _parse_event = msgspec.json.Decoder(dict[str, dict[str, Any] | str]).decode
 
 
+class AlertTimings(Timings, frozen=True, kw_only=True):
+    """How long announcements are believed in."""
+
+    known_s: float = 1.0
+    """How long an announcement that was read needs no second look."""
+
+
 class ThresholdAlerts:
     """Any number of processes may see the same."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: AlertTimings) -> None:
+        self._timings = timings
         self._bucket = bucket
         self._known: Lru[tuple[Announced, float]] = Lru(_KNOWN)
         """The last announcements that were read, and until when (loop time) they need no second look."""
@@ -77,7 +85,7 @@ class ThresholdAlerts:
         except (OjsError, msgspec.MsgspecError) as error:
             log.debug("an alert waits until it is seen again", name=threshold.name, reason=str(error))
             return
-        self._known.put(threshold, (last, loop.time() + _KNOWN_S), 1)
+        self._known.put(threshold, (last, loop.time() + self._timings.known_s), 1)
 
     async def _announce(self, threshold: Threshold, last: Announced, alerts: Alerts) -> Announced:
         """Return what was announced last then. Raises as `message`."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.jetstream.api import PubAck, parse_ack, refused
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
-
-FIRST_PAUSE_S: Final = 0.02
-LAST_PAUSE_S: Final = 0.25
+from ojs_core.store.records.patience import PATIENCE
 
 
 async def pause_or_raise(nats: Connection, pause: float, deadline: float, error: OjsError) -> float:
@@ -18,7 +15,7 @@ async def pause_or_raise(nats: Connection, pause: float, deadline: float, error:
     if asyncio.get_running_loop().time() + pause > deadline or not nats.connected:
         raise error
     await asyncio.sleep(pause)
-    return min(pause * 2, LAST_PAUSE_S)
+    return min(pause * 2, PATIENCE.last_pause_s)
 
 
 def ack_of(answer: ReplyOrFailure) -> PubAck | Failed:

@@ -7,12 +7,9 @@ from typing import Final
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.jetstream.clock import ServerClock
+from ojs_core.store.records.patience import PATIENCE
 
-BUDGET_S: Final = 5.0
-"""For how long a compare-and-swap is tried against others' writes. It outlasts a cluster that chooses a leader."""
 _AT_ONCE: Final = 2
-_FIRST_S: Final = 0.02
-_LONGEST_S: Final = 0.3
 
 
 def pause_s(conflicts: int, chance: float) -> float:
@@ -21,7 +18,7 @@ def pause_s(conflicts: int, chance: float) -> float:
     """
     if conflicts <= _AT_ONCE:
         return 0.0
-    return min(_FIRST_S * (1 << (conflicts - _AT_ONCE - 1)), _LONGEST_S) * (0.5 + chance / 2)
+    return min(PATIENCE.first_conflict_s * (1 << (conflicts - _AT_ONCE - 1)), PATIENCE.last_conflict_s) * (0.5 + chance / 2)
 
 
 class Tries:
@@ -48,7 +45,7 @@ class Tries:
         self._conflicts += 1
 
 
-def tries(clock: ServerClock, budget_s: float = BUDGET_S) -> Tries:
+def tries(clock: ServerClock, budget_s: float = PATIENCE.budget_s) -> Tries:
     """As many tries as there are in so many seconds."""
     return Tries(clock, budget_s)
 

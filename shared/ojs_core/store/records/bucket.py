@@ -9,6 +9,7 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.jetstream.watch import Watches
 from ojs_core.store.records.commit import Committer
+from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.writer import Writer
 
@@ -27,3 +28,4 @@ class Bucket(NamedTuple):
     writer: Writer
     watches: Watches
     """Small records that this process keeps a copy of."""
+    kept: KeptTimings = KeptTimings()

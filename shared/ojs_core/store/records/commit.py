@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, duplicate, too_large
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions.effects import Apart, CancelTimer, Drop, Note, StaleToken, Token
@@ -19,15 +19,13 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.headers import ringing, time_to_live
 from ojs_core.jetstream.reading import Unreadable
 from ojs_core.jetstream.subjects import Lane, StoreConfig
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored, job_reader
 from ojs_core.store.records.tokens import token_of
-from ojs_core.store.records.writer import DEADLINE_S, Conflict, Hint, Write, Writer, alarm
+from ojs_core.store.records.writer import Conflict, Hint, Write, Writer, alarm
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import verbosity
 from ojs_core.telemetry.transitions import log_transition
-
-REPEAT_WITHIN_MS: Final = 60_000
-"""A repeated push tends to the token of a job this young; what is older is the safety net's."""
 
 HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""
@@ -39,10 +37,13 @@ _FAILURES: Final = metrics.COMMITS.labels("failed")
 encode_job = msgspec.json.Encoder().encode
 
 
-class CommitTimings(Struct, frozen=True, kw_only=True):
+class CommitTimings(Timings, frozen=True, kw_only=True):
     """How long a commit is tried, and how much is sent at once."""
 
-    deadline_s: float = DEADLINE_S
+    deadline_s: float = PATIENCE.deadline_s
+    """For how long one is tried."""
+    repeat_within_ms: int = 60_000
+    """A repeated push tends to the token of a job this young; what is older is the safety net's."""
     portion_bytes: int = 2 * 1024 * 1024
     """Records sent before their answers are awaited: behind more than that, the last would be given up for standing in line."""
 
@@ -132,7 +133,7 @@ class Committer:
         The token is the same one again, so a job that still has its first keeps its place in the queue.
         """
         job = found.job
-        if job is not None and job.state is State.AVAILABLE and now - (job.enqueued_at or 0) < REPEAT_WITHIN_MS:
+        if job is not None and job.state is State.AVAILABLE and now - (job.enqueued_at or 0) < self._timings.repeat_within_ms:
             await self.repeat_token(job, found.sequence)
 
     async def taken(self, found: Stored, now: int) -> OjsError:

@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.reading import RecordReader, Unreadable
-from ojs_core.store.records.backoff import BUDGET_S, contended, tries
+from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.writer import Conflict, Hint, Overtaken, Write
 
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class Documents(Generic[T]):
         decide: Callable[[T | None, Moment], T | None],
         beside: Callable[[T | None, T], Beside] = lambda _old, _new: NOTHING_BESIDE,
         *,
-        budget_s: float = BUDGET_S,
+        budget_s: float = PATIENCE.budget_s,
         once: bool = False,
     ) -> Changed[T]:
         """Write what a pure decision makes of a document; None leaves it as it is.

@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 import msgspec
 import structlog
@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.base.numbers import At
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.job import NOTHING
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
@@ -32,22 +33,23 @@ from ojs_core.store.records.writer import Conflict
 
 log = structlog.get_logger(__name__)
 
-KEPT_S: Final = 25 * 3_600
-"""The specification asks for a day; the hour more is for clocks and long requests."""
-_PAUSE_S: Final = 0.1
-_LONGEST_PAUSE_S: Final = 1.0
 _NOT_KEPT: Final = "the answer to a request with an idempotency key is not kept"
 
 Status = Annotated[int, Meta(ge=0, le=599)]
 
 
-class IdempotencyTimings(Struct, frozen=True, kw_only=True):
+class IdempotencyTimings(Timings, frozen=True, kw_only=True):
     """How long the first runner of a request is waited for."""
 
     silent_ms: int = 20_000
     """A runner that has not finished by then is taken for dead: in less time than clients repeat a request."""
     wait_s: float = 10.0
     """How long a repetition waits for the first answer."""
+    pause_s: float = 0.1
+    """The first pause between two looks, and tries of a write; each is twice as long as the one before."""
+    longest_pause_s: float = 1.0
+    """The last."""
+    order: ClassVar[Order] = (("pause_s", "longest_pause_s", "pauses would grow shorter"),)
 
 
 class _Record(Struct, frozen=True, omit_defaults=True):
@@ -129,6 +131,7 @@ class Idempotency:
     def __init__(self, bucket: Bucket, timings: IdempotencyTimings) -> None:
         self._timings = timings
         self._clock = bucket.clock
+        self._kept_s = bucket.kept.request_s
         self._documents = Documents(bucket, partial(bucket.config.record, "idempotency"), request_reader, _is_go)
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -163,7 +166,7 @@ class Idempotency:
                     return await self._carry_out(run, *taken, work)
             if asyncio.get_running_loop().time() > until:
                 raise _refused(f"the first request with idempotency key {key!r} still runs; send it again later", retry_after=5)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(self._timings.pause_s)
 
     async def _carry_out(self, run: KeyedRun, sequence: int, record: _Record, work: RunOnce) -> tuple[int, bytes]:
         def given_up(status: int) -> _Record:
@@ -215,12 +218,12 @@ class Idempotency:
 
     async def _write_in_turn(self, name: str, expected: int, records: Sequence[_Record]) -> None:
         """Write records over each other, each until it succeeds or somebody else has taken the request over."""
-        pause = _PAUSE_S
+        pause = self._timings.pause_s
         until = asyncio.get_running_loop().time() + self._timings.silent_ms / 1_000
         for record in records:
             while True:
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_S)
+                pause = min(pause * 2, self._timings.longest_pause_s)
                 try:
                     expected = await self._written(name, expected, record)
                     break
@@ -243,7 +246,7 @@ class Idempotency:
             return sequence
 
     async def _write(self, name: str, expected: int, record: _Record) -> int:
-        return await self._documents.write(name, record, expected, _go(record), Beside(ttl_s=KEPT_S))
+        return await self._documents.write(name, record, expected, _go(record), Beside(ttl_s=self._kept_s))
 
 
 def _refused(message: str, *, retry_after: int | None = None) -> OjsError:

@@ -19,11 +19,10 @@ from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed,
 from ojs_core.jetstream.contents import ask_nearest, message, messages, sequence_of, subject_of, subjects_of
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.records.patience import PATIENCE
 
 MULTI_GET_MAX: Final = 500
 MULTI_GET_BYTES: Final = 8 * 1024 * 1024
-_MULTI_GET_TIMEOUT_S: Final = 3.0
-_REPLICA_TIMEOUT_S: Final = 0.5
 
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII).fullmatch
 _WORD: Final = re.compile(r"[A-Za-z0-9_.=-]+", re.ASCII).fullmatch
@@ -137,7 +136,7 @@ class Records:
             page, missing = missing[:MULTI_GET_MAX], missing[MULTI_GET_MAX:]
             which = {"multi_last": page, "max_bytes": MULTI_GET_BYTES}
             try:
-                read, left = await messages(self._bulk, self._config.records_stream, which, "records", _MULTI_GET_TIMEOUT_S)
+                read, left = await messages(self._bulk, self._config.records_stream, which, "records", PATIENCE.reads_s)
             except OjsError:
                 if self.nearest_is_leader or not self._bulk.connected:
                     raise
@@ -157,7 +156,7 @@ class Records:
     async def matching(self, subject: str) -> dict[str, tuple[int, bytes]]:
         """Sequence and body of all records under a wildcard that matches few (service beats), by subject."""
         stream = self._config.records_stream
-        read, _ = await messages(self._bulk, stream, {"multi_last": [subject]}, "service records", _MULTI_GET_TIMEOUT_S)
+        read, _ = await messages(self._bulk, stream, {"multi_last": [subject]}, "service records", PATIENCE.reads_s)
         return {subject_of(one): (sequence_of(one), one.data) for one in read if one.data}
 
     async def latest_raw(self, subject: str) -> tuple[int, bytes] | None:
@@ -172,7 +171,7 @@ class Records:
 
     async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
-        patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else _REPLICA_TIMEOUT_S
+        patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else PATIENCE.replica_s
         answer = await ask_nearest(self._nats, self._config.records_stream, subject, patience)
         if isinstance(answer, Failed) and answer.sent and self._nats.connected and not self.nearest_is_leader:
             return await self.leader_raw(subject)  # it went to a replica that hangs

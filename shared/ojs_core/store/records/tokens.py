@@ -11,9 +11,9 @@ from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.consumers import place_of
 from ojs_core.jetstream.contents import Message, message, messages, sequence_of
 from ojs_core.jetstream.subjects import Lane, StoreConfig, handler_lane, lane_of
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored
 
-_READ_S: Final = 2.0
 _NEVER: Final = 1
 """A revision that a subject without messages doesn't have."""
 
@@ -80,7 +80,7 @@ class Tokens:
         """
         pattern = self._config.tokens_of_queue(queue)
         which = {"seq": after + 1, "next_by_subj": pattern, "batch": most}
-        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", _READ_S)
+        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", PATIENCE.read_s)
         found = [StoredToken(sequence_of(one), one.data) for one in read]
         if found or self._config.replicas == 1:
             return TokenPage(found, not found)
@@ -91,10 +91,6 @@ class Tokens:
     async def _next(self, subject: str, start: int) -> Message | None:
         which = {"seq": start, "next_by_subj": subject}
         return await message(self._nats, self._config.ready_stream, which, "tokens")
-
-
-DROP_AFTER_MS: Final = 60_000
-"""A token whose record never came by then belongs to a push that never was."""
 
 
 class Token(NamedTuple):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 from weakref import WeakValueDictionary
 
 from ojs_core.store.records.backoff import contended
-
-_LONGEST_WAIT_S: Final = 20.0
+from ojs_core.store.records.patience import PATIENCE
 
 
 class Turns:
     """Locks by record. One is there as long as somebody holds it or waits for it."""
 
-    def __init__(self, longest_wait_s: float = _LONGEST_WAIT_S) -> None:
+    def __init__(self, longest_wait_s: float = PATIENCE.turn_s) -> None:
         self._longest_wait_s = longest_wait_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

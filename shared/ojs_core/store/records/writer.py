@@ -15,7 +15,8 @@ from ojs_core.jetstream.api import ApiError, PubAck, delete_unheard, purge_unhea
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.headers import expecting, record_headers, schedule
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.records.answers import FIRST_PAUSE_S, LAST_PAUSE_S, ack_of, failure, pause_or_raise, stored
+from ojs_core.store.records.answers import ack_of, failure, pause_or_raise, stored
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Records
 
 T = TypeVar("T")
@@ -26,7 +27,6 @@ record's last sequence is never 1 by then, so nothing can be written over it wit
 """
 CHUNK: Final = 500
 """Messages written, or records read, between two looks at the event loop."""
-DEADLINE_S: Final = 3.0
 """How long a write is tried again while the stream has no leader; then the client hears 503 and may do better. Longer than
 one request may take, so that a write whose answer is lost is still looked for."""
 
@@ -126,7 +126,7 @@ class Write:
     async def secure(self, nats: Connection, deadline: float, kinds: Container[str] | None = None) -> None:
         """Repeat the hints, or those of some kinds, until they are stored. Raises OjsError backend_unavailable."""
         for place, hint in enumerate(self.hints):
-            pause = FIRST_PAUSE_S
+            pause = PATIENCE.first_pause_s
             while (kinds is None or hint.kind in kinds) and not hint.there(ack := ack_of(await self._answers[place])):
                 pause = await pause_or_raise(nats, pause, deadline, failure(self.what, ack))
                 self._answers[place] = nats.request(hint.subject, hint.body, hint.again)
@@ -153,7 +153,7 @@ class Writer:
         backend_unavailable, which may leave it open.
         """
         self.begin(write)
-        return await self.finish(write, _now() + DEADLINE_S)
+        return await self.finish(write, _now() + PATIENCE.deadline_s)
 
     def begin(self, write: Write) -> None:
         """Send the first messages of a write, which has to be finished.
@@ -163,7 +163,7 @@ class Writer:
         """
         write.begin(self._nats, self._first)
 
-    async def finish(self, write: Write, deadline: float, *, look_s: float = LAST_PAUSE_S) -> int:
+    async def finish(self, write: Write, deadline: float, *, look_s: float = PATIENCE.last_pause_s) -> int:
         """See a write through that has begun; as `write`. A look for it may take `look_s` in any case (deadline in loop time).
 
         Hints are withdrawn only when it is certain that their record will never be: a write that was not answered may be
@@ -186,7 +186,7 @@ class Writer:
 
     async def _settle(self, write: Write, deadline: float, look_s: float) -> int:
         """The record's sequence. What was not stored is tried again as a whole."""
-        pause = FIRST_PAUSE_S
+        pause = PATIENCE.first_pause_s
         while True:
             ack = await write.answer()
             if ack is None:
@@ -211,7 +211,7 @@ class Writer:
             if _now() + pause > deadline or not self._nats.connected:
                 raise failure(write.what, ack, *await write.acks())
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LAST_PAUSE_S)
+            pause = min(pause * 2, PATIENCE.last_pause_s)
             self.begin(write)
 
     async def store(self, hints: Iterable[Hint], deadline: float, *, again: bool = False) -> list[Hint]:
@@ -220,7 +220,7 @@ class Writer:
         `again` is for those that were stored before: a timer that is live stays as it is.
         """
         waiting = list(hints)
-        pause = FIRST_PAUSE_S
+        pause = PATIENCE.first_pause_s
         while True:
             sent = [
                 (hint, self._nats.request(hint.subject, hint.body, hint.again if again else hint.headers))
@@ -230,7 +230,7 @@ class Writer:
             if not waiting or _now() + pause > deadline or not self._nats.connected:
                 return waiting
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LAST_PAUSE_S)
+            pause = min(pause * 2, PATIENCE.last_pause_s)
             again = True
 
     async def set(self, hint: Hint) -> None:
@@ -245,7 +245,7 @@ class Writer:
 
     async def _look(self, write: Write, deadline: float, look_s: float) -> int:
         """The sequence if the write is stored (SUPERSEDED if another followed), 0 if its place is free; Overtaken otherwise."""
-        pause = FIRST_PAUSE_S
+        pause = PATIENCE.first_pause_s
         while True:
             try:
                 found = await self._records.leader_raw(write.among or write.subject, max(deadline - _now(), look_s))

@@ -11,6 +11,7 @@ import structlog
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
 from ojs_core.domain.transitions.effects import Drop
@@ -34,7 +35,7 @@ _FENCE: Final = "unique.fence"
 _NO_ARGS: Final = Raw(b"[]")
 
 
-class LockTimings(Struct, frozen=True, kw_only=True):
+class LockTimings(Timings, frozen=True, kw_only=True):
     """How long a lock's owner is waited for."""
 
     young_ms: int = 4_000

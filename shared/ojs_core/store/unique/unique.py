@@ -24,8 +24,9 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.unique import UniquePolicy, counts, policy_of
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
-from ojs_core.store.records.backoff import BUDGET_S, contended, tries
+from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, Lock, Locks, LockTimings, encode_lock, settled
@@ -60,7 +61,7 @@ class Uniqueness:
 
     def __init__(self, bucket: Bucket, atomic: Atomic, timings: LockTimings) -> None:
         self._timings = timings
-        self.budget_s = BUDGET_S + timings.young_ms / 1_000
+        self.budget_s = PATIENCE.budget_s + timings.young_ms / 1_000
         """A look at a lock whose owner died may wait as long as a lock is young."""
         self._records = bucket.records
         self._committer = bucket.committer

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from ojs_core.base.errors import not_found
+from ojs_core.base.timings import Timings
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus
 from ojs_core.jetstream.api import purge_unheard, put
 from ojs_core.jetstream.contents import messages
@@ -26,8 +26,6 @@ from ojs_core.store.records.bucket import Bucket
 
 MOST_KEPT: Final = 500
 """Of those of one subscription that are not tried again; the oldest leave first."""
-_KEPT_S: Final = 7 * 86_400
-_ACK_WAIT_S: Final = 15
 _PORTION: Final = 200
 _LOOKED_AT: Final = 1_000
 """Deliveries that one page looks through for those of a status."""
@@ -43,11 +41,13 @@ def _sound(token: str, delivery: DeliveryRecord) -> None:
 delivery_reader: Final = RecordReader("delivery", msgspec.json.Decoder(DeliveryRecord).decode, _sound)
 
 
-class DeliveryLimits(Struct, frozen=True, kw_only=True):
-    """How many deliveries a subscription may have."""
+class DeliveryTimings(Timings, frozen=True, kw_only=True):
+    """How many deliveries a subscription may have, and for how long one is in hand."""
 
     failing: int = 500
     """Those that are tried again; the subscription takes no further events until there are fewer."""
+    ack_wait_s: int = 15
+    """How long one that is due is another process's, before it is given to the next."""
 
 
 class FoundDeliveries(NamedTuple):
@@ -61,28 +61,31 @@ class FoundDeliveries(NamedTuple):
 class Deliveries:
     """Stores and reads them, for those who deliver and for gateways."""
 
-    def __init__(self, bucket: Bucket, limits: DeliveryLimits) -> None:
+    def __init__(self, bucket: Bucket, limits: DeliveryTimings) -> None:
         self._limits = limits
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
         self._config = bucket.config
+        self._kept = bucket.kept
 
     async def store(self, delivery: DeliveryRecord) -> None:
         """Store how a delivery stands after an attempt. Raises OjsError backend_unavailable, storage_full."""
         names = delivery.subscription_id, delivery.id
         if delivery.status == "failing":
             subject = self._config.delivery_timer(*names)
-            timer = schedule(delivery.next_at, self._config.delivery_due(*names), _KEPT_S)
+            timer = schedule(delivery.next_at, self._config.delivery_due(*names), self._kept.delivery_s)
             await put(self._nats, subject, _encode(delivery), None, "a webhook's delivery", timer=timer)
         else:
-            await put(self._nats, self._config.delivery(*names), _encode(delivery), _KEPT_S, "a webhook's delivery")
+            await put(
+                self._nats, self._config.delivery(*names), _encode(delivery), self._kept.delivery_s, "a webhook's delivery"
+            )
 
     def due(self, subscription_id: str, batch: int) -> DueMessages:
         """The failing deliveries of a subscription whose time has come, which all who deliver share."""
         name = self._config.webhook_consumer(subscription_id)
         subject = self._config.delivery_due(subscription_id, ANY)
-        return DueMessages(self._nats, self._bulk, self._config, name, _ACK_WAIT_S, subject, batch)
+        return DueMessages(self._nats, self._bulk, self._config, name, self._limits.ack_wait_s, subject, batch)
 
     def of(self, subscription_id: str, due: Due) -> DeliveryRecord | None:
         """The delivery that is due; None if it can't be read."""

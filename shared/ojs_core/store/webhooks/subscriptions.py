@@ -22,10 +22,9 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, WEBHOOK_CONSUMER
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
-from ojs_core.store.webhooks.deliveries import Deliveries, DeliveryLimits
+from ojs_core.store.webhooks.deliveries import Deliveries, DeliveryTimings
 
 MAX_SUBSCRIPTIONS: Final = 100
-_DELETED_TTL_S: Final = 3_600
 _LEADER_READS: Final = 32
 
 
@@ -41,12 +40,13 @@ target_reader: Final = RecordReader("target", msgspec.json.Decoder(TargetHealth)
 class Webhooks:
     """Reads and changes subscriptions, for gateways and for those who deliver."""
 
-    def __init__(self, bucket: Bucket, limits: DeliveryLimits) -> None:
+    def __init__(self, bucket: Bucket, limits: DeliveryTimings) -> None:
         self.deliveries = Deliveries(bucket, limits)
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
         self._clock = bucket.clock
+        self._kept = bucket.kept
         self._config = config = bucket.config
         self._streams = (config.events_stream, config.records_stream)
         """Those in which a subscription has a consumer."""
@@ -91,7 +91,7 @@ class Webhooks:
             return decide(_existing(subscription_id, old), moment)
 
         def beside(_old: Subscription | None, new: Subscription) -> Beside:
-            return Beside(ttl_s=_DELETED_TTL_S) if new.deleted else NOTHING_BESIDE
+            return Beside(ttl_s=self._kept.deleted_s) if new.deleted else NOTHING_BESIDE
 
         changed = (await self._documents.change(subscription_id, decided, beside)).new
         return _existing(subscription_id, changed, deleted=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -18,12 +18,13 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.numbers import At, Whole
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.handlers import Handled, Handler
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import message
-from ojs_core.jetstream.lost_records import TRACE_S, Known
+from ojs_core.jetstream.lost_records import Known
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.jetstream.watch import Watches
@@ -33,21 +34,34 @@ log = structlog.get_logger(__name__)
 
 Wish = Literal["running", "quiet", "terminate"]
 
-_TTL_S: Final[dict[Wish, int]] = {"running": 7 * 86_400, "quiet": 7 * 86_400, "terminate": 3_600}
-"""How long a directive waits for a worker that doesn't do what it says."""
 LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
 """What a worker says of itself that takes no more jobs (ojs-graceful-shutdown §5.1)."""
-_LEAVING_S: Final = 3_600
-"""As long as what is known of a worker stays after its last heartbeat."""
-_WITHDRAWN_S: Final = TRACE_S
-"""A note that is gone without a trace counts as lost for as long."""
-_HANDLERS_S: Final = 7 * 86_400
-_RENEWED_MS: Final = 86_400_000
-"""After so long a fetch stores again what its worker can run, as that would be forgotten."""
 _WHAT: Final = "a note of a worker"
 DIRECTIVE: Final = "directive"
 LEAVE: Final = "leaving"
 HANDLERS: Final = "handlers"
+
+
+class NoteTimings(Timings, frozen=True, kw_only=True):
+    """How long notes of workers are kept."""
+
+    wish_s: int = 7 * 86_400
+    """How long a directive waits for a worker that doesn't do what it says."""
+    terminate_s: int = 3_600
+    """The same, for one that ends it."""
+    leaving_s: int = 3_600
+    """For one that takes no more jobs: as long as what is known of a worker stays after its last heartbeat."""
+    withdrawn_s: int = 3_600
+    """For the trace of a note that was withdrawn; gone without one, it counts as lost."""
+    handlers_s: int = 7 * 86_400
+    """For what a worker can run."""
+    renewed_ms: int = 86_400_000
+    """After so long a fetch stores that again."""
+    order: ClassVar[Order] = (("renewed_ms", "handlers_s", "it would be forgotten while the worker runs"),)
+
+    def directive_s(self, wish: Wish) -> int:
+        """Return how long a directive is kept."""
+        return self.terminate_s if wish == "terminate" else self.wish_s
 
 
 class Directive(Struct, frozen=True, omit_defaults=True):
@@ -93,7 +107,9 @@ class WorkerNotes:
         clock: ServerClock,
         config: StoreConfig,
         watches: Watches,
+        timings: NoteTimings = NoteTimings(),
     ) -> None:
+        self._timings = timings
         self._nats = nats
         self._clock = clock
         self._config = config
@@ -125,7 +141,7 @@ class WorkerNotes:
             return directive
         try:
             # Only this one: an operator may have given another meanwhile, through another gateway.
-            ended = await put_if(self._nats, subject, b"", sequence, _WHAT, ttl_s=_WITHDRAWN_S)
+            ended = await put_if(self._nats, subject, b"", sequence, _WHAT, ttl_s=self._timings.withdrawn_s)
         except OjsError as error:
             log.debug("a directive isn't ended", reason=error.message)
         else:
@@ -136,13 +152,13 @@ class WorkerNotes:
     async def give(self, worker: WorkerRecord, wish: Wish) -> None:
         """Tell a worker by its next heartbeat, through whichever gateway. Raises OjsError backend_unavailable."""
         directive = Directive(wish, self._clock.now(), worker.pid, worker.started_at)
-        await self._put(self._subject(worker.id), msgspec.json.encode(directive), _TTL_S[wish])
+        await self._put(self._subject(worker.id), msgspec.json.encode(directive), self._timings.directive_s(wish))
 
     async def withdraw(self, worker_id: str, handlers: Sequence[Handler] = ()) -> None:
         """Forget all of a worker that has begun anew, or is gone, but what it can run by its new registration."""
         await self._begin()
         if (subject := self._subject(worker_id)) in self._known:
-            await self._put(subject, b"", _WITHDRAWN_S)
+            await self._put(subject, b"", self._timings.withdrawn_s)
         await self.declare(worker_id, handlers)
         await self._note(worker_id, leaving=False)
 
@@ -178,7 +194,7 @@ class WorkerNotes:
         if handlers:
             await self._store_handlers(subject, handlers)
         else:
-            await self._put(subject, b"", _WITHDRAWN_S)
+            await self._put(subject, b"", self._timings.withdrawn_s)
 
     async def handled(self, worker_id: str) -> Handled | None:
         """What a worker can run by its last word, as of some milliseconds ago; None if it has never said so."""
@@ -187,7 +203,7 @@ class WorkerNotes:
         known = self._declared.get(self._subject(worker_id, HANDLERS)) if self._declared else None
         if known is None:
             return None
-        if self._clock.now() - known.at > _RENEWED_MS:
+        if self._clock.now() - known.at > self._timings.renewed_ms:
             with contextlib.suppress(OjsError):  # there are days left
                 await self._store_handlers(self._subject(worker_id, HANDLERS), known.handled.declared)
         return known.handled
@@ -210,7 +226,7 @@ class WorkerNotes:
 
     async def _store_handlers(self, subject: str, handlers: Sequence[Handler]) -> None:
         record = DeclaredHandlers(self._clock.now(), tuple(handlers))
-        await self._put(subject, msgspec.json.encode(record), _HANDLERS_S)
+        await self._put(subject, msgspec.json.encode(record), self._timings.handlers_s)
 
     async def _note(self, worker_id: str, *, leaving: bool) -> bool:
         """Whether it was another before."""
@@ -219,7 +235,7 @@ class WorkerNotes:
         subject = self._subject(worker_id, LEAVE)
         if leaving == (subject in self._leaving):
             return False
-        await self._put(subject, b"{}" if leaving else b"", _LEAVING_S if leaving else _WITHDRAWN_S)
+        await self._put(subject, b"{}" if leaving else b"", self._timings.leaving_s if leaving else self._timings.withdrawn_s)
         return True
 
     async def _begin(self) -> None:
@@ -238,12 +254,12 @@ class WorkerNotes:
         if not known.body:
             return 0
         if kind == LEAVE:
-            ttl_s = _LEAVING_S
+            ttl_s = self._timings.leaving_s
         elif kind == HANDLERS:
             if (declared := handlers_reader.read(key, known.sequence, known.body)) is not None:
-                at, ttl_s = declared.at, _HANDLERS_S
+                at, ttl_s = declared.at, self._timings.handlers_s
         elif (directive := directive_reader.read(key, known.sequence, known.body)) is not None:
-            at, ttl_s = directive.at, _TTL_S[directive.wish]
+            at, ttl_s = directive.at, self._timings.directive_s(directive.wish)
         return ttl_s - (self._clock.now() - at) // 1_000
 
     def _changed(self) -> None:

@@ -7,7 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import structlog
@@ -17,6 +17,7 @@ from ojs_core.access.principal import Reach
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.numbers import At
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.worker import Mark, Worker
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
@@ -33,18 +34,24 @@ ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector", "w
 """What a system consists of: at least one process of each, of `webhooks` only where there are subscriptions."""
 STOPPED: Final = "stopped"
 """State of a worker that deregistered."""
-_SERVICE_TTL_S: Final = 120
-_WORKER_TTL_S: Final = 3600
 
 
-class PresenceTimings(Struct, frozen=True, kw_only=True):
+class PresenceTimings(Timings, frozen=True, kw_only=True):
     """How often a service says that it is alive."""
 
     beat_s: float = 5.0
+    """Between two beats."""
     again_s: float = 1.0
     """After a beat that was not stored: whether it can be again is what the process's readiness goes by."""
     max_gap_ms: int = 10_000
     """A service whose beats are further apart than this was away in between."""
+    kept_s: int = 120
+    """How long the last beat of a service stays."""
+    order: ClassVar[Order] = (
+        ("beat_s", "max_gap_ms", "a service that beats would count as away"),
+        ("max_gap_ms", "kept_s", "a beat would be gone while its service counts as alive"),
+    )
+    usual: ClassVar[Order] = (("again_s", "max_gap_ms", "one beat that failed would count as absence"),)
 
 
 class ServiceBeat(Struct, frozen=True, omit_defaults=True):
@@ -105,13 +112,14 @@ class Workers:
         self._nats = bucket.nats
         self._records = bucket.records
         self._clock = bucket.clock
+        self._kept = bucket.kept
         self._config = bucket.config
 
     async def beat(self, record: WorkerRecord) -> Mark:
         """Store a sign of life; returns when that was."""
         now = self._clock.now()
         body = msgspec.json.encode(msgspec.structs.replace(record, seen_at=now))
-        return Mark(await put(self._nats, self._subject(record.id), body, _WORKER_TTL_S, "a worker's heartbeat"), now)
+        return Mark(await put(self._nats, self._subject(record.id), body, self._kept.worker_s, "a worker's heartbeat"), now)
 
     async def get(self, worker_id: str) -> WorkerRecord | None:
         """The worker as the leader has it; None if it never registered, or left long ago."""
@@ -137,7 +145,7 @@ class Workers:
             left = msgspec.structs.replace(found, state=STOPPED, signed_off=signed_off)
             now, body = self._clock.now(), msgspec.json.encode(left)
             what = "a worker's leave"
-            written = await put_if(self._nats, self._subject(worker_id), body, sequence, what, ttl_s=_WORKER_TTL_S)
+            written = await put_if(self._nats, self._subject(worker_id), body, sequence, what, ttl_s=self._kept.worker_s)
             if written is not None:
                 return Mark(written, now)
         raise contended(f"worker {worker_id}")
@@ -216,5 +224,5 @@ class Presence:
         since = now if now - self._mine.at > self.timings.max_gap_ms else self._mine.since
         beat = msgspec.structs.replace(self._mine, since=since, at=now, left=left)
         subject = self._config.record("service", f"{encode_token(beat.role)}.{encode_token(beat.instance)}")
-        await put(self._nats, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")
+        await put(self._nats, subject, msgspec.json.encode(beat), self.timings.kept_s, "a service's beat")
         self._mine = beat

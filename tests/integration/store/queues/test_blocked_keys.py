@@ -20,7 +20,7 @@ from ojs_core.jetstream import contents
 from ojs_core.jetstream.api import call, delete, deleted
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.dispatch.dispatcher import DispatchTimings
-from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits
+from ojs_core.store.rate_limits.blocked_jobs import BlockedJobTimings
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
@@ -35,7 +35,7 @@ MANY = 600
 
 @pytest.fixture
 def timings() -> StoreTimings:
-    return StoreTimings(blocked=BlockedJobLimits(at_once=400), dispatch=DispatchTimings(cleared_s=LONG_S))
+    return StoreTimings(blocked=BlockedJobTimings(at_once=400), dispatch=DispatchTimings(cleared_s=LONG_S))
 
 
 def limited(queue: str, key: str, **policy: Any) -> Job:
@@ -172,7 +172,7 @@ async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store,
     assert await held(store, key) == 0
 
 
-@timed(blocked=BlockedJobLimits(at_once=20))
+@timed(blocked=BlockedJobTimings(at_once=20))
 @pytest.mark.usefixtures("keeper")
 async def test_what_an_operator_lets_go_without_any_limit_leaves_nobody_behind(store: Store, queue: str, key: str) -> None:
     """None of these jobs holds a permit, so no end of one lets the next go."""

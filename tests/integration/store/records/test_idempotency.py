@@ -9,7 +9,8 @@ import pytest
 from integration.conftest import OpenStore
 from integration.samples import holding, losing_answers, message, refusal, timed, unreachable
 from ojs_core.base.errors import OjsError
-from ojs_core.store.records.idempotency import KEPT_S, IdempotencyTimings, KeptAnswer, KeyedRun
+from ojs_core.store.records.idempotency import IdempotencyTimings, KeptAnswer, KeyedRun
+from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
 from support.network import GOOD, UP_ALONE, Network
@@ -61,8 +62,8 @@ async def test_the_answer_is_kept_for_a_day(store: Store, queue: str) -> None:
     await store.idempotency.run("op", queue, b"request", work)
     record = await message(store, store.config.record("idempotency", work.runs[0].name))
     assert record is not None
-    assert record[1]["Nats-TTL"] == f"{KEPT_S}s"
-    assert KEPT_S >= 24 * 3_600
+    assert record[1]["Nats-TTL"] == f"{KeptTimings().request_s}s"
+    assert KeptTimings().request_s >= 24 * 3_600
 
 
 async def test_another_request_under_the_key_is_refused_but_not_another_operation(store: Store, queue: str) -> None:

@@ -1,0 +1,20 @@
+"""How long stored things are kept that leave by themselves."""
+
+from __future__ import annotations
+
+from ojs_core.base.timings import Timings
+
+
+class KeptTimings(Timings, frozen=True, kw_only=True):
+    """The times after which NATS removes small records, in seconds from their last write."""
+
+    deleted_s: int = 3_600
+    """For a record that says that its queue, pool, schema or subscription was deleted, or that stands for one removed."""
+    worker_s: int = 3_600
+    """For what is known of a worker, after its last heartbeat."""
+    limit_s: int = 30 * 86_400
+    """For a limit that is not used, unless an operator's override of it is in force."""
+    delivery_s: int = 7 * 86_400
+    """For a webhook's delivery that isn't tried again, and for the timer of one that is."""
+    request_s: int = 25 * 3_600
+    """For the answer to a request with a key: the specification asks for a day; the hour more is for clocks."""
