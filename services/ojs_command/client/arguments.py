@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -19,7 +20,6 @@ from ojs_nats._requests import template
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import Options
 
-"""Names the system in NATS for commands that look there."""
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 """Of jobs."""
 _JSON_BEGINS: Final = ("{", "[", '"')
@@ -34,11 +34,12 @@ def duration(text: str) -> str:
     return text
 
 
-def pushable(name: str, args: tuple[Any, ...], options: Options, job_id: str | None = None) -> JobRequest[Any]:
-    """Return a job. Raises UsageProblem for a name or a value that no server takes."""
+def pushable(name: str, args: tuple[Any, ...], job_id: str | None = None, **options: Any) -> JobRequest[Any]:
+    """Return a job, with the options that aren't None. Raises UsageProblem for what no server takes."""
+    asked = cast("Options", {option: value for option, value in options.items() if value is not None})
     try:
         job_type(name.partition("@")[0])  # behind it may be a version
-        new: JobRequest[Any] = JobRequest(name, args, options, **({"id": job_id} if job_id else {}))
+        new: JobRequest[Any] = JobRequest(name, args, asked, **({"id": job_id} if job_id else {}))
         template(new)
     except (ValueError, TypeError) as error:
         raise UsageProblem(f"{error}.") from None
@@ -71,6 +72,14 @@ def json_value(text: str) -> Any:
         if text.lstrip().startswith(_JSON_BEGINS):
             raise argparse.ArgumentTypeError(f"{text[:80]!r} is no JSON: {error}") from None
         return text
+
+
+def job_args(texts: Iterable[str]) -> tuple[Any, ...]:
+    """Arguments of a job, each as `json_value` reads it. Raises UsageProblem."""
+    try:
+        return tuple(map(json_value, texts))
+    except argparse.ArgumentTypeError as error:
+        raise UsageProblem(f"ARG: {error}.") from None
 
 
 def member(text: str) -> tuple[str, Any]:

@@ -49,29 +49,21 @@ async def _audit(session: Session, given: argparse.Namespace) -> None:
     system = session.client.system
     found = [entry async for entry in system.audit(**filters, since=given.since, until=given.until, limit=given.limit or _LAST)]
     for entry in reversed(found):
-        _tell(session, entry)
+        session.out.streamed(entry, line)
 
 
 async def _follow(session: Session, filters: dict[str, Any], last: int) -> None:
     page = await session.client.system.audit_page(**filters, limit=last)
     for entry in reversed(page.entries):
-        _tell(session, entry)
+        session.out.streamed(entry, line)
     after = page.after
     while True:
         page = await session.client.system.audit_page(**filters, after=after)
         for entry in page.entries:
-            _tell(session, entry)
+            session.out.streamed(entry, line)
         if page.after == after:
             await asyncio.sleep(_EVERY_S)
         after = page.after
-
-
-def _tell(session: Session, entry: AuditEntry) -> None:
-    if session.out.as_json:
-        session.out.json_line(entry)
-    else:
-        session.out.text(line(entry))
-    session.out.flush()
 
 
 def line(entry: AuditEntry) -> Text:

@@ -58,12 +58,12 @@ def define(parser: CommandParser) -> None:
 async def _list(session: Session, _given: argparse.Namespace) -> None:
     contexts = _read()
     found = [_named(contexts, name) for name in sorted(contexts.contexts)]
-    if session.out.as_json:
-        session.out.json(found)
-        return
-    rows = [(one.name, one.current, one.server, list(one.headers)) for one in found]
     empty = "No contexts yet: make one with 'ojs-nats context set NAME --server URL'."
-    session.out.table(("name", "current", "server", "headers"), rows, empty=empty)
+    session.out.listed(found, ("name", "current", "server", "headers"), _row, empty=empty)
+
+
+def _row(one: Named) -> tuple[object, ...]:
+    return (one.name, one.current, one.server, list(one.headers))
 
 
 async def _show(session: Session, given: argparse.Namespace) -> None:
@@ -72,18 +72,16 @@ async def _show(session: Session, given: argparse.Namespace) -> None:
     if not name:
         raise UsageProblem("No context is the current one: name one, or choose it with 'ojs-nats context use NAME'.")
     found = _named(contexts, name)
-    if session.out.as_json:
-        session.out.json(found)
-    else:
-        session.out.members(
-            [
-                ("name", found.name),
-                ("current", found.current),
-                ("server", found.server),
-                *((f"header {header}", value) for header, value in found.headers.items()),
-                *((name.replace("_", " "), file) for name, file in msgspec.to_builtins(found.tls).items()),
-            ]
-        )
+    session.out.one(
+        found,
+        [
+            ("name", found.name),
+            ("current", found.current),
+            ("server", found.server),
+            *((f"header {header}", value) for header, value in found.headers.items()),
+            *((name.replace("_", " "), file) for name, file in msgspec.to_builtins(found.tls).items()),
+        ],
+    )
 
 
 async def _use(session: Session, given: argparse.Namespace) -> None:

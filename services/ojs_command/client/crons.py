@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ojs_command.client.arguments import json_value, member, positive, pushable
+from ojs_command.client.arguments import job_args, member, positive, pushable
 from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser, add_action
-from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats.models.crons import Cron
-from ojs_nats.options import Options
+from ojs_nats.models.crons import Cron, CronRun
 
 _COLUMNS: Final = ("name", "schedule", "zone", "job", "enabled", "last run", "next run", "runs")
+_RUN_COLUMNS: Final = ("number", "due", "status", "by hand", "job", "state", "reason")
 _ADD_EXAMPLES: Final = """\
   ojs-nats cron add nightly '0 3 * * *' report.build daily --queue reports --timezone Europe/Berlin
   ojs-nats cron add pulse '@every 5m' health.check --overlap skip
@@ -53,11 +52,7 @@ def define(parser: CommandParser) -> None:
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
     found = [cron async for cron in session.client.crons.list(limit=given.limit)]
-    if session.out.as_json:
-        session.out.json(found)
-    else:
-        empty = "No cron entries: make one with 'ojs-nats cron add'."
-        session.out.table(_COLUMNS, [_row(cron) for cron in found], empty=empty)
+    session.out.listed(found, _COLUMNS, _row, empty="No cron entries: make one with 'ojs-nats cron add'.")
 
 
 def _row(cron: Cron) -> tuple[object, ...]:
@@ -66,21 +61,11 @@ def _row(cron: Cron) -> tuple[object, ...]:
 
 
 async def _add(session: Session, given: argparse.Namespace) -> None:
-    options: Options = {}
-    if given.queue is not None:
-        options["queue"] = given.queue
-    if given.priority is not None:
-        options["priority"] = given.priority
-    if given.meta:
-        options["meta"] = dict(given.meta)
-    try:
-        args = tuple(json_value(text) for text in given.args)
-    except argparse.ArgumentTypeError as error:
-        raise UsageProblem(f"ARG: {error}.") from None
+    meta = dict(given.meta) or None
     made = await session.client.crons.register(
         given.name,
         given.schedule,
-        pushable(given.type, args, options),
+        pushable(given.type, job_args(given.args), queue=given.queue, priority=given.priority, meta=meta),
         timezone=given.timezone,
         overlap=given.overlap,
         enabled=not given.paused,
@@ -91,11 +76,9 @@ async def _add(session: Session, given: argparse.Namespace) -> None:
 
 async def _get(session: Session, given: argparse.Namespace) -> None:
     cron = await session.client.crons.get(given.name)
-    if session.out.as_json:
-        session.out.json(cron)
-        return
     template = cron.job_template
-    session.out.members(
+    session.out.one(
+        cron,
         [
             ("name", cron.name),
             ("description", cron.description),
@@ -111,7 +94,7 @@ async def _get(session: Session, given: argparse.Namespace) -> None:
             ("next run", at(cron.next_run_at)),
             ("runs", cron.run_count),
             ("runs that wait", cron.waiting_runs or None),
-        ]
+        ],
     )
 
 
@@ -135,8 +118,8 @@ async def _delete(session: Session, given: argparse.Namespace) -> None:
 
 async def _history(session: Session, given: argparse.Namespace) -> None:
     runs = await session.client.crons.history(given.name, limit=given.limit)
-    if session.out.as_json:
-        session.out.json(runs)
-        return
-    rows = [(run.number, run.scheduled_at, run.status, run.manual, run.job_id, run.job_state, run.reason) for run in runs]
-    session.out.table(("number", "due", "status", "by hand", "job", "state", "reason"), rows, empty="It hasn't run yet.")
+    session.out.listed(runs, _RUN_COLUMNS, _run_row, empty="It hasn't run yet.")
+
+
+def _run_row(run: CronRun) -> tuple[object, ...]:
+    return (run.number, run.scheduled_at, run.status, run.manual, run.job_id, run.job_state, run.reason)

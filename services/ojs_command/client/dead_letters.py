@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 
 from ojs_command.client.arguments import ago, duration, positive
 from ojs_command.client.jobs.get import tell_job
-from ojs_command.client.jobs.listing import tell_jobs
+from ojs_command.client.jobs.listing import COLUMNS, row
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
@@ -63,23 +64,12 @@ def define(parser: CommandParser) -> None:
 
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
-    found = session.client.dead_letters.list(
-        queue=given.queue,
-        type=given.type,
-        error_type=given.error_type,
-        since=given.since,
-        until=given.until,
-        limit=given.limit,
-    )
-    tell_jobs(session, [job async for job in found], empty="No dead letters fit that.")
+    found = session.client.dead_letters.list(**_asked(given), limit=given.limit)
+    session.out.listed([job async for job in found], COLUMNS, row, empty="No dead letters fit that.")
 
 
 async def _get(session: Session, given: argparse.Namespace) -> None:
-    job = await session.client.dead_letters.get(given.id)
-    if session.out.as_json:
-        session.out.json(job)
-    else:
-        tell_job(session, job)
+    tell_job(session, await session.client.dead_letters.get(given.id))
 
 
 async def _retry(session: Session, given: argparse.Namespace) -> None:
@@ -118,14 +108,12 @@ async def _purge(session: Session, given: argparse.Namespace) -> None:
 
 
 def _filter(given: argparse.Namespace) -> DeadLetterFilter:
-    return DeadLetterFilter(
-        queue=given.queue,
-        type=given.type,
-        error_type=given.error_type,
-        since=given.since,
-        until=given.until,
-        older_than=given.older_than,
-    )
+    return DeadLetterFilter(**_asked(given), older_than=given.older_than)
+
+
+def _asked(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the filters that all take."""
+    return {name: getattr(given, name) for name in ("queue", "type", "error_type", "since", "until")}
 
 
 async def _count(session: Session, which: DeadLetterFilter) -> str:

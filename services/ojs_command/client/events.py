@@ -51,7 +51,7 @@ async def _events(session: Session, given: argparse.Namespace) -> None:
     if given.job or given.workflow:
         raise UsageProblem("--job and --workflow need --follow; what has happened to a job is told by 'ojs-nats get ID'.")
     for event in await _last(session, given, given.limit or 50):
-        _tell(session, event)
+        session.out.streamed(event, line)
 
 
 async def _last(session: Session, given: argparse.Namespace, number: int) -> list[Event]:
@@ -78,18 +78,10 @@ async def _follow(session: Session, given: argparse.Namespace) -> None:
     )
     async with aclosing(told) as events:
         async for event in events:
-            _tell(session, event)
+            session.out.streamed(event, line)
             seen += 1
             if seen == given.limit:
                 return
-
-
-def _tell(session: Session, event: Event) -> None:
-    if session.out.as_json:
-        session.out.json_line(event)
-    else:
-        session.out.text(line(event))
-    session.out.flush()
 
 
 def line(event: Event) -> Text:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import product
 from typing import Final
 
 from ojs_command.client.arguments import count, duration, seconds, words
 from ojs_command.client.keys_on_nats import KeysOnNats
+from ojs_command.client.on_nats import add_nats_options, namespace_of
 from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.access.permissions import PERMISSIONS, ROLES
-from ojs_core.runtime.settings import NAMESPACE_ENV
-from ojs_nats.models.keys import KeyLimits, MadeKey
+from ojs_nats.models.keys import Key, KeyLimits, MadeKey
 from ojs_nats.operations.keys import Keys
 
 _CREATE_EXAMPLES: Final = """\
@@ -41,7 +41,7 @@ _LIMITS: Final = {
     "streams": "event streams and WebSockets that it may have open at each",
     "waiting": "fetches and requests for results that may wait at each",
 }
-_SHORT: Final = {"pushes_per_second": "pushes a second", "streams": "streams", "waiting": "waiting"}
+_COLUMNS: Final = ("id", "name", "role", "state", "queues", "types", "limits", "last used", "expires")
 
 
 def define(parser: CommandParser) -> None:
@@ -57,8 +57,9 @@ def define(parser: CommandParser) -> None:
     create.add_argument("--types", type=words, default=[], metavar="PATTERNS", help="narrow it to these job types ['*']")
     create.add_argument("--expires", type=seconds, metavar="TIME", help="end it after so long, such as 90d [never]")
     limit = add_action(actions, "limit", "change what a key may ask of each gateway", _limit, examples=_LIMIT_EXAMPLES)
-    for one in (create, limit):
-        _define_limits(one)
+    for one, (name, what) in product((create, limit), _LIMITS.items()):
+        option = f"--{name.replace('_', '-')}"
+        one.add_argument(option, type=count, metavar="N", help=f"{what}; 0 for any number [as gateways are set]")
     rotate = add_action(
         actions,
         "rotate",
@@ -72,21 +73,7 @@ def define(parser: CommandParser) -> None:
     for one in (limit, rotate, revoke):
         one.add_argument("key", metavar="ID")
     for one in actions.choices.values():
-        one.add_argument(
-            "--nats",
-            dest="on_nats",
-            metavar="URL",
-            help="work on NATS itself, without a server: for the first key, or the last",
-        )
-        one.add_argument(
-            "--namespace", metavar="NAME", help=f"which system there, as its services are started with [{NAMESPACE_ENV}]"
-        )
-
-
-def _define_limits(parser: CommandParser) -> None:
-    for name, what in _LIMITS.items():
-        option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=count, metavar="N", help=f"{what}; 0 for any number [as gateways are set]")
+        add_nats_options(one, "work on NATS itself, without a server: for the first key, or the last")
 
 
 def _limits_of(given: argparse.Namespace) -> KeyLimits:
@@ -96,25 +83,13 @@ def _limits_of(given: argparse.Namespace) -> KeyLimits:
 async def _list(session: Session, given: argparse.Namespace) -> None:
     async with _keys(session, given) as keys:
         found = await keys.list(every=given.all)
-    if session.out.as_json:
-        session.out.json(found)
-        return
-    rows = [
-        (
-            key.id,
-            key.name,
-            key.role,
-            key.state,
-            key.queues or None,
-            key.types or None,
-            _told_limits(key.limits),
-            at(key.used_at),
-            at(key.expires_at),
-        )
-        for key in found
-    ]
     empty = "No key lets anybody in. Where there never was one, everybody who reaches the server may do everything."
-    session.out.table(("id", "name", "role", "state", "queues", "types", "limits", "last used", "expires"), rows, empty=empty)
+    session.out.listed(found, _COLUMNS, _row, empty=empty)
+
+
+def _row(key: Key) -> tuple[object, ...]:
+    narrowed, limits = (key.queues or None, key.types or None), _told_limits(key.limits)
+    return (key.id, key.name, key.role, key.state, *narrowed, limits, at(key.used_at), at(key.expires_at))
 
 
 async def _create(session: Session, given: argparse.Namespace) -> None:
@@ -141,8 +116,8 @@ async def _limit(session: Session, given: argparse.Namespace) -> None:
 
 def _told_limits(limits: KeyLimits) -> str | None:
     """In few words; None if all are as gateways are set."""
-    named = {"pushes_per_second": limits.pushes_per_second, "streams": limits.streams, "waiting": limits.waiting}
-    told = [f"{'any number of' if most == 0 else most} {_SHORT[name]}" for name, most in named.items() if most is not None]
+    named = {"pushes a second": limits.pushes_per_second, "streams": limits.streams, "waiting": limits.waiting}
+    told = [f"{'any number of' if most == 0 else most} {name}" for name, most in named.items() if most is not None]
     return ", ".join(told) or None
 
 
@@ -181,7 +156,7 @@ async def _keys(session: Session, given: argparse.Namespace) -> AsyncIterator[Ke
             raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
         yield session.client.keys
         return
-    async with KeysOnNats.at(given.on_nats, given.namespace or os.environ.get(NAMESPACE_ENV)) as keys:
+    async with KeysOnNats.at(given.on_nats, namespace_of(given)) as keys:
         yield keys
     if keys.untold is not None:
         session.out.note(keys.untold)

@@ -25,9 +25,9 @@ _EVERY_S: Final = 2.0
 """Between two lines of progress where there is no terminal."""
 
 
-def add_nats_options(parser: CommandParser) -> None:
+def add_nats_options(parser: CommandParser, purpose: str = f"where NATS is [{NATS_ENV}]") -> None:
     """Add the options that say where NATS is."""
-    parser.add_argument("--nats", dest="on_nats", metavar="URL", help=f"where NATS is [{NATS_ENV}]")
+    parser.add_argument("--nats", dest="on_nats", metavar="URL", help=purpose)
     parser.add_argument(
         "--namespace", metavar="NAME", help=f"which system there, as its services are started with [{NAMESPACE_ENV}]"
     )

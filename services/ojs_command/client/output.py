@@ -22,6 +22,7 @@ from rich.tree import Tree
 from ojs_core.base.wording import duration
 
 T = TypeVar("T")
+Row = Sequence[object]
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Categories of characters that a terminal obeys, or that nobody sees: controls, directions, zero-width ones, tags."""
@@ -93,6 +94,28 @@ class Output:
             self.json(value)
         else:
             self.text(said)
+
+    def listed(self, found: Sequence[T], columns: Sequence[str], row: Callable[[T], Row], *, empty: str) -> None:
+        """Things in a table, a row for each, or as a JSON array."""
+        if self.as_json:
+            self.json(found)
+        else:
+            self.table(columns, map(row, found), empty=empty)
+
+    def one(self, value: Any, pairs: Iterable[tuple[str, object]]) -> None:
+        """One thing: its members, or the document."""
+        if self.as_json:
+            self.json(value)
+        else:
+            self.members(pairs)
+
+    def streamed(self, value: T, line: Callable[[T], Text]) -> None:
+        """One of many that come one after the other: a line that is seen at once."""
+        if self.as_json:
+            self.json_line(value)
+        else:
+            self.text(line(value))
+        self.flush()
 
     def raw(self, text: str) -> None:
         """As it is: for another program."""

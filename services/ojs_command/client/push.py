@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_command.client.arguments import duration, json_value, member, positive, pushable, when
+from ojs_command.client.arguments import duration, job_args, member, positive, pushable, when
 from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
@@ -18,7 +18,6 @@ from ojs_nats import Job, Retry, Unique
 from ojs_nats._json import decoded
 from ojs_nats.errors import RefusedError
 from ojs_nats.jobs import JobRequest
-from ojs_nats.options import Options
 
 _AT_ONCE: Final = 500
 """Jobs in a request."""
@@ -81,7 +80,7 @@ async def _push(session: Session, given: argparse.Namespace) -> None:
             raise UsageProblem("--wait and --id are for one job, not for many from standard input.")
         await _push_lines(session, given)
         return
-    new = _new(given, tuple(_argument(text) for text in given.args))
+    new = _new(given, job_args(given.args))
     handle = await session.client.push(new)
     if given.wait:
         _tell_end(session, await session.client.jobs.wait(handle.id, given.timeout))
@@ -161,31 +160,18 @@ def _chunks() -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
     yield chunk
 
 
-def _argument(text: str) -> Any:
-    try:
-        return json_value(text)
-    except argparse.ArgumentTypeError as error:
-        raise UsageProblem(f"ARG: {error}.") from None
-
-
 def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> JobRequest[Any]:
-    asked: Options = {}
-    if given.queue is not None:
-        asked["queue"] = given.queue
-    if given.priority is not None:
-        asked["priority"] = given.priority
-    if given.delay is not None:
-        asked["delay"] = given.delay
-    if given.at is not None:
-        asked["scheduled_at"] = given.at
-    if given.retry is not None:
-        asked["retry"] = Retry(given.retry)
-    if given.run_timeout is not None:
-        asked["timeout"] = given.run_timeout
-    if given.unique:
-        asked["unique"] = Unique()
-    if given.meta:
-        asked["meta"] = dict(given.meta)
-    if given.tag:
-        asked["tags"] = given.tag
-    return pushable(given.type, args, asked, given.id)
+    return pushable(
+        given.type,
+        args,
+        given.id,
+        queue=given.queue,
+        priority=given.priority,
+        delay=given.delay,
+        scheduled_at=given.at,
+        retry=None if given.retry is None else Retry(given.retry),
+        timeout=given.run_timeout,
+        unique=Unique() if given.unique else None,
+        meta=dict(given.meta) or None,
+        tags=given.tag or None,
+    )

@@ -75,11 +75,8 @@ def _rate(text: str) -> Rate:
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
     found = [queue async for queue in session.client.queues.list(limit=given.limit)]
-    if session.out.as_json:
-        session.out.json(found)
-    else:
-        empty = "There are no queues yet: one is made by the first push to it."
-        session.out.table(QUEUE_COLUMNS, [queue_row(queue) for queue in found], empty=empty)
+    empty = "There are no queues yet: one is made by the first push to it."
+    session.out.listed(found, QUEUE_COLUMNS, queue_row, empty=empty)
 
 
 def queue_row(queue: Queue) -> tuple[object, ...]:
@@ -168,10 +165,7 @@ async def _config(session: Session, given: argparse.Namespace) -> None:
     queues = session.client.queues
     new = bool(asked) and given.queue != ALL_QUEUES and await _is_new(session, given.queue)
     found: ConfiguredQueue = await (queues.configure(given.queue, **asked) if asked else queues.config(given.queue))
-    if session.out.as_json:
-        session.out.json(found)
-    else:
-        session.out.members([("queue", "all" if given.queue == ALL_QUEUES else found.name), *_settings(found.config)])
+    session.out.one(found, [("queue", "all" if given.queue == ALL_QUEUES else found.name), *_settings(found.config)])
     _note_new(session, given.queue, new=new)
 
 

@@ -43,11 +43,7 @@ def define(parser: CommandParser) -> None:
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
     found = [worker async for worker in session.client.workers.list(state=given.state, limit=given.limit)]
-    if session.out.as_json:
-        session.out.json(found)
-    else:
-        empty = "No workers: start one with 'ojs-nats worker MODULE'."
-        session.out.table(WORKER_COLUMNS, [worker_row(worker) for worker in found], empty=empty)
+    session.out.listed(found, WORKER_COLUMNS, worker_row, empty="No workers: start one with 'ojs-nats worker MODULE'.")
 
 
 def worker_row(worker: Worker) -> tuple[object, ...]:

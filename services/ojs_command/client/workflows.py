@@ -38,16 +38,12 @@ def define(parser: CommandParser) -> None:
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
     found = [flow async for flow in session.client.workflows.list(state=given.state, limit=given.limit)]
-    if session.out.as_json:
-        session.out.json(found)
-    else:
-        rows = [(flow.id, flow.name, flow.type, flow.state, _done(flow), flow.created_at) for flow in found]
-        session.out.table(_COLUMNS, rows, empty="No workflows fit that.")
+    session.out.listed(found, _COLUMNS, _row, empty="No workflows fit that.")
 
 
-def _done(flow: WorkflowHead) -> str:
+def _row(flow: WorkflowHead) -> tuple[object, ...]:
     done, total = (flow.steps_completed, flow.steps_total) if flow.steps_total else (flow.jobs_completed, flow.jobs_total)
-    return f"{done or 0}/{total or 0}"
+    return (flow.id, flow.name, flow.type, flow.state, f"{done or 0}/{total or 0}", flow.created_at)
 
 
 async def _get(session: Session, given: argparse.Namespace) -> None:

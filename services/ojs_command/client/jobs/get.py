@@ -23,16 +23,15 @@ def define(parser: CommandParser) -> None:
 
 
 async def _get(session: Session, given: argparse.Namespace) -> None:
-    job = await session.client.jobs.detail(given.id)
-    if session.out.as_json:
-        session.out.json(job)
-    else:
-        tell_job(session, job)
+    tell_job(session, await session.client.jobs.detail(given.id))
 
 
 def tell_job(session: Session, job: JobDetail) -> None:
     """All that is known of a job."""
     out = session.out
+    if out.as_json:
+        out.json(job)
+        return
     attempts = f"{job.attempt} of {job.max_attempts}" if job.max_attempts else job.attempt
     out.members(
         [

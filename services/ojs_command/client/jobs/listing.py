@@ -57,15 +57,7 @@ def filters_of(given: argparse.Namespace) -> dict[str, Any]:
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
     found = session.client.jobs.list(**filters_of(given), limit=given.limit)
-    tell_jobs(session, [job async for job in found], empty="No jobs fit that.")
-
-
-def tell_jobs(session: Session, jobs: list[Job], *, empty: str) -> None:
-    """In a table, or as a JSON array."""
-    if session.out.as_json:
-        session.out.json(jobs)
-    else:
-        session.out.table(COLUMNS, [row(job) for job in jobs], empty=empty)
+    session.out.listed([job async for job in found], COLUMNS, row, empty="No jobs fit that.")
 
 
 def row(job: Job) -> tuple[object, ...]:

@@ -21,7 +21,4 @@ def define(parser: CommandParser) -> None:
 
 async def _reprioritise(session: Session, given: argparse.Namespace) -> None:
     changed = await session.client.jobs.set_priority(given.id, given.priority)
-    if session.out.as_json:
-        session.out.json(changed)
-    else:
-        session.out.text(f"Job {given.id} has priority {given.priority}.")
+    session.out.done(f"Job {given.id} has priority {given.priority}.", changed)

@@ -22,7 +22,4 @@ def define(parser: CommandParser) -> None:
 
 async def _run(session: Session, given: argparse.Namespace) -> None:
     job = await session.client.jobs.run_now(given.id)
-    if session.out.as_json:
-        session.out.json(job)
-    else:
-        session.out.text(f"Job {job.id} is {job.state}.")
+    session.out.done(f"Job {job.id} is {job.state}.", job)

@@ -95,6 +95,16 @@ def test_a_plain_table_is_for_grep_and_awk() -> None:
     assert second.split() == ["b", "[bold]x"]
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+def test_things_are_told_as_people_or_programs_read_them(*, as_json: bool) -> None:
+    out, file = output(as_json=as_json)
+    out.listed([1, 2], ("number", "twice"), lambda number: (number, 2 * number), empty="none")
+    out.one({"a": 1}, [("a", 1), ("b", None)])
+    out.streamed(3, lambda number: Text(f"number {number}"))
+    table = "NUMBER  TWICE\n1       2\n2       4\n"
+    assert file.getvalue() == ('[1,2]\n{"a":1}\n3\n' if as_json else f"{table}a  1\nnumber 3\n")
+
+
 @pytest.mark.parametrize("width", [64, 80])
 def test_a_narrow_terminal_has_no_columns_that_would_break_the_rows(width: int) -> None:
     rows = [(ID, "a" * 40, "active", "what went wrong: " * 8)]
