@@ -71,7 +71,7 @@ class ProjectorTimings(Struct, frozen=True, kw_only=True):
 
     full_s: float = 5.0
     """How long reading rests while the index's disk is full."""
-    safety_s: float = 10.0
+    safety_s: float = 5.0
     """How often lost hints are looked for."""
     wait_s: float = WAIT_S
     """How long a question waits until the index has come so far."""
