@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final, TypeVar
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.problems import StartupProblem
+from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.grants import OPERATOR
 from ojs_core.jetstream.streams import behind, check_server, no_way_to_nats, provision, raise_copies
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.settings import Settings
+
+T = TypeVar("T")
 
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
@@ -28,12 +31,13 @@ async def set_up(settings: Settings) -> int:
     try:
         await nats.connect(url)
         check_server(nats)
-        await provision(nats, settings.streams)
-        if raised := await raise_copies(nats, settings.streams):
+        await _once_led(settings, partial(provision, nats, settings.streams))
+        wanted = settings.streams.streams()
+        if raised := [one["name"] for one in wanted if await _once_led(settings, partial(raise_copies, nats, one))]:
             print(f"{settings.replicas} copies from now on: {', '.join(raised)}", flush=True)
             await _until_whole(nats, settings.streams)
             print("all copies are up to date: restart the services now, one after the other, with the same --replicas")
-        elif left := await behind(nats, settings.streams):
+        elif left := await _once_led(settings, partial(_behind, nats, settings.streams)):
             _tell(left)
     except CannotConnect as error:
         raise no_way_to_nats(url, error) from None
@@ -42,6 +46,33 @@ async def set_up(settings: Settings) -> int:
     names = ", ".join(stream["name"] for stream in settings.streams.streams())
     print(f"the streams are as they must be: {names}")
     return 0
+
+
+async def _once_led(settings: Settings, what: Callable[[], Awaitable[T]]) -> T:
+    """Return what something returns once all streams have leaders: a cluster that has lost one chooses another in seconds.
+
+    Raises StartupProblem, that there is none as well after as long as services wait for NATS.
+    """
+    until = time.monotonic() + settings.connect_timeout
+    told = False
+    while True:
+        try:
+            return await what()
+        except Unreachable as problem:
+            if time.monotonic() + _LOOK_S >= until:
+                raise
+            if not told:
+                print(f"waiting for NATS: {problem}", file=sys.stderr, flush=True)
+                told = True
+            await asyncio.sleep(_LOOK_S)
+
+
+async def _behind(nats: Connection, config: StoreConfig) -> dict[str, int]:
+    """Return how far copies are. Raises Unreachable while a stream has no leader."""
+    try:
+        return await behind(nats, config)
+    except OjsError as error:
+        raise Unreachable(f"JetStream does not answer yet: {error.message}.") from None
 
 
 async def _until_whole(nats: Connection, config: StoreConfig) -> None:

@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 _STREAM_NOT_FOUND: Final = 10059
 _NAME_IN_USE: Final = 10058
 _NO_PEERS: Final = 10005
+_NO_LEADER: Final = 503
 MIN_PAYLOAD: Final = 8 * 1024 * 1024
 _FREE_TO_DIFFER: Final = frozenset({"num_replicas", "max_consumers"})
 """The store goes by what a stream has."""
@@ -123,25 +124,34 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
     return replace(config, replicas=replicas, busy_queues=busy)
 
 
-async def raise_copies(nats: Connection, config: StoreConfig) -> list[str]:
-    """Have every stream that keeps fewer copies than `config` asks for keep as many, in place; returns their names.
+async def raise_copies(nats: Connection, wanted: dict[str, Any]) -> bool:
+    """Have a stream that keeps fewer copies than is wanted keep as many, in place; returns whether it kept fewer.
 
-    NATS makes the copies after it has answered (`behind`). A stream that keeps more is left as it is. Raises StartupProblem.
+    NATS makes the copies after it has answered (`behind`). A stream that keeps more is left as it is. Raises StartupProblem; of
+    its kind Unreachable while the stream has no leader.
     """
-    raised = []
-    for wanted in config.streams():
-        name, number = wanted["name"], wanted["num_replicas"]
-        try:
-            found = (await ask(nats, f"STREAM.INFO.{name}", None, f"to look at stream {name}"))["config"]
-            if int(found.get("num_replicas", 1)) < number:
-                await ask(nats, f"STREAM.UPDATE.{name}", found | {"num_replicas": number}, f"{number} copies of stream {name}")
-                raised.append(name)
-        except OjsError as error:
-            raise StartupProblem(
-                f"{error.message}; start so many nats-servers as one cluster, with room for a copy on each, name them all with "
-                "--nats, and run 'ojs-nats setup' again: streams that were raised stay raised."
-            ) from None
-    return raised
+    name, number = wanted["name"], wanted["num_replicas"]
+    found = (await _led(nats, f"STREAM.INFO.{name}", None, f"to look at stream {name}"))["config"]
+    if int(found.get("num_replicas", 1)) >= number:
+        return False
+    await _led(nats, f"STREAM.UPDATE.{name}", found | {"num_replicas": number}, f"{number} copies of stream {name}")
+    return True
+
+
+async def _led(nats: Connection, subject: str, payload: dict[str, Any] | None, what: str) -> dict[str, Any]:
+    """Return what NATS answers. Raises Unreachable if a leader is missing, and StartupProblem if it refuses `what`."""
+    try:
+        answer = await call(nats, subject, payload)
+    except OjsError as error:
+        raise Unreachable(f"JetStream does not answer yet: {error.message}.") from None
+    if refusal := answer.get("error"):
+        if refusal.get("code") == _NO_LEADER:
+            raise Unreachable(f"JetStream does not answer yet: {refusal.get('description')}.")
+        raise StartupProblem(
+            f"NATS refused {what}: {refusal.get('description')}; start so many nats-servers as one cluster, with room for a "
+            "copy on each, name them all with --nats, and run 'ojs-nats setup' again: streams that were raised stay raised."
+        )
+    return answer
 
 
 async def behind(nats: Connection, config: StoreConfig) -> dict[str, int]:
@@ -250,7 +260,7 @@ async def create(nats: Connection, wanted: dict[str, Any]) -> dict[str, Any]:
 
 def _is_forming(error: dict[str, Any]) -> bool:
     """Whether a refusal is of a cluster that has no leader yet, or not enough servers so far."""
-    return error.get("code") == 503 or error.get("err_code") == _NO_PEERS
+    return error.get("code") == _NO_LEADER or error.get("err_code") == _NO_PEERS
 
 
 def error_code(answer: dict[str, Any]) -> int:
