@@ -42,8 +42,14 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
             effects.append(CancelTimer(live.op))
     if new.workflow is not None and (step := _step(new)) is not None:
         effects.append(Note("workflow", new.workflow.id, f"{new.workflow.node} {new.workflow.run} {step}"))
-    if old is not None and new.state is not State.ACTIVE:
-        effects += _endings(old, new)
+    if old is not None and new.state is not State.ACTIVE:  # a claim has the token in hand
+        if old.permits:
+            claim = claim_of(old) or ""
+            effects += [Note("limit", scope, claim) for scope in old.permits]
+        if old.token is not None and new.token != old.token:
+            effects.append(StaleToken(old))
+        if old.result_blob is not None and new.result_blob is None:
+            effects.append(Drop("result", old.result_blob.op))
     if new.token == moment.op:
         effects.append(_TOKEN)
     ttl_s = retention_s(new) if new.terminal or new.deleted else None
@@ -54,19 +60,6 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
     if ended:
         effects.append(Drop("checkpoint"))
     return Transition(replace(new, timer=timer, checkpoint=new.checkpoint and not ended), tuple(effects), ttl_s)
-
-
-def _endings(old: Job, new: Job) -> list[Effect]:
-    """What a job had that it hasn't any more, unless it is claimed: a claim has the token in hand."""
-    ended: list[Effect] = []
-    if old.permits:
-        claim = claim_of(old) or ""
-        ended += [Note("limit", scope, claim) for scope in old.permits]
-    if old.token is not None and new.token != old.token:
-        ended.append(StaleToken(old))
-    if old.result_blob is not None and new.result_blob is None:
-        ended.append(Drop("result", old.result_blob.op))
-    return ended
 
 
 def _step(job: Job) -> Literal["started", "ended"] | None:
