@@ -28,6 +28,8 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
+_TAKING_NEW: Final = frozenset({"gateway", "scheduler", ""})
+"""The roles of processes that take new jobs: pushes, and runs of cron entries."""
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
@@ -40,7 +42,12 @@ class RoomTimings(Timings, frozen=True, kw_only=True):
     """The shortest time until then."""
     longest_s: float = 1.0
     """The longest."""
-    order: ClassVar[Order] = (("shortest_s", "longest_s", "there would be no time between the two"),)
+    others_s: float = 10.0
+    """How often processes that take no new jobs look, for their metrics alone."""
+    order: ClassVar[Order] = (
+        ("shortest_s", "longest_s", "there would be no time between the two"),
+        ("longest_s", "others_s", "processes that take new jobs have to know sooner"),
+    )
 
 
 class StorageRoom:
@@ -55,7 +62,7 @@ class StorageRoom:
         timings: RoomTimings,
         role: str = "",
     ) -> None:
-        """`role` says which streams NATS may let this process purge."""
+        """`role` says whether this process takes new jobs, and which streams NATS may let it purge."""
         self._timings = timings
         self._connections = connections
         self._nats = connections[0]
@@ -65,9 +72,11 @@ class StorageRoom:
         self._role = role
         self._warned = False
         self._timeouts = 0
+        self._next_s = 0.0
+        """When the levels are asked for next (loop time)."""
         self._task: asyncio.Task[None] | None = None
         self.levels: list[StorageLevel] = []
-        """As they were at the last look, a second ago at most."""
+        """As they were at the last look, a second ago at most where new jobs are taken."""
         self.shortage: str | None = None
         """Why nothing new is taken, None while there is room."""
         self.broken: str | None = None
@@ -91,7 +100,11 @@ class StorageRoom:
         await stop_loop(self._task)
 
     async def _run(self) -> None:
-        await self.look()
+        if self._role in _TAKING_NEW or asyncio.get_running_loop().time() >= self._next_s:
+            await self.look()
+            self._next_s = asyncio.get_running_loop().time() + self._timings.others_s
+        else:
+            self._tell(self.levels, self.shortage, await self._broken())
         await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:

@@ -27,6 +27,7 @@ from ojs_core.telemetry import metrics
 from ojs_scheduler.crons import CronWorker
 from support.cluster import NatsCluster
 from support.nats import NatsServer
+from support.outside import before
 from support.waiting import eventually
 
 MIB = 1024 * 1024
@@ -38,7 +39,8 @@ NAMED = RoomSettings(limit=LIMIT)
 
 
 OFTEN = StoreTimings(
-    room=RoomTimings(shortest_s=0.002, fastest=1 << 40, longest_s=0.05), presence=PresenceTimings(beat_s=0.2, again_s=0.2)
+    room=RoomTimings(shortest_s=0.002, fastest=1 << 40, longest_s=0.05, others_s=3_600.0),
+    presence=PresenceTimings(beat_s=0.2, again_s=0.2),
 )
 """A limit this small is reached between two looks that are 50 ms apart."""
 
@@ -114,13 +116,35 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
         await coordinate(store, flow)
         assert [job.type for job in await fetch(store, f"{queue}-flow")] == ["b"], "the next step of accepted work"
 
-        before = await used(store)
+        full = await used(store)
         for job_id in ids[6:60]:
             await store.jobs.change(job_id, transitions.cancel)
             await store.jobs.change(job_id, transitions.remove)
-        assert before - await used(store) > 50 * 250_000, "deleting makes room at once"
+        assert full - await used(store) > 50 * 250_000, "deleting makes room at once"
         await eventually(lambda: not refused(store))
         assert (await store.enqueue.push(draft(queue=queue))).state is State.AVAILABLE
+
+
+async def test_only_those_who_take_new_jobs_ask_nats_for_its_room_again_and_again(
+    own_server: MakeServer, open_store: OpenStore
+) -> None:
+    """Others show it in their metrics; each question costs nats-server and the process some of an idle second."""
+    with own_server(max_file_store=str(LIMIT)) as server:
+        gateway, scheduler, reaper = [
+            await open_store(server.url, room=NAMED, role=role) for role in ("gateway", "scheduler", "reaper")
+        ]
+        await eventually(lambda: all(store.room.levels for store in (gateway, scheduler, reaper)))
+
+        async def nothing() -> None:
+            return
+
+        with (
+            before(gateway.nats, "$JS.API.INFO", nothing, times=1_000) as often,
+            before(scheduler.nats, "$JS.API.INFO", nothing, times=1_000) as as_often,
+            before(reaper.nats, "$JS.API.INFO", nothing, times=1_000) as never,
+        ):
+            await eventually(lambda: len(often) > 10 and len(as_often) > 10)
+        assert never == []
 
 
 async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
