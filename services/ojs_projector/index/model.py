@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job
@@ -56,7 +57,7 @@ _SAVED_TOGETHER: Final = 20
 """Batches that are written as one, unless whoever reads has nothing to do. What a crash takes back is read again."""
 
 
-class Seen(NamedTuple):
+class Seen(Struct, frozen=True):
     """A record with what it is of; None for what is none of these, and for one that can't be read: then `problem` says why."""
 
     record: Record

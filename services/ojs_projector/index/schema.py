@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.feed import Record
@@ -85,7 +86,7 @@ _NAMES: Final = {state: state.value for state in State}
 """`.value` is a descriptor in Python, which costs more than the rest of a row."""
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """What a row of `jobs` said before the revision that is taken up."""
 
     n: int
@@ -113,7 +114,7 @@ Lasting = tuple[str, str, int, int, int | None, str | None]
 """What hardly ever changes of a job: type, queue, priority, creation, its schedule, and its labels. Where it does, its row is
 replaced; a row that stays is changed in what `changing` returns."""
 
-KNOWN: Final = ", ".join(Known._fields)
+KNOWN: Final = ", ".join(Known.__struct_fields__)
 _CHANGING: Final = (
     "seq",
     "state",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.events.crons import events_of_cron
@@ -30,7 +33,7 @@ class Numbered(Protocol):
         """Counts from 1, and goes on when the log is cut."""
 
 
-class EventSource(NamedTuple):
+class EventSource(Struct, frozen=True):
     """A record as the relay sees it."""
 
     id: str
@@ -69,7 +72,7 @@ def _job(job: Job) -> EventSource:
 def creation_of(workflow: Workflow) -> EventSource:
     """A workflow of which no more is to be told than that it was created."""
     whole = _workflow(workflow)
-    return whole._replace(entries=[entry for entry in workflow.log if entry.n == whole.first == 1])
+    return replace(whole, entries=[entry for entry in workflow.log if entry.n == whole.first == 1])
 
 
 def _workflow(workflow: Workflow) -> EventSource:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import structlog
@@ -48,7 +48,7 @@ class TermLimits(Struct, frozen=True, kw_only=True):
     """Jobs of which it remembers what was relayed."""
 
 
-class TermGroup(NamedTuple):
+class TermGroup(Struct, frozen=True):
     """The events of one log entry, which go into one append, so that its number stands for all of them."""
 
     sequence: int

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from ojs_core.domain.job import NOTHING, Entry, Job, JobError, State
 from ojs_core.domain.transitions.deadlines import execution_ms
@@ -33,7 +33,7 @@ class Attempt(NamedTuple):
     error: JobError | None = None
 
 
-class Logged(NamedTuple):
+class Logged(Struct, frozen=True):
     """One entry in its place: the log before and after it. Times are Unix ms."""
 
     job: Job

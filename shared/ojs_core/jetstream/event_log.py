@@ -9,7 +9,9 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.api import parse_ack, refused
@@ -24,7 +26,7 @@ _LOOKED_AT: Final = 500
 """Messages of others between two appends that are looked at one by one; more end the tenure."""
 
 
-class Outgoing(NamedTuple):
+class Outgoing(Struct, frozen=True):
     """An event on its way, and where it comes from: the job's creation time and log entry, and the revision's sequence."""
 
     subject: str
@@ -34,7 +36,7 @@ class Outgoing(NamedTuple):
     sequence: int
 
 
-class Appended(NamedTuple):
+class Appended(Struct, frozen=True):
     """The last entry of a job that was appended, of the job that was created at `created_at` under its id."""
 
     created_at: int

@@ -138,6 +138,8 @@ def _check(*names: str) -> None:
     """Refuse what would address other subjects than its own, or end the line of NATS's protocol: the one place where names
     become subjects (a wildcard in an id would read or purge everybody's).
     """
+    if _WILD.search("".join(names)) is None:
+        return
     for name in names:
         if _WILD.search(name) is not None and type(name) is not Wildcard:
             raise invalid("id", f"{shown(name)} can't name anything here: no wildcards, blanks and control characters")

@@ -25,6 +25,8 @@ MULTI_GET_MAX: Final = 500
 MULTI_GET_BYTES: Final = 8 * 1024 * 1024
 
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII).fullmatch
+_LIST, _OBJECT = b"[{"
+"""The first bytes of a JSON list and of an object."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_.=-]+", re.ASCII).fullmatch
 
 
@@ -32,7 +34,7 @@ def check_draft(job: Job) -> None:
     """What has to be true of a job that is, or will be, stored, beyond its members' types. Raises ValueError, OjsError."""
     if _QUEUE(job.queue) is None:
         raise ValueError("its queue is no name of a queue")
-    if bytes(memoryview(job.args)[:1]) != b"[" or bytes(memoryview(job.meta)[:1]) != b"{":
+    if not job.args or memoryview(job.args)[0] != _LIST or not job.meta or memoryview(job.meta)[0] != _OBJECT:
         raise ValueError("its args are no list, or its meta is no object")
     if job.rate_limit:
         policy_of(job)
@@ -49,7 +51,7 @@ def _sound(job_id: str, job: Job) -> None:
         raise ValueError("its result has no sound name")
     if job.workflow is not None and _WORD(job.workflow.id) is None:
         raise ValueError("its workflow has no sound name")
-    if not all(map(_WORD, job.permits)):
+    if job.permits and not all(map(_WORD, job.permits)):
         raise ValueError("its permits have no sound names")
 
 

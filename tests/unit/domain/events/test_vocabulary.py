@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.events.envelope import Event
+from ojs_core.domain.events.envelope import Event, event_id
 from ojs_core.domain.events.vocabulary import ENTERED, events_of
 from ojs_core.domain.job import Entry, Job, Retry, State
 from ojs_core.domain.transitions import (
@@ -243,12 +243,19 @@ def ids(events: list[Event]) -> list[str]:
 
 def test_ids_never_change_and_differ_by_entry_type_and_life() -> None:
     job = failing(claim(available(), "w1", None, at()).job)
-    first = [event_id for entry in job.transitions for event_id in ids(events_of(job, entry))]
-    again = [event_id for entry in job.transitions for event_id in ids(events_of(job, entry))]
+    first = [one for entry in job.transitions for one in ids(events_of(job, entry))]
+    again = [one for entry in job.transitions for one in ids(events_of(job, entry))]
     assert first == again
     assert len(set(first)) == len(first) == 4
     namesake = available()
     assert set(ids(events_of(namesake, namesake.transitions[0]))).isdisjoint(first)
+
+
+def test_an_id_is_the_one_that_earlier_versions_gave() -> None:
+    late = Entry(n=3, op="op-1", event="acked", at=1_800_000_000_000)
+    assert event_id("job-1", late, "job.completed") == "evt_01a3185c-5000-7d93-80c4-b1b9d245b75d"
+    early = Entry(n=1, op="op-2", event="pushed", at=5)
+    assert event_id("job-1", early, "job.enqueued") == "evt_00000000-0005-70e0-93e7-7a7b6e0e83c6"
 
 
 def test_ids_are_uuid7_of_the_entrys_time() -> None:
