@@ -8,26 +8,18 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ojs_command.services import ServiceEntry
-from ojs_command.supervision import Supervised
+from ojs_command.supervision import Kept, Supervised
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.supervised import ReadyLine
 
 
-class Starting(Protocol):
-    """What takes a while to start."""
-
-    async def start(self) -> None:
-        """Returns when it is ready. Raises `StartupProblem`."""
-
-
-async def start_all(children: Sequence[Starting]) -> None:
+async def start_all(children: Sequence[Kept]) -> None:
     """Start them at once; returns when all are ready. Raises the first `StartupProblem`; those that run already go on."""
     try:
         async with asyncio.TaskGroup() as group:

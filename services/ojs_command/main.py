@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ojs_command.client.parser import CommandParser, add_command, add_module
 from ojs_command.client.registration import GONE, add_client_commands, run_client
@@ -283,26 +283,12 @@ def _add_option(command: argparse.ArgumentParser, option: Option) -> Sequence[ar
         return ()
     notes = f"[{option.env}; default {option.default_text or 'none'}]"
     explained = f"{option.help} {notes}".replace("%", "%%")
-    if option.alone is not None:
-        on = command.add_argument(
-            option.flag,
-            dest=option.name,
-            metavar=option.metavar,
-            nargs="?",
-            const=option.alone,
-            default=argparse.SUPPRESS,
-            help=explained,
-        )
-        off = command.add_argument(
-            f"--no-{option.flag[2:]}", dest=option.name, action="store_const", const="off", default=argparse.SUPPRESS
-        )
-        return on, off
-    if option.metavar:
-        added = command.add_argument(
-            option.flag, dest=option.name, metavar=option.metavar, default=argparse.SUPPRESS, help=explained
-        )
-    else:
-        added = command.add_argument(
-            option.flag, dest=option.name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=explained
-        )
-    return (added,)
+    usual: dict[str, Any] = {"dest": option.name, "default": argparse.SUPPRESS}
+    if not option.metavar:
+        return (command.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=explained, **usual),)
+    if option.alone is None:
+        return (command.add_argument(option.flag, metavar=option.metavar, help=explained, **usual),)
+    return (
+        command.add_argument(option.flag, metavar=option.metavar, nargs="?", const=option.alone, help=explained, **usual),
+        command.add_argument(f"--no-{option.flag[2:]}", action="store_const", const="off", **usual),
+    )

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats, progress
+from ojs_command.client.on_nats import Progress, add_nats_options, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
 from ojs_core.base.errors import OjsError
@@ -38,7 +38,7 @@ async def _backup(session: Session, given: argparse.Namespace) -> None:
 
         config = config_of(namespace_of(given))
         with ExitStack() as close:
-            taken = await take_backup(nats, config, given.folder, progress(session.out, close))
+            taken = await take_backup(nats, config, given.folder, Progress(session.out, close).tell)
         unnoted = await _note(nats, config, taken.taken_at)
     if unnoted is not None:
         session.out.note(unnoted)

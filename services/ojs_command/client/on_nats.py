@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -112,8 +112,3 @@ class Progress:
         elif self._bar is not None:
             self._bar.by(done - self._done, total)
         self._done = done
-
-
-def progress(out: Output, close: ExitStack) -> Callable[[str, int, int], None]:
-    """Return the function that shows progress; `close` takes away what it shows."""
-    return Progress(out, close).tell

@@ -130,21 +130,10 @@ def files_of(given: argparse.Namespace) -> Tls:
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
     """Which server, and how to answer: before the command or behind it."""
-    group = parser.add_argument_group("server and output")
-    group.add_argument(
-        "--server", metavar="URL", default=argparse.SUPPRESS, help="its address [OJS_URL, else the current context's]"
-    )
-    group.add_argument(
-        "--context", metavar="NAME", default=argparse.SUPPRESS, help="one of 'ojs-nats context list', with its headers"
-    )
+    group = parser.add_argument_group("server and output", argument_default=argparse.SUPPRESS)
+    group.add_argument("--server", metavar="URL", help="its address [OJS_URL, else the current context's]")
+    group.add_argument("--context", metavar="NAME", help="one of 'ojs-nats context list', with its headers")
     for name, purpose in FILES.items():
-        group.add_argument(f"--{name.replace('_', '-')}", metavar="FILE", default=argparse.SUPPRESS, help=purpose)
-    group.add_argument(
-        "--token-file",
-        metavar="FILE",
-        default=argparse.SUPPRESS,
-        help="the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]",
-    )
-    group.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, in lines"
-    )
+        group.add_argument(f"--{name.replace('_', '-')}", metavar="FILE", help=purpose)
+    group.add_argument("--token-file", metavar="FILE", help="the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]")
+    group.add_argument("--json", action="store_true", help="JSON instead of tables; of what goes on, in lines")

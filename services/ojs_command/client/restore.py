@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ojs_command.client.arguments import positive
-from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats, progress
+from ojs_command.client.on_nats import Progress, add_nats_options, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
 from ojs_core.jetstream.grants import RESTORE
@@ -45,7 +45,7 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
         config = StoreConfig(namespace=namespace_of(given) or archive.manifest.namespace, replicas=given.replicas)
         with ExitStack() as close:
             quiet = True if given.quiet else False if given.live else None
-            done = await Restore(nats, config, archive, progress(session.out, close), quiet=quiet).run()
+            done = await Restore(nats, config, archive, Progress(session.out, close).tell, quiet=quiet).run()
     if session.out.as_json:
         session.out.json_line(done)
         return
