@@ -29,7 +29,7 @@ from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
 from support.outside import Send, standing, tapped
-from support.waiting import eventually
+from support.waiting import answered, eventually
 
 ANYONE: Final = JobHolder()
 _count = count(1)
@@ -132,9 +132,9 @@ async def set_up(stores: Sequence[Store], queue: str, **config: Any) -> None:
 
 
 async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
-    """Push a job to a bounded queue; None if it is full."""
+    """Push a job to a bounded queue; None if it is full. It is sent again, as clients do, while others always win the place."""
     try:
-        return await store.enqueue.push(draft(queue=queue, **members))
+        return await answered(store.enqueue.push, draft(queue=queue, **members))
     except OjsError as error:
         if error.code != "queue_full":
             raise

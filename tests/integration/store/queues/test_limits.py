@@ -10,16 +10,17 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from integration.samples import acked, draft, failed, fetch, requeued, set_up, subjects, tokens
+from integration.samples import acked, draft, failed, fetch, requeued, set_up, subjects, timed, tokens
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.permits import COMING_MS, Grant, LimitOverride
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.jetstream.contents import message
+from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_core.store.store import Store
-from support.outside import after, clock_of
+from support.outside import after, clock_of, standing
 from support.waiting import eventually
 
 DAY_MS = 86_400_000
@@ -234,7 +235,8 @@ async def test_throttled_starts_are_spaced_evenly_and_no_further_than_they_must(
     while len(starts) < 10:
         starts += [job.started_at or 0 for job in await eventually(lambda: fetch(store, queue, count=5))]
     assert all(later - earlier >= 80 for earlier, later in pairwise(starts))
-    assert starts[-1] - starts[0] < 1_800, "2,250 where nothing but timers of nats-server lets the next one go"
+    nearest = min(later - earlier for earlier, later in pairwise(starts))
+    assert nearest < 180, "250 and more where nothing but timers of nats-server lets the next one go"
 
 
 async def test_over_its_rate_a_job_is_rescheduled_or_dropped_if_it_says_so(store: Store, queue: str, key: str) -> None:
@@ -253,20 +255,21 @@ async def test_over_its_rate_a_job_is_rescheduled_or_dropped_if_it_says_so(store
 
 async def test_a_rate_without_a_key_is_the_queues(store: Store, other: Store, queue: str) -> None:
     jobs = await push(store, queue, None, 3, max_per_second=1)
-    assert ids(await fetch(store, queue, count=3)) == [jobs[0].id]
-    assert await fetch(other, queue, count=3) == []
-    began = asyncio.get_running_loop().time()
+    with standing(store), standing(other):
+        first = await fetch(store, queue, count=3)
+        assert ids(first) == [jobs[0].id]
+        assert await fetch(other, queue, count=3) == []
     found = await fetch(other, queue, count=3, wait_ms=60_000)
     assert ids(found) == [jobs[1].id]
-    assert asyncio.get_running_loop().time() - began > 0.5
+    assert (found[0].started_at or 0) - (first[0].started_at or 0) > 900
 
 
+@timed(dispatch=DispatchTimings(fallback_look_s=3_600.0))
 async def test_a_fetch_that_waits_is_woken_when_its_queues_rate_has_room(store: Store, queue: str) -> None:
     jobs = await push(store, queue, None, 2, rate=1, period=0.3)
     assert ids(await fetch(store, queue, count=2)) == [jobs[0].id]
-    began = asyncio.get_running_loop().time()
-    assert ids(await fetch(store, queue, wait_ms=60_000)) == [jobs[1].id]
-    assert asyncio.get_running_loop().time() - began < 0.9  # it would look by itself after a second
+    async with asyncio.timeout(60):
+        assert ids(await fetch(store, queue, wait_ms=600_000)) == [jobs[1].id]  # by itself it would look after an hour
 
 
 # Queues
@@ -336,12 +339,13 @@ async def test_queues_without_limits_touch_none_of_it(store: Store, queue: str) 
 async def test_a_job_that_ends_by_itself_lets_the_next_go(store: Store, queue: str, key: str) -> None:
     once = Retry(max_attempts=1)
     body = Raw(msgspec.json.encode({"key": key, "concurrency": 1}))
-    for _ in range(2):
-        await store.enqueue.push(draft(queue=queue, rate_limit=body, retry=once, expires_at=store.clock.now() + 400))
-    [running] = await fetch(store, queue)
-    assert await fetch(store, queue) == []
-    third = await store.enqueue.push(draft(queue=queue, rate_limit=body))
-    assert await fetch(store, queue) == []
+    with standing(store):
+        for _ in range(2):
+            await store.enqueue.push(draft(queue=queue, rate_limit=body, retry=once, expires_at=store.clock.now() + 400))
+        [running] = await fetch(store, queue)
+        assert await fetch(store, queue) == []
+        third = await store.enqueue.push(draft(queue=queue, rate_limit=body))
+        assert await fetch(store, queue) == []
     await eventually(lambda: store.clock.now() > (running.expires_at or 0))
     await store.jobs.change(running.id, acked)  # the second is let go, but has expired
     found = await eventually(lambda: fetch(store, queue))
