@@ -13,6 +13,7 @@ from integration.conftest import OpenStore, SharedStores, opened_store
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_gateway.context import GatewayTimings
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import PARTS
 from ojs_gateway.server import Gateway
@@ -93,10 +94,10 @@ async def serve(open_store: OpenStore, shared_nats_server: NatsServer) -> AsyncI
     """`await serve(url, max_connections=…)`: one more gateway, on the module's server unless told otherwise."""
     gateways: list[Gateway] = []
 
-    async def one(url: str | None = None, **settings: Any) -> Gateway:
+    async def one(url: str | None = None, timings: GatewayTimings = GatewayTimings(), **settings: Any) -> Gateway:
         address = url or shared_nats_server.url
         store: Store = await open_store(address)
-        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings))
+        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings), timings)
         gateways.append(gateway)
         await gateway.start()
         return gateway

@@ -16,6 +16,7 @@ from ojs_core.jetstream.headers import ringing
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.outside import standing
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -38,7 +39,8 @@ async def test_a_timer_renewed_around_its_due_time_is_never_lost(own: Store, que
     count = 300
     for _ in range(count):
         await own.enqueue.push(draft(queue=queue))
-    jobs = await fetch(own, queue, count=count, worker="w", lease_ms=2_000)
+    with standing(own):
+        jobs = await fetch(own, queue, count=count, worker="w", lease_ms=2_000)
     assert len(jobs) == count
 
     async def renew(job: Job) -> None:

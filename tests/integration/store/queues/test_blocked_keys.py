@@ -282,7 +282,7 @@ async def test_a_swap_that_others_always_win_gives_up_within_its_budget(store: S
         refusal("backend_unavailable"),
     ):
         await store.permits.override(key_scope(key), None)
-    assert 3 <= tries < 60  # without a pause there would be hundreds
+    assert 0 < tries < 60  # without a pause there would be hundreds
 
 
 # When a job started
