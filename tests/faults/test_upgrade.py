@@ -11,7 +11,7 @@ from support.examples import amount
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 RATE = 12.0
-SCENARIOS = {"upgrade-in-part": 18} if amount() != "all" else {f"upgrade-{one}": 36 for one in ("0.2.0", "01d7d06", "6cc4a75")}
+SCENARIOS = {"upgrade-in-part": 18} if amount() != "all" else {f"upgrade-{one}": 36 for one in ("0.2.0", "before-0.3.0")}
 """With the number of replacements: two of each of six services, and then one of each back, or all back and again.
 
 `script/drills` has all, too.

@@ -312,9 +312,8 @@ _cluster_by_links: Final = partial(Site.started, cluster=True, links=True)
 _on_small_store: Final = partial(Site.started, storage="6000000")
 
 _EARLIER: Final = {
-    "01d7d06": "01d7d06538dedf55000267a7c95be9457219bb11",
-    "6cc4a75": "6cc4a75b6bd1f87b6b4976800db74f04993a591f",
     "0.2.0": "ad3e059e80c1cc9530790b28c604c6ed89f5a5a2",
+    "before-0.3.0": "f194ed1cfd57529ae966bd9929c808e07f378e4e",
 }
 """Versions from which an upgrade, and the way back, are tried: names and commits."""
 _LAST: Final = "0.2.0"

@@ -9,7 +9,7 @@ import pytest
 
 from support.earlier import NoSuchVersion, earlier
 
-FIRST_OF_DRILLS = "01d7d06538dedf55000267a7c95be9457219bb11"
+FIRST_OF_DRILLS = "ad3e059e80c1cc9530790b28c604c6ed89f5a5a2"
 
 
 def test_an_earlier_version_runs_its_own_sources(tmp_path: Path) -> None:
