@@ -269,9 +269,9 @@ class Crons:
             await unless_moved_on(self._jobs.change(run.cancels, cancel))
         draft, store = placed or (job_of_run(cron, run), self._enqueue.push)
 
-        async def push(draft: Job) -> None:
+        async def push(draft: Job) -> Job:
             await check(draft)
-            await tracing.enqueued(draft, store)
+            return await tracing.enqueued(draft, store)
 
         for _, refusal in await self._spawner.ensure([draft], push):
             log.warning("job of a cron entry refused", cron=cron.name, job_id=run.job_id, reason=refusal.message)

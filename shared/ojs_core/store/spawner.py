@@ -6,22 +6,19 @@ sees to it that its jobs exist, as often as it takes, and each is created once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
-from ojs_core.store.enqueue.enqueue import Enqueue
+from ojs_core.store.enqueue.enqueue import Enqueue, Push
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.unique.unique import Uniqueness
 
 log = structlog.get_logger(__name__)
-
-PushJob = Callable[[Job], Awaitable[object]]
-"""Store one new job. Raises OjsError."""
 
 
 class Spawner:
@@ -50,7 +47,7 @@ class Spawner:
                 await self._committer.tend(stored, now)
         return missing
 
-    async def ensure(self, drafts: Sequence[Job], push: PushJob | None = None) -> list[tuple[Job, OjsError]]:
+    async def ensure(self, drafts: Sequence[Job], push: Push | None = None) -> list[tuple[Job, OjsError]]:
         """Create jobs in order, so that one who takes them one by one sees it; those that exist are left alone.
 
         `push` stores jobs that their queue may refuse; without it they are accepted work, which only uniqueness
@@ -62,27 +59,13 @@ class Spawner:
             if push is None and draft.unique_key is None:
                 together.append(draft)
                 continue
-            await self._commit(together)  # what comes before it
+            await self._enqueue.store_each(together)  # what comes before it
             together = []
             refusal = await _refusal(draft, push or self._enqueue.store)
             if refusal is not None:
                 refused.append((draft, refusal))
-        await self._commit(together)
+        await self._enqueue.store_each(together)
         return refused
-
-    async def _commit(self, drafts: Sequence[Job]) -> None:
-        if not drafts:
-            return
-        moments = [self._clock.moment() for _ in drafts]
-        outcomes = await self._committer.commit_all(
-            [(transitions.push(draft, moment), 0, moment.op) for draft, moment in zip(drafts, moments, strict=True)]
-        )
-        failure = next((outcome for outcome in outcomes if isinstance(outcome, OjsError)), None)
-        if failure is not None:
-            raise failure
-        existing = sum(isinstance(outcome, Conflict) for outcome in outcomes)
-        if existing:
-            log.debug("some jobs existed already", jobs=existing, first=drafts[0].id)
 
     async def discard(self, draft: Job, problem: OjsError) -> None:
         """Create a job that was refused as discarded, for a record that waits for its end, unless it exists."""
@@ -101,7 +84,7 @@ class Spawner:
                 return
 
 
-async def _refusal(draft: Job, push: PushJob) -> OjsError | None:
+async def _refusal(draft: Job, push: Push) -> OjsError | None:
     """Push a job; returns what it is refused for, for good. One that exists is no refusal."""
     try:
         await push(draft)

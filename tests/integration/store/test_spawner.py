@@ -10,8 +10,8 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
+from ojs_core.store.enqueue.enqueue import Push
 from ojs_core.store.records.records import ABSENT
-from ojs_core.store.spawner import PushJob
 from ojs_core.store.store import Store
 
 _UNIQUE = Raw(b'{"keys":["type","queue"]}')
@@ -21,8 +21,8 @@ def unique(queue: str) -> Job:
     return keyed(draft(queue=queue, unique=_UNIQUE))
 
 
-def refusing(error: OjsError) -> PushJob:
-    async def push(_draft: Job) -> None:
+def refusing(error: OjsError) -> Push:
+    async def push(_draft: Job) -> Job:
         raise error
 
     return push

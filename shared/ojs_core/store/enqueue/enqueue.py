@@ -193,6 +193,21 @@ class Enqueue:
                 return transition.job
         raise contended(f"job {draft.id}, or its uniqueness key,")
 
+    async def store_each(self, drafts: Sequence[Job]) -> None:
+        """Store admitted jobs that aren't unique, each by itself, in order. Those that exist are left alone.
+
+        Raises OjsError if some may be missing.
+        """
+        if not drafts:
+            return
+        moments = [self._clock.moment() for _ in drafts]
+        outcomes = await self._committer.commit_all(
+            [(transitions.push(draft, moment), 0, moment.op) for draft, moment in zip(drafts, moments, strict=True)]
+        )
+        failure = next((outcome for outcome in outcomes if isinstance(outcome, OjsError)), None)
+        if failure is not None:
+            raise failure
+
     async def _store_all(self, drafts: Sequence[Job]) -> list[Job]:
         expected: dict[str, int] = {}
         async for _ in tries(self._clock, _BATCH_BUDGET_S):
