@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from ojs_command.client.arguments import header, token_in
-from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, write_contexts
+from ojs_command.client.context_file import Context, Contexts, read_contexts, write_contexts
 from ojs_command.client.parser import CommandParser, add_action, files_of
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
@@ -56,7 +56,7 @@ def define(parser: CommandParser) -> None:
 
 
 async def _list(session: Session, _given: argparse.Namespace) -> None:
-    contexts = _read()
+    contexts = read_contexts(os.environ)
     found = [_named(contexts, name) for name in sorted(contexts.contexts)]
     empty = "No contexts yet: make one with 'ojs-nats context set NAME --server URL'."
     session.out.listed(found, ("name", "current", "server", "headers"), _row, empty=empty)
@@ -67,7 +67,7 @@ def _row(one: Named) -> tuple[object, ...]:
 
 
 async def _show(session: Session, given: argparse.Namespace) -> None:
-    contexts = _read()
+    contexts = read_contexts(os.environ)
     name = given.name or contexts.current
     if not name:
         raise UsageProblem("No context is the current one: name one, or choose it with 'ojs-nats context use NAME'.")
@@ -85,16 +85,16 @@ async def _show(session: Session, given: argparse.Namespace) -> None:
 
 
 async def _use(session: Session, given: argparse.Namespace) -> None:
-    contexts = _read()
+    contexts = read_contexts(os.environ)
     found = contexts.named(given.name)
-    _write(msgspec.structs.replace(contexts, current=given.name))
-    session.out.done(f"Commands ask {masked(found.server)} from now on.", _named(_read(), given.name))
+    write_contexts(msgspec.structs.replace(contexts, current=given.name), os.environ)
+    session.out.done(f"Commands ask {masked(found.server)} from now on.", _named(read_contexts(os.environ), given.name))
     if os.environ.get("OJS_URL"):
         session.out.note("OJS_URL is set, and goes before it: unset it for the context to count.")
 
 
 async def _set(session: Session, given: argparse.Namespace) -> None:
-    contexts = _read()
+    contexts = read_contexts(os.environ)
     before = contexts.contexts.get(given.name)
     server = getattr(given, "server", None) or (before.server if before else None)
     if server is None:
@@ -111,15 +111,15 @@ async def _set(session: Session, given: argparse.Namespace) -> None:
         headers = dict(authorized(headers, token_in(given.token_file)))
     made = Context(server, {name: value for name, value in headers.items() if value}, _absolute(files))
     known = {**contexts.contexts, given.name: made}
-    _write(Contexts(contexts.current or given.name, known))
-    session.out.done(f"Context {given.name} is {masked(server)}.", _named(_read(), given.name))
+    write_contexts(Contexts(contexts.current or given.name, known), os.environ)
+    session.out.done(f"Context {given.name} is {masked(server)}.", _named(read_contexts(os.environ), given.name))
 
 
 async def _delete(session: Session, given: argparse.Namespace) -> None:
-    contexts = _read()
+    contexts = read_contexts(os.environ)
     gone = contexts.named(given.name)
     left = {name: one for name, one in contexts.contexts.items() if name != given.name}
-    _write(Contexts("" if contexts.current == given.name else contexts.current, left))
+    write_contexts(Contexts("" if contexts.current == given.name else contexts.current, left), os.environ)
     session.out.done(f"Context {given.name} is forgotten.", gone.masked())
 
 
@@ -131,11 +131,3 @@ def _named(contexts: Contexts, name: str) -> Named:
 def _absolute(files: Tls) -> Tls:
     """The same from any folder."""
     return Tls(**{name: str(Path(file).absolute()) for name, file in msgspec.to_builtins(files).items()})
-
-
-def _read() -> Contexts:
-    return read_contexts(contexts_path(os.environ))
-
-
-def _write(contexts: Contexts) -> None:
-    write_contexts(contexts_path(os.environ), contexts)

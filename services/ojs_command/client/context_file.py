@@ -72,13 +72,14 @@ class Target(msgspec.Struct, frozen=True):
         return Target(self.url, dict(authorized(self.headers, token)), self.source)
 
 
-def contexts_path(env: Mapping[str, str]) -> Path:
+def _path(env: Mapping[str, str]) -> Path:
     folder = env.get("XDG_CONFIG_HOME") or str(Path(env.get("HOME", "~")).expanduser() / ".config")
     return Path(folder) / "ojs-nats" / "contexts.toml"
 
 
-def read_contexts(path: Path) -> Contexts:
+def read_contexts(env: Mapping[str, str]) -> Contexts:
     """None at all if there is no file. Raises UsageProblem."""
+    path = _path(env)
     try:
         return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Contexts)
     except FileNotFoundError:
@@ -87,8 +88,9 @@ def read_contexts(path: Path) -> Contexts:
         raise UsageProblem(f"{path} can't be read ({error}): mend it, or remove it and make your contexts anew.") from None
 
 
-def write_contexts(path: Path, contexts: Contexts) -> None:
+def write_contexts(contexts: Contexts, env: Mapping[str, str]) -> None:
     """Put them in the file's place; only its owner may read it. Raises UsageProblem."""
+    path = _path(env)
     try:
         path.parent.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as written:  # its mode is 0600
@@ -127,7 +129,7 @@ def _named(server: str | None, context: str | None, env: Mapping[str, str]) -> T
         return Target(server, {}, "--server")
     if not context and (url := env.get("OJS_URL")):
         return Target(url, {}, "OJS_URL")
-    contexts = read_contexts(contexts_path(env))
+    contexts = read_contexts(env)
     if name := context or contexts.current:
         found = contexts.named(name)
         return Target(found.server, found.headers, f"context {name}", found.tls)

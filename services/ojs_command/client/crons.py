@@ -7,7 +7,7 @@ from typing import Final
 
 from ojs_command.client.arguments import job_args, member, positive, pushable
 from ojs_command.client.output import at, json_text
-from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.session import Session
 from ojs_nats.models.crons import Cron, CronRun
 
@@ -26,16 +26,16 @@ def define(parser: CommandParser) -> None:
     listed = add_action(actions, "list", "list entries", _list, examples="  ojs-nats cron\n")
     listed.add_argument("--limit", type=positive, metavar="N", help="at most so many")
     add = add_action(actions, "add", "run a job on a schedule", _add, examples=_ADD_EXAMPLES)
-    get = add_action(actions, "get", "show one", _get, examples="  ojs-nats cron get nightly\n")
-    pause = add_action(actions, "pause", "don't run it until it is resumed", _pause, examples="  ojs-nats cron pause nightly\n")
-    resume = add_action(actions, "resume", "run it again", _resume, examples="  ojs-nats cron resume nightly\n")
-    trigger = add_action(
-        actions, "trigger", "run it now, besides its schedule", _trigger, examples="  ojs-nats cron trigger nightly\n"
-    )
-    delete = add_action(actions, "delete", "remove it", _delete, examples="  ojs-nats cron delete nightly\n")
-    history = add_action(actions, "history", "show its last runs", _history, examples="  ojs-nats cron history nightly\n")
-    for one in (add, get, pause, resume, trigger, delete, history):
-        one.add_argument("name", metavar="NAME")
+    add_actions(
+        actions, "NAME", "nightly",
+        ("get", "show one", _get),
+        ("pause", "don't run it until it is resumed", _pause),
+        ("resume", "run it again", _resume),
+        ("trigger", "run it now, besides its schedule", _trigger),
+        ("delete", "remove it", _delete),
+        ("history", "show its last runs", _history),
+    )  # fmt: skip
+    add.add_argument("name", metavar="NAME")
     add.add_argument("schedule", metavar="SCHEDULE", help="five or six fields, @daily, @every 5m")
     add.add_argument("type", metavar="TYPE", help="of the job")
     add.add_argument("args", nargs="*", metavar="ARG", help="its arguments, as JSON")
@@ -47,7 +47,7 @@ def define(parser: CommandParser) -> None:
     add.add_argument("--overlap", choices=overlaps, help="while the run before hasn't ended")
     add.add_argument("--description", metavar="TEXT")
     add.add_argument("--paused", action="store_true", help="it doesn't run until it is resumed")
-    history.add_argument("--limit", type=positive, default=20, metavar="N", help="at most so many [20]")
+    actions.choices["history"].add_argument("--limit", type=positive, default=20, metavar="N", help="at most so many [20]")
 
 
 async def _list(session: Session, given: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from ojs_command.client.arguments import ago, duration, positive
 from ojs_command.client.jobs.get import tell_job
 from ojs_command.client.jobs.listing import COLUMNS, row
-from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
@@ -36,8 +36,7 @@ def define(parser: CommandParser) -> None:
         ),
     )  # fmt: skip
     listed.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
-    get = add_action(actions, "get", "show one", _get, examples="  ojs-nats dead-letter get ID\n")
-    get.add_argument("id", metavar="ID")
+    add_actions(actions, "ID", "ID", ("get", "show one", _get))
     retry = add_action(
         actions, "retry", "give them a new life", _retry, examples=(
             "  ojs-nats dead-letter retry ID\n  ojs-nats dead-letter retry --queue email --since 1h\n"

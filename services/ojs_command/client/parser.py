@@ -121,6 +121,14 @@ def add_action(actions: Commands, name: str, purpose: str, run: Run, *, examples
     return add_command(actions, name, purpose).does(run, examples=examples)
 
 
+def add_actions(actions: Commands, argument: str, example: str, *things: tuple[str, str, Run]) -> None:
+    """Add things that a family of commands can do to what one argument names, in the examples `example`."""
+    for name, purpose, run in things:
+        action = add_action(actions, name, purpose, run)
+        action.epilog = f"examples:\n  {action.prog} {example}\n"
+        action.add_argument(argument.lower(), metavar=argument)
+
+
 def files_of(given: argparse.Namespace) -> Tls:
     """The files of TLS that were named."""
     from ojs_nats.tls import Tls  # noqa: PLC0415  # services have this module, and need no client

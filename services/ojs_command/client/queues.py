@@ -9,7 +9,7 @@ import msgspec
 
 from ojs_command.client.arguments import STATES, duration, positive, words
 from ojs_command.client.output import at
-from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
@@ -39,17 +39,19 @@ def define(parser: CommandParser) -> None:
     actions = parser.actions("list")
     listed = add_action(actions, "list", "list queues with their numbers", _list, examples="  ojs-nats queues\n")
     listed.add_argument("--limit", type=positive, metavar="N", help="at most so many")
-    get = add_action(actions, "get", "show one queue", _get, examples="  ojs-nats queues get email\n")
-    pause = add_action(actions, "pause", "hand out no more of its jobs", _pause, examples="  ojs-nats queues pause email\n")
-    resume = add_action(actions, "resume", "hand them out again", _resume, examples="  ojs-nats queues resume email\n")
+    add_actions(
+        actions, "QUEUE", "email",
+        ("get", "show one queue", _get),
+        ("pause", "hand out no more of its jobs", _pause),
+        ("resume", "hand them out again", _resume),
+    )  # fmt: skip
     purge = add_action(
         actions, "purge", "remove jobs that wait in it, or those in other states", _purge, examples=(
             "  ojs-nats queues purge email                                    what waits in it; asks first\n"
             "  ojs-nats queues purge email --state completed --older-than 7d --yes\n"
         ),
     )  # fmt: skip
-    for one in (get, pause, resume, purge):
-        one.add_argument("queue", metavar="QUEUE")
+    purge.add_argument("queue", metavar="QUEUE")
     purge.add_argument("--state", type=words, metavar="STATES", help=f"by commas: {', '.join(STATES)}")
     purge.add_argument("--older-than", type=duration, metavar="TIME")
     purge.add_argument("--yes", action="store_true", help="don't ask")

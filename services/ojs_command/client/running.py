@@ -155,10 +155,6 @@ async def _answered(given: argparse.Namespace, out: Output, target: Target) -> i
             if not (is_offline(given) or getattr(given, "finds_out", False)):
                 await reach(target)
             await given.run(Session(client, out, target), given)
-        except CommandFailed as problem:
-            if str(problem):
-                say(str(problem))
-            return FAILED
         except RefusedError as refusal:
             say(_refused(refusal, target))
             return FAILED
@@ -171,8 +167,9 @@ async def _answered(given: argparse.Namespace, out: Output, target: Target) -> i
         except msgspec.MsgspecError as error:
             say(_no_server(error, target))
             return FAILED
-        except OjsError as error:
-            say(str(error))
+        except (CommandFailed, OjsError) as problem:
+            if str(problem):
+                say(str(problem))
             return FAILED
     return OK
 

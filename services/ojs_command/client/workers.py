@@ -7,7 +7,7 @@ from typing import Final
 
 from ojs_command.client.arguments import positive
 from ojs_command.client.output import at
-from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
@@ -25,8 +25,7 @@ def define(parser: CommandParser) -> None:
     )
     listed.add_argument("--state", choices=_STATES)
     listed.add_argument("--limit", type=positive, metavar="N", help="at most so many")
-    get = add_action(actions, "get", "show one worker and the jobs that it holds", _get, examples="  ojs-nats workers get ID\n")
-    get.add_argument("worker", metavar="WORKER")
+    add_actions(actions, "WORKER", "ID", ("get", "show one worker and the jobs that it holds", _get))
     told: tuple[tuple[str, str, Directive], ...] = (
         ("quiet", "have a worker fetch no more, and go on with what it runs", "quiet"),
         ("resume", "have it fetch again", "running"),

@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from ojs_command.client.arguments import positive
 from ojs_command.client.output import at, clean, shown
-from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.session import Session
 from ojs_nats.models.workflows import Workflow, WorkflowHead, WorkflowStep
 
@@ -27,13 +27,12 @@ def define(parser: CommandParser) -> None:
     )
     listed.add_argument("--state", choices=_STATES)
     listed.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
-    get = add_action(actions, "get", "show one, with its steps as a tree", _get, examples="  ojs-nats workflows get ID\n")
-    cancel = add_action(actions, "cancel", "cancel its jobs that wait", _cancel, examples="  ojs-nats workflows cancel ID\n")
-    retry = add_action(
-        actions, "retry", "go on where it failed or was cancelled", _retry, examples="  ojs-nats workflows retry ID\n"
-    )
-    for one in (get, cancel, retry):
-        one.add_argument("id", metavar="ID")
+    add_actions(
+        actions, "ID", "ID",
+        ("get", "show one, with its steps as a tree", _get),
+        ("cancel", "cancel its jobs that wait", _cancel),
+        ("retry", "go on where it failed or was cancelled", _retry),
+    )  # fmt: skip
 
 
 async def _list(session: Session, given: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ojs_command.client.doctor import server
 from ojs_command.client.doctor.findings import Finding, problem, report, warning
+from ojs_command.client.doctor.monitor import check_monitors
 from ojs_command.client.doctor.tls import check_tls
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
@@ -79,7 +80,8 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
     if given.nats:
         found += _of(system, await _nats(given.nats, namespace))
     if given.nats_monitor:
-        found += _of("nats-server's monitoring", await _monitors(given.nats_monitor))
+        with _readable():
+            found += _of("nats-server's monitoring", await check_monitors(given.nats_monitor))
     well = report(session.out, session.target.shown, found)
     if unreachable is not None:
         raise unreachable
@@ -153,15 +155,6 @@ async def _one(client: Client, name: str) -> list[Finding]:
         return [
             warning(name, f"could not be checked: {error}", "it may be well or not", "mend the other problems, and ask again")
         ]
-
-
-async def _monitors(urls: str) -> list[Finding]:
-    from ojs_command.client.doctor.monitor import check_monitors  # noqa: PLC0415  # of the disk, as a server does
-
-    try:
-        return await check_monitors(urls)
-    except ValueError as error:
-        raise UsageProblem(f"{error}.") from None
 
 
 async def _nats(urls: str, namespace: str) -> list[Finding]:

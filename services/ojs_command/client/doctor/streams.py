@@ -38,8 +38,8 @@ async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
     nats = Connection("doctor")
     try:
         await nats.connect(servers)
+        return [finding async for finding in _asked(nats, config)]
     except CannotConnect as error:
-        await nats.close()
         return [
             problem(
                 "nats-server",
@@ -48,8 +48,6 @@ async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
                 "start it, or correct --nats; it may want credentials: OJS_NATS_CREDS names a file with them",
             )
         ]
-    try:
-        return [finding async for finding in _asked(nats, config)]
     except OjsError as error:
         return [
             problem(
