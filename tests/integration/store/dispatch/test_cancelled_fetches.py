@@ -49,6 +49,8 @@ async def test_no_job_is_lost_at_whatever_moment_a_fetch_is_cancelled(store: Sto
             taken |= {job.id for job in await task}
         except asyncio.CancelledError:
             pass
-    while found := await fetch(other, queue, count=10, wait_ms=300):
+    while taken != pushed:
+        found = await fetch(other, queue, count=10, wait_ms=60_000)
+        assert found, pushed - taken
         taken |= {job.id for job in found}
-    assert taken == pushed
+    assert await fetch(other, queue) == []

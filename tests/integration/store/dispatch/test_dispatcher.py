@@ -80,8 +80,8 @@ async def test_every_job_goes_to_one_of_many_fetchers(store: Store, other: Store
 
     async def fetcher(number: int) -> None:
         one = (store, other)[number % 2]
-        while jobs := await fetch(one, queue, count=1 + number % 5, worker=f"w{number}", wait_ms=150):
-            taken.extend(jobs)
+        while len(taken) < len(pushed):
+            taken.extend(await fetch(one, queue, count=1 + number % 5, worker=f"w{number}", wait_ms=150))
 
     await asyncio.gather(*(fetcher(number) for number in range(16)))
     assert sorted(job.id for job in taken) == sorted(pushed)
