@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from ojs_core.base.timings import Timings
 from ojs_core.domain.workflows.step_end import gone, outcome_of
 from ojs_core.runtime.dueloop import contained
 from ojs_core.store.workflows.workflows import Report
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_AGAIN_MS: Final = (5, 20, 100, 500, 2_000, 5_000)
-"""When a hint whose record isn't there yet is looked at again; the last time holds for all further ones."""
-_GIVE_UP_MS: Final = 60_000
-"""A commit that hasn't stored its record by then never will; if it did, it hinted again."""
+
+class StepTimings(Timings, frozen=True, kw_only=True):
+    """When a note of a step is looked at again."""
+
+    again_ms: tuple[int, ...] = (5, 20, 100, 500, 2_000, 5_000)
+    """When a hint whose record isn't there yet is looked at again; the last time holds for all further ones."""
+    give_up_ms: int = 60_000
+    """A commit that hasn't stored its record by then never will; if it did, it hinted again."""
 
 
 class StepNote(NamedTuple):
@@ -45,7 +50,8 @@ class StepNote(NamedTuple):
 class StepWorker:
     """Takes notes of steps. What can't be done is left to come back."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, timings: StepTimings = StepTimings()) -> None:
+        self._timings = timings
         self._store = store
         self._workflows = store.workflows
         self.messages = store.workflows.step_messages()
@@ -67,7 +73,7 @@ class StepWorker:
             return StepNote.of(due)
         except ValueError:
             log.warning("message among the notes of steps that is none", subject=due.job_id)
-            self.messages.later(due, _GIVE_UP_MS)
+            self.messages.later(due, self._timings.give_up_ms)
             return None
 
     async def _judge(self, hint: StepNote, stored: Stored, report: Report) -> bool:
@@ -75,7 +81,7 @@ class StepWorker:
         if self._told(hint, stored, report):
             return True
         now = self._store.clock.now()
-        old = now - hint.due.at > _GIVE_UP_MS
+        old = now - hint.due.at > self._timings.give_up_ms
         if old or not self._store.records.nearest_is_leader:
             stored = await self._store.records.leader_for_hint(hint.job_id)
             if self._told(hint, stored, report):
@@ -87,7 +93,7 @@ class StepWorker:
         if old:
             log.debug("note of a step dropped: its commit never came", job_id=hint.job_id, kind=hint.kind)
             return True
-        self.messages.later(hint.due, _AGAIN_MS[min(hint.due.deliveries, len(_AGAIN_MS)) - 1])
+        self.messages.later(hint.due, self._timings.again_ms[min(hint.due.deliveries, len(self._timings.again_ms)) - 1])
         return False
 
     @staticmethod

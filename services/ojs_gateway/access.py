@@ -14,6 +14,7 @@ from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem, Unreachable
+from ojs_core.base.timings import Timings
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.setting_readers import api_key
 from ojs_gateway.http.door import Door, Keyless, Refused
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_LOOK_S: Final = 1.0
-_NOTE_S: Final = 30.0
-_MARK_S: Final = 1.0
-"""Until keys are looked for that somebody of an earlier version has made."""
-_AGAIN_S: Final = 0.25
 _LONG_ENOUGH: Final = 32
 _OVER_NATS: Final[dict[NatsApiMode, Keyless]] = {
     "auto": "while there are no keys",
@@ -38,10 +34,24 @@ _OVER_NATS: Final[dict[NatsApiMode, Keyless]] = {
 }
 
 
+class AccessTimings(Timings, frozen=True, kw_only=True):
+    """How often keys are looked after."""
+
+    look_s: float = 1.0
+    """Between two looks at what is known of keys."""
+    mark_s: float = 1.0
+    """Between two looks for keys that somebody of an earlier version has made."""
+    note_s: float = 30.0
+    """How often the last uses of keys are written down."""
+    again_s: float = 0.25
+    """The pause behind a look for keys at the start that NATS didn't answer."""
+
+
 class Access:
     """Follows the keys, and has a door for each binding. Raises StartupProblem for a key file that can't be read."""
 
-    def __init__(self, keys: Keys, known: KnownKeys, settings: Settings, refused: Refused) -> None:
+    def __init__(self, keys: Keys, known: KnownKeys, settings: Settings, refused: Refused, timings: AccessTimings) -> None:
+        self._timings = timings
         self._keys = keys
         self._settings = settings
         self._beyond = not (is_loopback(settings.host) or settings.insecure)
@@ -84,7 +94,7 @@ class Access:
             except OjsError as error:
                 if loop.time() >= deadline:
                     raise Unreachable(f"The keys of the API can't be read from NATS: {error.message}.") from None
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(self._timings.again_s)
             else:
                 return
 
@@ -94,16 +104,16 @@ class Access:
         self.nats.look()
 
     async def _look(self) -> None:
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(self._timings.look_s)
         self.known.look()
         self.http.look()
 
     async def _mark(self) -> None:
         await self._keys.mark()
-        await asyncio.sleep(_MARK_S)
+        await asyncio.sleep(self._timings.mark_s)
 
     async def _note_uses(self) -> None:
-        await asyncio.sleep(_NOTE_S)
+        await asyncio.sleep(self._timings.note_s)
         for key_id in self.known.take_used(self._keys.timings.coarse_ms):
             await self._keys.note_use(key_id)
 

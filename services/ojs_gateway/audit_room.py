@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from ojs_core.audit.fill import audit_fill
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 
-_EVERY_S: Final = 60.0
-
 
 class AuditRoom:
     """Looks now and then, for the gauges of one gateway."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, every_s: float) -> None:
+        self._every_s = every_s
         self._store = store
         self._task: asyncio.Task[None] | None = None
 
@@ -31,4 +29,4 @@ class AuditRoom:
         metrics.AUDIT_FILL.set(fill.ratio)
         metrics.AUDIT_AGE.set(fill.age_ms / 1_000)
         metrics.AUDIT_PROMISED.set(fill.promised_ms / 1_000)
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(self._every_s)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.store.backup.last import last_backup
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 
-_EVERY_S: Final = 60.0
-
 
 class BackupAge:
     """Reads the record of the last backup now and then, and when it is asked."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, every_s: float) -> None:
+        self._every_s = every_s
         self._store = store
         self._task: asyncio.Task[None] | None = None
 
@@ -38,4 +36,4 @@ class BackupAge:
 
     async def _run(self) -> None:
         await self.look()
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(self._every_s)

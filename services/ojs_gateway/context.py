@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
 from ojs_core.runtime.job_checks import job_check
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
+from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
 from ojs_gateway.http.large_bodies import LargeBodies
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class GatewayTimings(Struct, frozen=True, kw_only=True):
+class GatewayTimings(Timings, frozen=True, kw_only=True):
     """How often a gateway looks after things, and says that a stream lives."""
 
     damage_s: float = 10.0
@@ -38,6 +38,29 @@ class GatewayTimings(Struct, frozen=True, kw_only=True):
     """The head of a request has so long to arrive, from its first byte or from the beginning of the connection."""
     keep_alive_s: float = 15.0
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
+    keys: AccessTimings = AccessTimings()
+    """Keys of the API."""
+    audit_s: float = 60.0
+    """Between two looks how full the audit is."""
+    backup_s: float = 60.0
+    """Between two looks at the age of the last backup."""
+    pulse_s: float = 2.0
+    """Between two frames of statistics for who watches."""
+    findings_s: float = 1.0
+    """For so long all who ask for findings get one answer."""
+    settling_s: float = 0.002
+    """A record's message is seen when it is sent, which may be just before it is stored."""
+    leaving_ms: int = 1_000
+    """How often a worker that is leaving is looked at again."""
+    goodbye_s: float = 1.0
+    """How long a goodbye waits for the index; the reaper looks at each job every half a minute."""
+    shutdown_s: float = 1.8
+    """What a running request has to finish, and again what it has after it was told to give up."""
+    farewell_s: float = 0.6
+    """How long, at most, open connections may bring one more request, which is answered as their last. Closed at
+    once, they would cut off clients that ask again and again.
+    """
+    order: ClassVar[Order] = (("farewell_s", "shutdown_s", "a last request would have no time for its answer"),)
 
 
 class Context:
@@ -68,7 +91,7 @@ class Context:
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
         self.damage = Damage(store, timings.damage_s)
-        self.backup_age = BackupAge(store)
+        self.backup_age = BackupAge(store, timings.backup_s)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.webhook_private = webhook_private

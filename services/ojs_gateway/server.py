@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
 
-_SHUTDOWN_S: Final = 1.8
-"""What a running request has to finish, and again what it has after it was told to give up."""
-
-_FAREWELL_S: Final = 0.6
-"""How long, at most, open connections may bring one more request, which is answered as their last. Closed at once, they would
-cut off clients that ask again and again."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -65,9 +58,9 @@ class Gateway:
             strict=settings.strict,
         )
         known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
-        self._audit_room = AuditRoom(store)
+        self._audit_room = AuditRoom(store, timings.audit_s)
         self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
-        self._access = Access(store.keys, known, settings, self._auditor.refused)
+        self._access = Access(store.keys, known, settings, self._auditor.refused, timings.keys)
         self._context = Context(
             store,
             limits,
@@ -147,7 +140,7 @@ class Gateway:
             settings.port,
             shares_port=settings.processes > 1,
             door=_door(settings, connections, self._auditor, self._proxies),
-            shutdown_timeout=_SHUTDOWN_S,
+            shutdown_timeout=self._context.timings.shutdown_s,
         )
         await self._listener.start()
         if self._nats_api is not None:
@@ -167,9 +160,9 @@ class Gateway:
         self._context.stop_waiting()
         closing: list[Awaitable[None]] = []
         if self._listener is not None:
-            closing.append(self._listener.stop(_FAREWELL_S))
+            closing.append(self._listener.stop(self._context.timings.farewell_s))
         if self._nats_api is not None:
-            closing.append(self._nats_api.stop(_SHUTDOWN_S))
+            closing.append(self._nats_api.stop(self._context.timings.shutdown_s))
         await asyncio.gather(*closing)
         await self._access.stop()
         await self._auditor.stop()

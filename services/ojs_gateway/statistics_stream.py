@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -15,8 +15,6 @@ from ojs_core.wire.statistics.answers import admin_stats
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)
-
-EVERY_S: Final = 2.0
 
 
 class Frame(NamedTuple):
@@ -62,7 +60,7 @@ class StatisticsStream:
         self._latest = await self._look()
         async with self._beat:
             self._beat.notify_all()
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(self._context.timings.pulse_s)
 
     async def _look(self) -> Frame:
         queries = self._context.queries

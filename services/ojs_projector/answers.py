@@ -17,7 +17,6 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.read.messages import (
     BEHIND,
     FAILED,
-    WAIT_S,
     AskOutcome,
     ConcernsAsk,
     DeadLettersAsk,
@@ -53,7 +52,6 @@ log = structlog.get_logger(__name__)
 
 _GROUP: Final = "projector"
 _INBOXES: Final = Inboxes([INBOX])
-_PARTIAL_WAIT_S: Final = 0.5
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -77,10 +75,15 @@ class Answers:
         status: Callable[[], ProjectorStatus],
         dead_letters: int,
         round_ms: int,
-        wait_s: float = WAIT_S,
+        wait_s: float,
+        partial_wait_s: float,
     ) -> None:
-        """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer."""
+        """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer.
+
+        While the index is built, `partial_wait_s` is for how long that is not looked after.
+        """
         self._wait_s = wait_s
+        self._partial_wait_s = partial_wait_s
         self._nats = store.bulk
         self._config = store.config
         self._model = model
@@ -163,9 +166,9 @@ class Answers:
         try:
             ask = msgspec.json.decode(message.data, type=query.ask)
             partial = self._model.partial
-            reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else self._wait_s)
+            reached = await self._reached.until(ask.barrier, self._partial_wait_s if partial else self._wait_s)
             if not reached and partial and not self._model.partial:  # it has become whole: now it is worth waiting for
-                reached = await self._reached.until(ask.barrier, self._wait_s - _PARTIAL_WAIT_S)
+                reached = await self._reached.until(ask.barrier, self._wait_s - self._partial_wait_s)
             # While the index is built anew nobody waits for long: what is there is answered, and marked.
             if reached or self._model.partial:
                 self._send(message, AskOutcome(answer=Raw(_encode(query.answer(ask)))))

@@ -8,14 +8,14 @@ import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_tasks
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.connection import Connection
@@ -53,20 +53,11 @@ from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 
 log = structlog.get_logger(__name__)
 
-_PACE_S: Final = 0.1
-"""Between two reads that were not full: a larger batch costs less for each record, in nats-server, too (docs/adr/007)."""
-_LONGEST_PACE_S: Final = 0.25
-_PACE_PER_RECORD_S: Final = 0.001
-"""The more a read has brought, the later the next: a job that has moved on by then is read once."""
-PARK_S: Final = 1.0
 _AT_ONCE: Final = 250
 """Records that are taken up before somebody who asks has a turn: 10 to 20 ms, more if they are of old jobs."""
-_PAUSE_S: Final = 0.5
-_QUEUES_S: Final = 30.0
-"""How long a start waits for the settings of queues, which a NATS that has much else to do sends late."""
 
 
-class ProjectorTimings(Struct, frozen=True, kw_only=True):
+class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """The times of a projector's parts, and how much they do at once: only tests have others than these."""
 
     full_s: float = 5.0
@@ -75,11 +66,35 @@ class ProjectorTimings(Struct, frozen=True, kw_only=True):
     """How often lost hints are looked for."""
     wait_s: float = WAIT_S
     """How long a question waits until the index has come so far."""
+    partial_wait_s: float = 0.5
+    """The same while the index is being built, before it is looked whether another one is whole."""
+    pace_s: float = 0.1
+    """Between two reads that were not full: a larger batch costs less for each record, in nats-server, too."""
+    longest_pace_s: float = 0.25
+    """The longest time between two reads."""
+    pace_per_record_s: float = 0.001
+    """The more a read has brought, the later the next: a job that has moved on by then is read once."""
+    park_s: float = 1.0
+    """How long a read waits for the first record."""
+    pause_s: float = 0.5
+    """The pause behind a read that failed."""
+    queues_s: float = 30.0
+    """How long a start waits for the settings of queues, which a NATS that has much else to do sends late."""
     relay: RelayTimings = RelayTimings()
+    """Relaying events."""
     safety: SafetyTimings = SafetyTimings()
+    """Repairing what was lost."""
     completeness: CompletenessTimings = CompletenessTimings()
+    """Comparing index and bucket."""
     pruning: PruningTimings = PruningTimings()
+    """Pruning dead letters."""
     statistics: StatisticsTimings = StatisticsTimings()
+    """Keeping statistics."""
+    order: ClassVar[Order] = (("pace_s", "longest_pace_s", "the pace would be the longest one whatever a read has brought"),)
+    usual: ClassVar[Order] = (
+        ("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),
+        ("safety.tokens.grace_ms", "safety.workflow_grace_ms", "workflows would be looked at while their jobs have no tokens"),
+    )
 
 
 COPIED_BYTES: Final = 4_000
@@ -179,6 +194,7 @@ class Projector:
             self._dead_letters,
             self._timings.pruning.round_ms,
             self._timings.wait_s,
+            self._timings.partial_wait_s,
         )
         await self._answers.start()
         await self._know_queues()
@@ -238,14 +254,14 @@ class Projector:
     async def _know_queues(self) -> None:
         """Return once all queues are known, by heart from now on. Raises OjsError where NATS is too slow for long."""
         clock = asyncio.get_running_loop().time
-        late = clock() + _QUEUES_S
+        late = clock() + self._timings.queues_s
         while True:
             try:
                 await self._store.queues.all()
             except OjsError:
                 if clock() > late:
                     raise
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(self._timings.pause_s)
             else:
                 return
 
@@ -286,7 +302,7 @@ class Projector:
                 await asyncio.sleep(self._timings.full_s)
             else:
                 log.error("the index is broken and is built anew", error=str(error))
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(self._timings.pause_s)
 
     async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
         loop = asyncio.get_running_loop()
@@ -297,7 +313,7 @@ class Projector:
             await feed.seek(min(wanted, model.applied + 1))
             relay.begin()
         at = self._store.clock.now()
-        batch = await feed.next(PARK_S)
+        batch = await feed.next(self._timings.park_s)
         seen = [_seen(record) for record in batch.records]
         building = model.partial
         at_once = max(1, len(seen)) if building else _AT_ONCE
@@ -321,7 +337,7 @@ class Projector:
         self.reached.advance(model.applied)
         await relay.take(seen)
         if not batch.behind:
-            await self._pause(began + pace_s(len(batch.records)) - loop.time())
+            await self._pause(began + pace_s(len(batch.records), self._timings) - loop.time())
 
     async def _keep_up(self, model: Model) -> None:
         if self._checkpoints is not None and model.saved:
@@ -357,9 +373,9 @@ class Projector:
             self._gone = True
 
 
-def pace_s(records: int) -> float:
+def pace_s(records: int, timings: ProjectorTimings) -> float:
     """Seconds from a read that brought so many records to the next, unless somebody asks."""
-    return min(max(_PACE_S, records * _PACE_PER_RECORD_S), _LONGEST_PACE_S)
+    return min(max(timings.pace_s, records * timings.pace_per_record_s), timings.longest_pace_s)
 
 
 def _seen(record: Record) -> Seen:

@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Timings
 from ojs_core.domain.statistics.activity import Activity
 from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
 from ojs_core.jetstream.api import put_if
@@ -23,8 +23,6 @@ from ojs_projector.index.model import Model
 
 log = structlog.get_logger(__name__)
 
-_BREAK_MS: Final = 2_000
-_RESET_MS: Final = 5_000
 _NAMES: Final = {MINUTE_MS: "minute", HOUR_MS: "hour"}
 _REMEMBERED: Final = 5_000
 _QUEUES_AT_ONCE: Final = 20
@@ -32,14 +30,19 @@ _QUEUES_AT_ONCE: Final = 20
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class StatisticsTimings(Struct, frozen=True, kw_only=True):
+class StatisticsTimings(Timings, frozen=True, kw_only=True):
     """When a minute's numbers are kept."""
 
     look_s: float = 2.0
+    """Between two looks whether a minute can be kept."""
     grace_ms: int = 30_000
     """From the end of a minute until it is kept: ten times as long as a commit is tried."""
     steady_ms: int = 5_000
     """How long records must have come without a break: what was on its way when NATS stood still has arrived by then."""
+    break_ms: int = 2_000
+    """A longer time between two turns counts as a break."""
+    reset_ms: int = 5_000
+    """How long nothing is kept behind a reset."""
 
 
 class StatisticsWriter:
@@ -64,14 +67,14 @@ class StatisticsWriter:
 
     def caught_up(self, sequence: int, at: int) -> None:
         """The index has everything that was stored by `at` (server time, Unix ms); `sequence` is the last that it has."""
-        if at - self._caught_up_at > _BREAK_MS:
+        if at - self._caught_up_at > self._timings.break_ms:
             self._steady_since = at
         self._caught_up_at = at
         self._model.time_buckets.caught_up(sequence)
 
     async def clear(self) -> None:
         """A reset has begun (see `Store.on_reset`): what was counted so far is being wiped."""
-        self._held_until = self._store.clock.now() + _RESET_MS
+        self._held_until = self._store.clock.now() + self._timings.reset_ms
         self._written.clear()
 
     async def _run(self) -> None:

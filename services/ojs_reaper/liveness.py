@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
 from ojs_core.base.lru import Lru
+from ojs_core.base.timings import Timings
 from ojs_core.domain.transitions import Liveness
 from ojs_core.domain.worker import CompleteList
 from ojs_core.store.announce import announce_lost
@@ -17,7 +16,7 @@ _TOLD_BYTES: Final = 1_000_000
 _ENTRY_BYTES: Final = 200
 
 
-class LivenessTimings(Struct, frozen=True, kw_only=True):
+class LivenessTimings(Timings, frozen=True, kw_only=True):
     """How long an answer about a worker counts."""
 
     fresh_ms: int = 500

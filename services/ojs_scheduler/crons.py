@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from ojs_core.base.timings import Timings
 from ojs_core.domain.cron import ticks
 from ojs_core.domain.cron.record import Cron, CronRun, CronTimer
 from ojs_core.domain.cron.step import Step
@@ -22,15 +23,21 @@ log = structlog.get_logger(__name__)
 _ROUNDS: Final = 8
 """How often an entry that keeps changing is looked at again before its message waits for redelivery."""
 _MANY_WAITING: Final = 2
-_RELEASE_S: Final = 0.3
-"""Well below the time after which a message comes again."""
 _LATENESS: Final = metrics.DUE_LATENESS.labels("cron")
+
+
+class CronTimings(Timings, frozen=True, kw_only=True):
+    """When due messages of crons are deleted."""
+
+    release_s: float = 0.3
+    """Between two deletions of many: well below the time after which a message comes again."""
 
 
 class CronWorker:
     """Takes the due messages of cron entries. Any number of keepers may run; the record decides who made which tick."""
 
-    def __init__(self, store: Store, check: JobCheck) -> None:
+    def __init__(self, store: Store, check: JobCheck, timings: CronTimings = CronTimings()) -> None:
+        self._timings = timings
         self._store = store
         self._crons = store.crons
         self._check = check
@@ -68,7 +75,7 @@ class CronWorker:
     async def _release_soon(self) -> None:
         """Deleting messages can wait; a thousand entries that are due with these can't."""
         while self._handled:
-            await asyncio.sleep(_RELEASE_S)
+            await asyncio.sleep(self._timings.release_s)
             handled, self._handled = self._handled, []
             await self._messages.done(handled)
 

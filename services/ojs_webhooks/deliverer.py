@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_NOTE_S: Final = 1.0
-_TIDY_S: Final = 60.0
-_LOOK_S: Final = 60.0
-_HELD_S: Final = 1.0
-"""How often a process asks whether a restored system was released."""
-_OWNERS_S: Final = 10.0
-"""How often a process looks whether the keys of subscriptions have ended. Gateways pause what they hear of at once."""
-_STOP_S: Final = 2.0
-_RESET_S: Final = 0.2
-
 
 class Deliverer:
     """The process. What it has in hand when it dies comes to another one."""
@@ -49,16 +39,16 @@ class Deliverer:
     async def start(self) -> None:
         self._tasks = [
             start_loop("webhooks", self._follow),
-            start_loop("webhooks-owners", self._look_at_owners, every_s=_OWNERS_S, tell=False),
-            start_loop("webhooks-note", self._note, every_s=_NOTE_S, tell=False),
-            start_loop("webhooks-tidy", self._webhooks.tidy, every_s=_TIDY_S, tell=False),
+            start_loop("webhooks-owners", self._look_at_owners, every_s=self._timings.owners_s, tell=False),
+            start_loop("webhooks-note", self._note, every_s=self._timings.note_s, tell=False),
+            start_loop("webhooks-tidy", self._webhooks.tidy, every_s=self._timings.tidy_s, tell=False),
         ]
 
     async def stop(self) -> None:
         """Finish the deliveries that end soon; others come to another process at once."""
         for task in self._tasks:
             await stop_loop(task)
-        await self._drop(_STOP_S)
+        await self._drop(self._timings.stop_s)
         await self._note()
         await self._targets.close()
 
@@ -77,7 +67,7 @@ class Deliverer:
             self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription, self._timings)
             await begun.start()
         metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
-        await within(_HELD_S if waits else _LOOK_S, self._news)
+        await within(self._timings.held_s if waits else self._timings.look_s, self._news)
 
     async def _look_at_owners(self) -> None:
         """Pause what is brought in the name of a key that has ended: it may have been revoked without a gateway."""
@@ -107,6 +97,6 @@ class Deliverer:
         await asyncio.gather(*(subscriber.stop(patience_s) for subscriber in subscribers))
 
     async def _reset(self) -> None:
-        await self._drop(_RESET_S)
+        await self._drop(self._timings.reset_s)
         self._subscribers.clear()
         self._news.set()

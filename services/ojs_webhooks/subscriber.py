@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import structlog
 from msgspec import DecodeError, Raw, Struct
@@ -12,6 +12,7 @@ from msgspec.json import Decoder
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop, stop_tasks
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.webhooks.records import DeliveryRecord, Tally
 from ojs_core.domain.webhooks.rules import OWN, Verdict, delivery_id, judge
 from ojs_core.jetstream.event_consumer import WORKING_S
@@ -33,16 +34,32 @@ log = structlog.get_logger(__name__)
 
 _AT_ONCE: Final = 8
 """Events that a process brings at a time to one target, and as many failed ones that it tries again."""
-_FIRST_REST_S: Final = 0.5
-_LONGEST_REST_S: Final = 30.0
-"""Between pulls while a target fails: its events wait in the stream, and their attempts aren't used up together."""
 
 
-class SubscriberTimings(Struct, frozen=True, kw_only=True):
-    """When deliveries are made again."""
+class SubscriberTimings(Timings, frozen=True, kw_only=True):
+    """When deliveries are made again, and what else a deliverer looks at."""
 
     again_ms: int = 30_000
     """When an attempt whose outcome could not be stored is made again: as after the first failure."""
+    first_rest_s: float = 0.5
+    """Between pulls while a target fails: its events wait in the stream, and their attempts aren't used up together."""
+    longest_rest_s: float = 30.0
+    """The longest rest; each is twice as long as the one before."""
+    note_s: float = 1.0
+    """How often the counts of deliveries are written."""
+    tidy_s: float = 60.0
+    """How often old deliveries are removed."""
+    look_s: float = 60.0
+    """How often subscriptions are looked at though nothing was heard of a change."""
+    held_s: float = 1.0
+    """How often a process asks whether a restored system was released."""
+    owners_s: float = 10.0
+    """How often it looks whether the keys of subscriptions have ended. Gateways pause what they hear of at once."""
+    stop_s: float = 2.0
+    """How long deliveries under way may take when the process stops."""
+    reset_s: float = 0.2
+    """The same when everything is reset."""
+    order: ClassVar[Order] = (("first_rest_s", "longest_rest_s", "rests would grow shorter"),)
 
 
 class _Envelope(Struct):
@@ -104,7 +121,7 @@ class Subscriber:
 
     async def _turn(self) -> None:
         if self._failing:
-            self._rest_s = min(max(2 * self._rest_s, _FIRST_REST_S), _LONGEST_REST_S)
+            self._rest_s = min(max(2 * self._rest_s, self._timings.first_rest_s), self._timings.longest_rest_s)
             await asyncio.sleep(self._rest_s)
             if await self._deliveries.full(self.subscription.id):
                 return

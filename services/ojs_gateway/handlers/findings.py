@@ -24,8 +24,6 @@ from ojs_gateway.context import Context
 from ojs_gateway.handlers.why import Surroundings
 from ojs_gateway.http.call import Call, Response
 
-_SHARED_S: Final = 1.0
-"""For so long all who ask get one answer."""
 _MOST_WORKERS: Final = 200
 
 
@@ -61,7 +59,7 @@ class FindingHandlers:
     async def read(self, _call: Call) -> Response:
         """GET /admin/findings: one look is for all who ask within a second."""
         now = asyncio.get_running_loop().time()
-        if self._looking is None or (self._looking.done() and now - self._looked_at >= _SHARED_S):
+        if self._looking is None or (self._looking.done() and now - self._looked_at >= self._context.timings.findings_s):
             self._looked_at = now
             self._looking = asyncio.create_task(self._look(), name="findings")
         return Response(200, await asyncio.shield(self._looking))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.waiting import within
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from ojs_core.domain.job import Job
     from ojs_core.domain.progress import Progress
-
-_SETTLING_S: Final = 0.002
-"""A record's message is seen when it is sent, which may be just before it is stored."""
 
 
 class ProgressHandlers:
@@ -86,6 +83,6 @@ class ProgressHandlers:
                 if job.terminal:
                     return
                 if await self._context.unless_stopping(within(self._context.timings.keep_alive_s, changed)):
-                    await asyncio.sleep(_SETTLING_S)
+                    await asyncio.sleep(self._context.timings.settling_s)
                 elif not self._context.stopping:
                     await response.write(KEEP_ALIVE)

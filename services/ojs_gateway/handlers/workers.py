@@ -70,16 +70,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_LOOK_UP_MS: Final = 1_000
-"""How often a worker that is leaving is looked at again."""
 _LONGEST_CLOSED_MS: Final = 7 * 86_400_000
 """A failure can't stop a key for longer; the next one can do so again."""
 _FETCHED_BYTES: Final = 4_000_000
 """What a gateway keeps of the queues that workers fetch from."""
 _ENTRY_BYTES: Final = 200
 _ASKED_TO: Final = ("terminate", "quiet")
-_TAKEN_BACK_S: Final = 1.0
-"""How long a goodbye waits for the index; the reaper looks at each job every half a minute."""
 
 
 class _Metadata(Struct):
@@ -242,7 +238,7 @@ class WorkerHandlers:
         while await self._leaving(ask.worker):
             if wait_ms <= 0 or self._context.stopping or call.gone:
                 return []
-            pause_ms = min(wait_ms, _LOOK_UP_MS)
+            pause_ms = min(wait_ms, self._context.timings.leaving_ms)
             await self._context.unless_stopping(asyncio.sleep(pause_ms / 1_000))
             wait_ms -= pause_ms
 
@@ -446,7 +442,7 @@ class WorkerHandlers:
         """Give back what a worker has left behind of the caller's jobs. The index tells it soon; the reaper finds the rest."""
         held = JobsAsk(worker=worker_id, state=State.ACTIVE)
         try:
-            async with asyncio.timeout(_TAKEN_BACK_S):
+            async with asyncio.timeout(self._context.timings.goodbye_s):
                 async for page in walk(self._context.queries.jobs, held):
                     found = await self._store.records.many([row.id for row in page.jobs]) if page.jobs else {}
                     jobs = [

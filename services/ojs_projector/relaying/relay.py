@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.lease import Lease
@@ -20,19 +20,26 @@ from ojs_projector.relaying.relay_term import ReadWorkflow, RelayTerm, TermLimit
 
 log = structlog.get_logger(__name__)
 
-_DRAIN_S: Final = 0.5
 
-
-class RelayTimings(Struct, frozen=True, kw_only=True):
+class RelayTimings(Timings, frozen=True, kw_only=True):
     """When the role of the relay is renewed, and taken over."""
 
     renew_s: float = 1.0
+    """How often the lease is written."""
     look_s: float = 0.25
+    """How often the others look at it."""
     takeover_ms: int = 3_500
     """With a renewal just before the end, a look just too early and a loaded machine it stays below the promised 5 s."""
     reset_s: float = 5.0
     """How long the end of a reset is waited for."""
+    drain_s: float = 0.5
+    """How long a relay that stops goes on with what it has read."""
     term: TermLimits = TermLimits()
+    """One holder's time."""
+    order: ClassVar[Order] = (
+        ("renew_s", "takeover_ms", "a lease would be taken from a relay that renews it"),
+        ("look_s", "takeover_ms", "nobody would look before it is over"),
+    )
 
 
 class Relay:
@@ -75,7 +82,7 @@ class Relay:
         tenure = self._term
         if tenure is None:
             return
-        await tenure.drain(_DRAIN_S)
+        await tenure.drain(self._timings.drain_s)
         await self._close(tenure)
         try:
             await self._lease.write(self._revision, "", tenure.done)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
+from ojs_core.base.timings import Timings
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
 from ojs_core.jetstream.feed import Record
@@ -25,8 +26,6 @@ from ojs_projector.relaying.event_sources import EventSource, creation_of, told_
 log = structlog.get_logger(__name__)
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
-_SURELY_MS: Final = 10_000
-"""What was created this long after the tenure began was relayed by nobody else, whatever the clocks of those who did it."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -35,11 +34,13 @@ ReadWorkflow = Callable[[str], Awaitable[Workflow | None]]
 """Read a workflow's record, None if there is none that can be read. Raises OjsError backend_unavailable."""
 
 
-class TermLimits(Struct, frozen=True, kw_only=True):
+class TermLimits(Timings, frozen=True, kw_only=True):
     """How fast a tenure appends, and how much it remembers."""
 
     pace_s: float = 0.02
     """Between two appends: a batch costs nats-server two milliseconds, and stalls the stream's other writers as long."""
+    surely_ms: int = 10_000
+    """What was created this long after the tenure began was relayed by nobody else, whatever their clocks say."""
     batch: int = 1_000
     """What nats-server takes at most, unless it is told otherwise."""
     waiting: int = 5_000
@@ -91,7 +92,7 @@ class RelayTerm:
         self._config = config
         self._read_workflow = read
         self._last = last
-        self._surely_new = began_at + _SURELY_MS if last else 0
+        self._surely_new = began_at + limits.surely_ms if last else 0
         self._known: OrderedDict[str, Appended] = OrderedDict()
         self._groups: deque[TermGroup] = deque()
         self._sending: list[TermGroup] = []

@@ -10,8 +10,8 @@ import asyncio
 from typing import Final
 
 import structlog
-from msgspec import Struct
 
+from ojs_core.base.timings import Timings
 from ojs_core.jetstream.contents import count, stream_info
 from ojs_core.jetstream.subjects import REST
 from ojs_core.store.store import Store
@@ -20,17 +20,18 @@ from ojs_projector.index.model import Model
 
 log = structlog.get_logger(__name__)
 
-_TIMEOUT_S: Final = 10.0
-_LEAVING_MS: Final = 1_000
-"""Rows whose time is over within this time aren't counted: their records may be gone."""
 _KINDS: Final = ("job", "workflow", "cron")
 
 
-class CompletenessTimings(Struct, frozen=True, kw_only=True):
+class CompletenessTimings(Timings, frozen=True, kw_only=True):
     """How often the index is compared with the bucket."""
 
     every_s: float = 300.0
     """Between two looks without a reason: counting takes nats-server some 0.1 s for each million of jobs."""
+    timeout_s: float = 10.0
+    """How long a count may take."""
+    leaving_ms: int = 1_000
+    """Rows whose time is over within this time aren't counted: their records may be gone."""
 
 
 class Completeness:
@@ -75,11 +76,11 @@ class Completeness:
 
     async def _missing(self) -> int:
         """How many records fewer the bucket has, counted after the rows: what is stored meanwhile makes it fewer."""
-        store, rows = self._store, self._model.rows_that_stay(self._store.clock.now() + _LEAVING_MS)
+        store, rows = self._store, self._model.rows_that_stay(self._store.clock.now() + self._timings.leaving_ms)
         stream = store.config.records_stream
         patterns = [store.config.record(kind, REST) for kind in _KINDS]
         counted = await asyncio.gather(
-            *(count(store.bulk, stream, pattern, "the records", timeout_s=_TIMEOUT_S) for pattern in patterns)
+            *(count(store.bulk, stream, pattern, "the records", timeout_s=self._timings.timeout_s) for pattern in patterns)
         )
         lost = (await stream_info(store.nats, stream)).state.lost
         return max(0, rows - sum(counted) + lost)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from ojs_core.base.portions import in_portions
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.contents import message
@@ -38,13 +37,14 @@ _READS: Final = 100
 _SERVICES: Final = ("scheduler", "reaper")
 
 
-class LostTokenTimings(Struct, frozen=True, kw_only=True):
+class LostTokenTimings(Timings, frozen=True, kw_only=True):
     """How long a token is waited for, and how many are looked through in a round."""
 
     grace_ms: int = 5_000
     """How long a record has to be stored before its token is missed: whoever stored it tries for 3 s to store the token as
     well, should that have been refused."""
     page: int = 1_000
+    """Tokens that one read brings."""
     pages: int = 20
     """Pages of a queue's tokens that are looked through in one round; the next goes on behind them."""
 

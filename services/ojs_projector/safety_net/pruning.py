@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import unless_moved_on
 from ojs_core.base.portions import in_portions
+from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import DEFAULT_QUEUE
@@ -28,17 +28,14 @@ from ojs_projector.index.watermark import Watermark
 
 log = structlog.get_logger(__name__)
 
-_SOON_S: Final = 1.0
-"""Until the next round if this one has left something over."""
 _LOOK: Final = 100
 """Dead letters that one look at the index leads to; then it is looked at again."""
 _LOOKS: Final = 10
 """Looks in one round."""
 _AT_ONCE: Final = 20
-_REACH_S: Final = 2.0
 
 
-class PruningTimings(Struct, frozen=True, kw_only=True):
+class PruningTimings(Timings, frozen=True, kw_only=True):
     """When dead letters are pruned."""
 
     round_ms: int = 10_000
@@ -46,6 +43,10 @@ class PruningTimings(Struct, frozen=True, kw_only=True):
     fresh_s: float = 2.0
     """How long a look counts. A process that was stopped meanwhile, and whose role another has, deletes nothing when it goes
     on."""
+    soon_s: float = 1.0
+    """Until the next round if this one has left something over."""
+    reach_s: float = 2.0
+    """How long a round waits until the index has what the round before has deleted."""
 
 
 class _Surplus(NamedTuple):
@@ -87,7 +88,7 @@ class Pruner:
     async def run(self) -> None:
         """One round when it is time for it."""
         now = self._store.clock.now()
-        await asyncio.sleep(_SOON_S if self._more else (next_round(now, self._timings.round_ms) - now) / 1_000)
+        await asyncio.sleep(self._timings.soon_s if self._more else (next_round(now, self._timings.round_ms) - now) / 1_000)
         self._more = False
         self._more = await self.look()
 
@@ -102,7 +103,7 @@ class Pruner:
             # Everything that was deleted or retried before now is known, by whomever.
             sequence = await self._barrier.sequence()
             until = asyncio.get_running_loop().time() + self._timings.fresh_s
-            if not await self._reached.until(sequence, _REACH_S):
+            if not await self._reached.until(sequence, self._timings.reach_s):
                 return True
             surplus = self._surplus()
             if surplus is None:

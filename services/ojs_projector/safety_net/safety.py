@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import State, Timer
 from ojs_core.domain.workflows import record as flows
 from ojs_core.domain.workflows.record import Workflow
@@ -33,17 +33,21 @@ log = structlog.get_logger(__name__)
 _MEMBERS_AT_ONCE: Final = 500
 
 
-class SafetyTimings(Struct, frozen=True, kw_only=True):
+class SafetyTimings(Timings, frozen=True, kw_only=True):
     """How long a hint has to be late before it is taken for lost, and how many are looked at in a round."""
 
     tokens: LostTokenTimings = LostTokenTimings()
+    """Tokens."""
     timer_grace_ms: int = 10_000
+    """How long a timer has to be late before it is missed."""
     at_once: int = 100
     """Repairs of one kind in one round; the rest waits for the next."""
     workflow_grace_ms: int = 60_000
+    """How long a job has to have ended before its workflow is looked at."""
     workflow_pause_ms: int = 300_000
     """No workflow is looked at twice within this time."""
     workflows_at_once: int = 20
+    """Workflows that one round looks at."""
 
 
 class SafetyNet:

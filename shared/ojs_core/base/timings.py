@@ -1,4 +1,4 @@
-"""Durations of a component in one frozen struct: an argument of the component, which only tests give others than the defaults.
+"""Durations of a component in one frozen struct, an argument of the component. Only tests give others than the defaults.
 
 `docs/reference/timings.md` lists them all.
 """
@@ -15,12 +15,12 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0}
 
 
 class Timings(Struct, frozen=True, kw_only=True):
-    """Durations, each with its unit (`_s`, `_ms`) in its name, and what belongs to them; structs of parts may stand in it."""
+    """Durations, each with its unit (`_s`, `_ms`) in its name, and what belongs to them, with structs of parts."""
 
     order: ClassVar[Order] = ()
-    """Two names (with dots into parts) and a reason: the first is at most as long as the second, or something goes wrong."""
+    """Two names (with dots into parts), the first at most as long as the second, and what goes wrong if it is not."""
     usual: ClassVar[Order] = ()
-    """The same for the defaults alone: tests make it go wrong, or shorten one of the two."""
+    """The order that holds for the defaults alone, since tests shorten one of the two."""
 
     def __post_init__(self) -> None:
         """Raise ValueError unless the order holds."""

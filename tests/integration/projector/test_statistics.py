@@ -95,6 +95,8 @@ class Keeping:
 
     look_s = 0.05
     grace_ms = StatisticsTimings().grace_ms
+    break_ms = StatisticsTimings().break_ms
+    reset_ms = StatisticsTimings().reset_ms
     steady_ms = 10**15
 
     def let(self, now: bool) -> None:

@@ -9,7 +9,7 @@ class KeptTimings(Timings, frozen=True, kw_only=True):
     """The times after which NATS removes small records, in seconds from their last write."""
 
     deleted_s: int = 3_600
-    """For a record that says that its queue, pool, schema or subscription was deleted, or that stands for one removed."""
+    """For a record that says that its queue, pool, schema or subscription was deleted, or was removed."""
     worker_s: int = 3_600
     """For what is known of a worker, after its last heartbeat."""
     limit_s: int = 30 * 86_400

@@ -29,7 +29,7 @@ class WriteTimings(Timings, frozen=True, kw_only=True):
     batch_answer_s: float = 10.0
     """How long its answer is waited for: nats-server stores all of it before."""
     hints_s: float = 3.0
-    """For how long the timers and tokens beside a batch are tried."""
+    """For how long storing the timers and tokens of a batch is tried."""
     read_s: float = 2.0
     """How long an answer with tokens is waited for."""
     reads_s: float = 3.0
@@ -45,4 +45,4 @@ class WriteTimings(Timings, frozen=True, kw_only=True):
 
 
 PATIENCE: Final = WriteTimings()
-"""Those of everything that writes."""
+"""The durations of everything that writes."""
