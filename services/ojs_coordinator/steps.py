@@ -21,10 +21,10 @@ log = structlog.get_logger(__name__)
 
 
 class StepTimings(Timings, frozen=True, kw_only=True):
-    """When a note of a step is looked at again."""
+    """When a note of a step is checked again."""
 
     again_ms: tuple[int, ...] = (5, 20, 100, 500, 2_000, 5_000)
-    """When a hint whose record isn't there yet is looked at again; the last time holds for all further ones."""
+    """When a hint whose record isn't there yet is checked again; the last time holds for all further ones."""
     give_up_ms: int = 60_000
     """A commit that hasn't stored its record by then never will; if it did, it hinted again."""
 

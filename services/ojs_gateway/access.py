@@ -38,7 +38,7 @@ class AccessTimings(Timings, frozen=True, kw_only=True):
     """How often keys are looked after."""
 
     look_s: float = 1.0
-    """Between two looks at what is known of keys."""
+    """Between two checks of what is known of keys."""
     mark_s: float = 1.0
     """Between two looks for keys that somebody of an earlier version has made."""
     note_s: float = 30.0

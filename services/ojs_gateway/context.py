@@ -43,7 +43,7 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     audit_s: float = 60.0
     """Between two looks how full the audit is."""
     backup_s: float = 60.0
-    """Between two looks at the age of the last backup."""
+    """Between two checks of the age of the last backup."""
     pulse_s: float = 2.0
     """Between two frames of statistics for who watches."""
     findings_s: float = 1.0
@@ -51,9 +51,9 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     settling_s: float = 0.002
     """A record's message is seen when it is sent, which may be just before it is stored."""
     leaving_ms: int = 1_000
-    """How often a worker that is leaving is looked at again."""
+    """How often a worker that is leaving is checked again."""
     goodbye_s: float = 1.0
-    """How long a goodbye waits for the index; the reaper looks at each job every half a minute."""
+    """How long a goodbye waits for the index; the reaper checks each job every half a minute."""
     shutdown_s: float = 1.8
     """What a running request has to finish, and again what it has after it was told to give up."""
     farewell_s: float = 0.6

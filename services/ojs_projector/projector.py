@@ -93,7 +93,7 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     order: ClassVar[Order] = (("pace_s", "longest_pace_s", "the pace would be the longest one whatever a read has brought"),)
     usual: ClassVar[Order] = (
         ("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),
-        ("safety.tokens.grace_ms", "safety.workflow_grace_ms", "workflows would be looked at while their jobs have no tokens"),
+        ("safety.tokens.grace_ms", "safety.workflow_grace_ms", "workflows would be checked while their jobs have no tokens"),
     )
 
 

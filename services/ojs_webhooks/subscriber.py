@@ -37,7 +37,7 @@ _AT_ONCE: Final = 8
 
 
 class SubscriberTimings(Timings, frozen=True, kw_only=True):
-    """When deliveries are made again, and what else a deliverer looks at."""
+    """When deliveries are made again, and what else a deliverer does."""
 
     again_ms: int = 30_000
     """When an attempt whose outcome could not be stored is made again: as after the first failure."""
@@ -50,7 +50,7 @@ class SubscriberTimings(Timings, frozen=True, kw_only=True):
     tidy_s: float = 60.0
     """How often old deliveries are removed."""
     look_s: float = 60.0
-    """How often subscriptions are looked at though nothing was heard of a change."""
+    """How often subscriptions are checked though nothing was heard of a change."""
     held_s: float = 1.0
     """How often a process asks whether a restored system was released."""
     owners_s: float = 10.0

@@ -27,7 +27,7 @@ class RelayTimings(Timings, frozen=True, kw_only=True):
     renew_s: float = 1.0
     """How often the lease is written."""
     look_s: float = 0.25
-    """How often the others look at it."""
+    """How often the others check it."""
     takeover_ms: int = 3_500
     """With a renewal just before the end, a look just too early and a loaded machine it stays below the promised 5 s."""
     reset_s: float = 5.0
@@ -38,7 +38,7 @@ class RelayTimings(Timings, frozen=True, kw_only=True):
     """One holder's time."""
     order: ClassVar[Order] = (
         ("renew_s", "takeover_ms", "a lease would be taken from a relay that renews it"),
-        ("look_s", "takeover_ms", "nobody would look before it is over"),
+        ("look_s", "takeover_ms", "no other would look before it is over"),
     )
 
 

@@ -42,7 +42,7 @@ class TermLimits(Timings, frozen=True, kw_only=True):
     surely_ms: int = 10_000
     """What was created this long after the tenure began was relayed by nobody else, whatever their clocks say."""
     batch: int = 1_000
-    """What nats-server takes at most, unless it is told otherwise."""
+    """What nats-server takes at most, unless it is set to another number."""
     waiting: int = 5_000
     """Events that may wait before reading waits for writing."""
     known: int = 100_000

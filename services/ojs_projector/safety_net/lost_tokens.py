@@ -38,7 +38,7 @@ _SERVICES: Final = ("scheduler", "reaper")
 
 
 class LostTokenTimings(Timings, frozen=True, kw_only=True):
-    """How long a token is waited for, and how many are looked through in a round."""
+    """How long a token is waited for, and how many are searched in a round."""
 
     grace_ms: int = 5_000
     """How long a record has to be stored before its token is missed: whoever stored it tries for 3 s to store the token as
@@ -46,7 +46,7 @@ class LostTokenTimings(Timings, frozen=True, kw_only=True):
     page: int = 1_000
     """Tokens that one read brings."""
     pages: int = 20
-    """Pages of a queue's tokens that are looked through in one round; the next goes on behind them."""
+    """Pages of a queue's tokens that are searched in one round; the next goes on behind them."""
 
 
 class LostToken(NamedTuple):

@@ -34,7 +34,7 @@ _MEMBERS_AT_ONCE: Final = 500
 
 
 class SafetyTimings(Timings, frozen=True, kw_only=True):
-    """How long a hint has to be late before it is taken for lost, and how many are looked at in a round."""
+    """How long a hint has to be late before it is taken for lost, and how many are checked in a round."""
 
     tokens: LostTokenTimings = LostTokenTimings()
     """Tokens."""
@@ -43,11 +43,11 @@ class SafetyTimings(Timings, frozen=True, kw_only=True):
     at_once: int = 100
     """Repairs of one kind in one round; the rest waits for the next."""
     workflow_grace_ms: int = 60_000
-    """How long a job has to have ended before its workflow is looked at."""
+    """How long a job has to have ended before its workflow is checked."""
     workflow_pause_ms: int = 300_000
-    """No workflow is looked at twice within this time."""
+    """No workflow is checked twice within this time."""
     workflows_at_once: int = 20
-    """Workflows that one round looks at."""
+    """Workflows that one round checks."""
 
 
 class SafetyNet:

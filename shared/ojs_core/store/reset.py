@@ -33,7 +33,7 @@ class ResetTimings(Timings, frozen=True, kw_only=True):
     """How long a reset waits."""
 
     purge_s: float = 60.0
-    """How long a purge may take: nats-server looks at each message that it purges by subject."""
+    """How long a purge may take: nats-server checks each message that it purges by subject."""
     look_s: float = 0.5
     """How often it is looked whether others have answered."""
 

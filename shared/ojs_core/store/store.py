@@ -78,7 +78,7 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     workers: WorkerTimes = WorkerTimes()
     """Signs of life of workers."""
     room: RoomTimings = RoomTimings()
-    """Looks at the storage."""
+    """Checks of the storage."""
     kept: KeptTimings = KeptTimings()
     """Records that leave by themselves."""
     commits: CommitTimings = CommitTimings()

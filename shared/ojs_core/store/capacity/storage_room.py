@@ -34,7 +34,7 @@ _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on b
 
 
 class RoomTimings(Timings, frozen=True, kw_only=True):
-    """How often the room is looked at."""
+    """How often the room is checked."""
 
     fastest: int = 512 * 1024 * 1024
     """Bytes a second, assumed to be more than one nats-server takes; what is left by this is the time until the next look."""

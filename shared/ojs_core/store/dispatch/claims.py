@@ -34,14 +34,14 @@ log = structlog.get_logger(__name__)
 
 
 class ClaimTimings(Timings, frozen=True, kw_only=True):
-    """How long a token without a job is looked at, and kept."""
+    """How long a token without a job is checked, and kept."""
 
     young_ms: int = 1_000
-    """A token this young may be ahead of its record; it is looked at again for up to `reread_s` while others are claimed."""
+    """A token this young may be ahead of its record; it is checked again for up to `reread_s` while others are claimed."""
     reread_s: float = 0.25
-    """How long a young one is looked at again, each time after a moment."""
+    """How long a young one is checked again, each time after a moment."""
     park_s: float = 5.0
-    """After this long an older one is looked at again."""
+    """After this long an older one is checked again."""
     drop_after_ms: int = 60_000
     """After this long it is dropped: it belongs to a push that never was."""
     order: ClassVar[Order] = (("young_ms", "drop_after_ms", "a token would be dropped ahead of its record"),)

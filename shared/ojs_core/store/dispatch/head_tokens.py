@@ -25,7 +25,7 @@ class TokenTimings(Timings, frozen=True, kw_only=True):
     """How long tokens are asked for, and kept in hand."""
 
     in_hand_s: float = 3.0
-    """A token that nobody has answered for by then can be taken again."""
+    """A token without an answer by then can be taken again."""
     replica_timeout_s: float = 0.5
     """How long a replica is waited for before the leader is asked."""
     pull_timeout_s: float = 2.0

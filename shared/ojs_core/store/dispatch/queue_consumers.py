@@ -37,7 +37,7 @@ class ConsumerTimings(Timings, frozen=True, kw_only=True):
     busy_pulls: int = 10
     """So many pulls of one process within `window_s` make a subject busy enough for a durable."""
     idle_s: int = 30
-    """A durable that nobody pulls from leaves after this long."""
+    """A durable that no process pulls from leaves after this long."""
     rest_s: float = 5.0
     """How long no other durable is asked for when there can't be more."""
     newborn_ms: int = 5_000

@@ -48,14 +48,14 @@ class _Held(NamedTuple):
 
 
 class BlockedJobTimings(Timings, frozen=True, kw_only=True):
-    """How much of a key's backlog is looked at, and when."""
+    """How much of a key's backlog is checked, and when."""
 
     at_once: int = 1_000
-    """Tokens that one hint looks at."""
+    """Tokens that one hint checks."""
     ahead_ms: int = 60_000
     """A hint whose claim still runs after this long was ahead of a commit that failed."""
     soon_ms: int = 20
-    """The shortest time until a look at a limit whose claim may be ahead of its record."""
+    """The shortest time until a check of a limit whose claim may be ahead of its record."""
     latest_ms: int = 1_000
     """The longest."""
     near_ms: int = 5_000
