@@ -105,7 +105,7 @@ async def test_tokens_of_refused_commits_hold_nobody_up(store: Store, queue: str
     assert looks <= 20 + 5, "none of them was looked at twice"
 
 
-@both_ways(claims=ClaimTimings(young_ms=3_600_000, reread_s=60.0))
+@both_ways(claims=ClaimTimings(young_ms=60_000, reread_s=60.0))
 async def test_a_token_ahead_of_its_record_is_claimed_in_order(store: Store, queue: str) -> None:
     early = draft(queue=queue)
     moment = store.clock.moment()
