@@ -182,7 +182,9 @@ async def told(store: Store) -> int | None:
 
 
 async def hold(store: Store, fleet: Fleet, flood: Flood) -> str:
-    """Nothing acknowledged is lost, events and counts are those of the records, and the safety net found nothing."""
+    """Nothing acknowledged is lost, events and counts are those of the records, and the safety net found no more
+    than it may.
+    """
     jobs = {job.id: job for job in await all_jobs(store)}
     assert not flood.created - jobs.keys(), "acknowledged pushes are gone"
     assert not jobs.keys() - flood.created - flood.unsure, "jobs that nobody pushed"
@@ -201,14 +203,16 @@ async def hold(store: Store, fleet: Fleet, flood: Flood) -> str:
         assert not page.partial
         assert {queue.name: {state: getattr(queue.counts, state) for state in State} for queue in page.queues} == expected
         status = await answered(Queries(store).status)
-        assert status.repaired == {}
+        assert set(status.repaired) <= {"token"}
         instances.add(status.instance)
     assert len(instances) == 2
 
-    # What those who were killed had found stands in their logs.
+    # What those who were killed had found stands in their logs. A batch whose gateway was killed may have lost its tokens
+    # (docs/adr/141).
     found = [
         (line, jobs[line["job_id"]].transitions if "job_id" in line else None)
         for line in fleet.logged("a lost hint was issued again")
+        if line["kind"] != "token" or line.get("job_id") not in flood.unsure
     ]
     assert found == [], "hints were lost"
     assert fleet.tracebacks == []
