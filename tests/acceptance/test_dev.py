@@ -89,6 +89,7 @@ def test_one_command_starts_everything_and_says_how_to_go_on(services: System) -
     assert send("GET", f"{services.url}/ojs/v1/health").body["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_by_default_the_services_that_wait_share_a_process(tmp_path: Path) -> None:
     with System.started(tmp_path, with_users=False, shared=True) as system:
         assert set(system.children) == {"nats-server", "gateway", "projector", "services"}

@@ -57,6 +57,8 @@ class Flood:
         """Jobs whose ack was."""
         self.unsure: set[str] = set()
         """Jobs of which some answer never came."""
+        self.in_batches: set[str] = set()
+        """Jobs that were pushed with others."""
         self.answers = 0
         self.began = 0.0
         self.ended = 0.0
@@ -185,6 +187,8 @@ class _Pusher(_Client):
         jobs = [self._job() for _ in range(self._batch)]
         self._ids = [str(job["id"]) for job in jobs]
         single = len(jobs) == 1
+        if not single:
+            self.flood.in_batches.update(self._ids)
         path = "/ojs/v1/jobs" if single else "/ojs/v1/jobs/batch"
         self._request = self._requests.post(path, jobs[0] if single else {"jobs": jobs})
         return self._request

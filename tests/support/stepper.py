@@ -18,7 +18,7 @@ LEASE_MS = 2_000
 def main(url: str, worker_id: str, queue: str, steps: int, stop: int, effects: Path) -> None:
     base = f"{url}/ojs/v1"
     body = {"queues": [queue], "worker_id": worker_id, "visibility_timeout_ms": LEASE_MS, "wait_ms": 1_000}
-    while not (jobs := send("POST", f"{base}/workers/fetch", body).body["jobs"]):
+    while not (jobs := send("POST", f"{base}/workers/fetch", body).body.get("jobs")):  # a server may be busy: 503
         pass
     [job] = jobs
     done = job["checkpoint"]["state"]["done"] if "checkpoint" in job else 0
