@@ -28,8 +28,8 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_TAKING_NEW: Final = frozenset({"gateway", "scheduler", ""})
-"""The roles of processes that take new jobs: pushes, and runs of cron entries."""
+_TAKING_NONE: Final = frozenset({"reaper", "coordinator", "projector", "webhooks"})
+"""The roles of processes that take no new jobs. All others ask often, so that a role that isn't known refuses in time."""
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
@@ -70,6 +70,7 @@ class StorageRoom:
         self._config = config
         self._settings = settings
         self._role = role
+        self._takes_new = role not in _TAKING_NONE
         self._warned = False
         self._timeouts = 0
         self._next_s = 0.0
@@ -100,7 +101,7 @@ class StorageRoom:
         await stop_loop(self._task)
 
     async def _run(self) -> None:
-        if self._role in _TAKING_NEW or asyncio.get_running_loop().time() >= self._next_s:
+        if self._takes_new or asyncio.get_running_loop().time() >= self._next_s:
             await self.look()
             self._next_s = asyncio.get_running_loop().time() + self._timings.others_s
         else:
@@ -109,7 +110,7 @@ class StorageRoom:
 
     def _pause(self) -> float:
         """The reserve must not be used up by new jobs between two looks, however fast they come."""
-        if self.shortage is not None or not self.levels:
+        if not self._takes_new or self.shortage is not None or not self.levels:
             return self._timings.longest_s
         free = min(level.left - level.reserve for level in self.levels)
         return min(max(free / self._timings.fastest, self._timings.shortest_s), self._timings.longest_s)
