@@ -82,7 +82,7 @@ class Enqueue:
         Raises OjsError duplicate if the id is taken or the job isn't unique, storage_full, and what its queue refuses.
         """
         self._room.check()
-        draft = await self._queues.admit(draft)
+        draft = await self._queues.admit(draft)  # as `admit`, without its list: most pushes are of one job
         if draft.rate_limit:
             await self._permits.note([draft])
         if not self._queues.bound(draft.queue) or not transitions.waits_at_once(draft, self._clock.now()):
