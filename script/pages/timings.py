@@ -67,8 +67,8 @@ def _section(struct: type[Timings]) -> str:
     rows = [f"| `{one.name}` | {_value(one.name, one.default)} | {said[one.name]} |" for one in fields(struct)]
     orders = [f"- `{shorter}` ≤ `{longer}`: {reason}." for shorter, longer, reason in (*struct.order, *struct.usual)]
     about = " ".join((struct.__doc__ or "").split())
-    lines = [f"## {struct.__name__}", "", f"{about} (`{struct.__module__}`)", "", "| Name | Value | Meaning |", "|---|---|---|"]
-    lines += [*rows, "", *([*orders, ""] if orders else [])]
+    lines = [f"## {struct.__name__}", "", f"{about} (`{struct.__module__}`)", ""]
+    lines += ["| Name | Value | Meaning |", "|---|---|---|", *rows, "", *([*orders, ""] if orders else [])]
     return "\n".join(lines)
 
 

@@ -29,7 +29,7 @@ from ojs_core.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 _TAKING_NONE: Final = frozenset({"reaper", "coordinator", "projector", "webhooks"})
-"""The roles of processes that take no new jobs. All others ask often, so that a role that isn't known refuses in time."""
+"""The roles of processes that take no new jobs. All others ask often, so that an unknown role refuses in time."""
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
