@@ -34,7 +34,7 @@ from ojs_core.jetstream.subjects import ANY, StoreConfig, encode_token
 from ojs_core.store.capacity.storage_room import StorageRoom
 from ojs_core.store.enqueue.enqueue import Enqueue, Push
 from ojs_core.store.jobs.jobs import Jobs
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.records import check_draft
@@ -116,6 +116,7 @@ class Crons:
         self._room = room
         self._spawner = spawner
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._config = bucket.config
         self._writer = bucket.writer
         self._documents = Documents(bucket, bucket.config.cron, cron_reader, _carries)
@@ -158,7 +159,7 @@ class Crons:
         return (await self._change(name, decided))[1]
 
     async def _change(self, name: str, decide: Callable[[Cron | None, Moment], Step | None]) -> tuple[bool, Cron]:
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             stored = await self._read(encode_token(name))
             moment = self._clock.moment()
             step = decide(stored.cron, moment)
@@ -179,7 +180,7 @@ class Crons:
         happens.
         """
         self._room.check()
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             stored = await self._read(encode_token(name))
             found = _existing(name, stored.cron)
             previous = await self.previous(found, check)

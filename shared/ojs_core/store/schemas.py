@@ -20,7 +20,7 @@ from ojs_core.domain.versions import Version
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, encode_token
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict
@@ -55,6 +55,7 @@ class Schemas:
     def __init__(self, bucket: Bucket, queues: Queues) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._kept = bucket.kept
         self._queues = queues
         self._everyone = bucket.config.schema(ANY, ANY)
@@ -125,7 +126,7 @@ class Schemas:
 
     async def catalogue(self) -> Catalogue:
         """All schemas, as the leader has them."""
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             found = await self._stored()
             if found is not None:
                 return found[1]
@@ -166,7 +167,7 @@ class Schemas:
 
     async def _change(self, decide: DecideSchema) -> SchemaRecord:
         """Two that claim one URI are different records, so each write is over the last one of all schemas."""
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             stored = await self._stored()
             if stored is None:
                 continue

@@ -47,6 +47,7 @@ from ojs_core.store.records.commit import Committer, CommitTimings
 from ojs_core.store.records.idempotency import Idempotency, IdempotencyTimings
 from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.records.records import Records
+from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset, ResetTimings
 from ojs_core.store.schemas import Schemas
@@ -81,6 +82,8 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Checks of the storage."""
     kept: KeptTimings = KeptTimings()
     """Records that leave by themselves."""
+    writes: WriteTimings = WriteTimings()
+    """Reads and writes of records."""
     commits: CommitTimings = CommitTimings()
     """Writes of jobs."""
     locks: LockTimings = LockTimings()
@@ -145,15 +148,15 @@ class Store:
         self.instance = instance
         self._clock_task: asyncio.Task[None] | None = None
         self.clock = outside.clock
-        self.records = Records(nats, bulk, config)
+        self.records = Records(nats, bulk, config, timings.writes)
         self.presence = Presence(nats, self.records, self.clock, config, role, instance, timings.presence)
         self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
         self.blobs = Blobs(self.records, config)
-        writer = Writer(nats, self.records, config)
+        writer = Writer(nats, self.records, config, timings.writes)
         self.committer = Committer(nats, writer, config, timings.commits)
         self.watches = Watches(nats, config, instance, LostRecords(nats, config))
         self._bucket = bucket = Bucket(
-            nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches, timings.kept
+            nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches, timings.kept, timings.writes
         )
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)

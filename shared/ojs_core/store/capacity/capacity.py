@@ -32,7 +32,6 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
 from ojs_core.store.records.backoff import contended, step_back
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.writer import Conflict
 from ojs_core.telemetry import metrics
 
@@ -103,6 +102,7 @@ class Capacity:
         self._stale_tokens = stale_tokens
         self._alerts = alerts
         self._clock = bucket.clock
+        self._writes = bucket.writes
         self._config = bucket.config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._pressure: Lru[Pressure] = Lru(_PUSHED_TO)
@@ -171,7 +171,7 @@ class Capacity:
         loop = asyncio.get_running_loop()
         began = loop.time()
         conflicts = 0
-        while loop.time() < began + PATIENCE.budget_s:
+        while loop.time() < began + self._writes.budget_s:
             standing = await self._count(queue)
             self._remember(queue, standing.tokens, bound)
             if standing.tokens + standing.seats + number <= bound:
@@ -181,7 +181,7 @@ class Capacity:
                     self._remember(queue, depth, bound)
                     return _Seat(seat, depth)
                 conflicts += 1  # who waits for others' places is not in conflict with them, and looks again soon
-                await step_back(self._clock, conflicts)
+                await step_back(self._clock, conflicts, self._writes)
             elif standing.seats and standing.tokens + number <= bound and loop.time() < began + self._timings.wait_s:
                 await self._stale_tokens.clear_seats(queue, self._clock.now() - self._timings.seat_ms)
                 await asyncio.sleep(self._timings.pause_s)  # others' pushes are under way, and may fail

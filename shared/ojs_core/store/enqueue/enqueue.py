@@ -23,15 +23,12 @@ from ojs_core.store.jobs.jobs import Jobs, size_of
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.permits import Permits
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.unique import LockStanding, Uniqueness, existing_instead
 
-_BATCH_BUDGET_S: Final = 8.0
-"""Members that others fight for through many gateways meet many conflicts."""
 _LOOKS: Final = 128
 """Locks read at a time."""
 _CHUNK: Final = 500
@@ -68,6 +65,8 @@ class Enqueue:
         self._records = bucket.records
         self._committer = bucket.committer
         self._clock = bucket.clock
+        self._tries = bucket.tries
+        self._batch_budget_s = bucket.writes.batch_budget_s
         self._room = room
         self._queues = queues
         self._capacity = capacity
@@ -168,13 +167,13 @@ class Enqueue:
     async def store(self, draft: Job) -> Job:
         """Store a job that was admitted and has its place. Returns and raises as `push`."""
         if draft.unique_key is None:
-            return await self._store(draft, PATIENCE.budget_s)
+            return await self._store(draft, None)
         async with self._unique.turn(draft.unique_key):
             return await self._store(draft, self._unique.budget_s)
 
-    async def _store(self, draft: Job, budget_s: float) -> Job:
+    async def _store(self, draft: Job, budget_s: float | None) -> Job:
         expected = 0
-        async for _ in tries(self._clock, budget_s):
+        async for _ in self._tries(budget_s):
             try:
                 if draft.unique_key is not None:
                     return await self._unique.create(draft, expected)
@@ -210,7 +209,7 @@ class Enqueue:
 
     async def _store_all(self, drafts: Sequence[Job]) -> list[Job]:
         expected: dict[str, int] = {}
-        async for _ in tries(self._clock, _BATCH_BUDGET_S):
+        async for _ in self._tries(self._batch_budget_s):
             plan = await self._plan(drafts, expected)
             if not plan.commits:
                 return plan.jobs

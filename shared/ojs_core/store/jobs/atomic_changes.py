@@ -10,7 +10,7 @@ from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.unique import Uniqueness
@@ -26,13 +26,14 @@ class AtomicChanges:
         self._unique = unique
         self._atomic = atomic
         self._clock = bucket.clock
+        self._tries = bucket.tries
 
     async def change(self, job_ids: Sequence[str], decide: DecideAll) -> list[Job | OjsError]:
         """Change every job, or none: then there is an error for at least one of them, and each other one is as it stands.
 
         Raises OjsError batch_size_exceeded, backend_unavailable.
         """
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             owners: dict[str, Job] = {}
             decided = [await self._decide(job_id, decide, owners) for job_id in dict.fromkeys(job_ids)]
             if any(isinstance(one, OjsError) for one, _ in decided):

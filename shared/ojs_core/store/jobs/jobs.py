@@ -14,7 +14,7 @@ from ojs_core.base.waiting import within
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions.result import Change, Moment, Transition
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.turns import Turns
@@ -51,8 +51,9 @@ class Jobs:
         self._committer = bucket.committer
         self._unique = unique
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._config = bucket.config
-        self._turns = Turns()
+        self._turns = Turns(bucket.writes.turn_s)
         self.cache: Lru[Stored] = Lru(_REMEMBERED_BYTES)
         """The records of jobs that this process handed out, so that their ack needs no read."""
         self.pushed: Lru[Stored] = Lru(_PUSHED_BYTES)
@@ -90,7 +91,7 @@ class Jobs:
         if current is None:
             current = await self._records.nearest(job_id)
         conflicts = 0
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             moment = self._clock.moment()
             before = current.job
             try:
@@ -140,7 +141,7 @@ class Jobs:
     async def _extend(self, job_id: str, current: Stored, worker: str | None, lease_ms: int | None) -> Job | None:
         """The job if the worker still holds it or it was cancelled, else None."""
         certain = False
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             moment = self._clock.moment()
             try:
                 if current.job is None:

@@ -12,7 +12,7 @@ from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.fair_pools import DispatchHistory, Pool
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, encode_token
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict
@@ -55,6 +55,7 @@ class FairPools:
     def __init__(self, bucket: Bucket) -> None:
         self._records = bucket.records
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._kept = bucket.kept
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.pool, pool_reader, lambda pool, op: pool.op == op)
@@ -114,7 +115,7 @@ class FairPools:
 
     async def _write(self, wanted: Pool) -> tuple[Pool | None, Pool]:
         everyone = self._config.pool(ANY)
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             # Two pools that claim one queue are different records, so each write is over the last one of all pools.
             sequence, _ = await self._records.leader_raw(everyone) or (0, b"")
             found = await self._records.many_raw(await self._records.subjects(everyone))

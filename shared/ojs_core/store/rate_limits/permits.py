@@ -27,7 +27,7 @@ from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import Wildcard, decode_token, encode_token
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
 from ojs_core.store.records.records import Stored
@@ -131,6 +131,7 @@ class Permits:
         self._records = bucket.records
         self._committer = bucket.committer
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._kept_s = bucket.kept.limit_s
         self._config = bucket.config
         self._documents = Documents(bucket, bucket.config.limit, limit_reader, lambda record, op: record.op == op)
@@ -150,7 +151,7 @@ class Permits:
         """Take a permit for each claim, as far as there are any, before the claims are written."""
         turn = self._turns.setdefault(scope, asyncio.Lock())
         async with turn:
-            async for _ in tries(self._clock):
+            async for _ in self._tries():
                 sequence, record = await self.read(scope)
                 now = self._clock.now()
                 found = permits.room(record, policy, now)

@@ -7,15 +7,14 @@ import asyncio
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.jetstream.api import PubAck, parse_ack, refused
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
-from ojs_core.store.records.patience import PATIENCE
 
 
-async def pause_or_raise(nats: Connection, pause: float, deadline: float, error: OjsError) -> float:
-    """Wait before another try and return the pause before the next; raises `error` if the deadline (loop time) leaves none."""
+async def pause_or_raise(nats: Connection, pause: float, deadline: float, error: OjsError, longest_s: float) -> float:
+    """Wait before another try and return the next pause; raises `error` if the deadline (loop time) leaves none."""
     if asyncio.get_running_loop().time() + pause > deadline or not nats.connected:
         raise error
     await asyncio.sleep(pause)
-    return min(pause * 2, PATIENCE.last_pause_s)
+    return min(pause * 2, longest_s)
 
 
 def ack_of(answer: ReplyOrFailure) -> PubAck | Failed:

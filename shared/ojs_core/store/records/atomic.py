@@ -26,7 +26,6 @@ from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed,
 from ojs_core.jetstream.headers import expecting
 from ojs_core.store.records.answers import ack_of
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.writer import Conflict, Hint, Write, paced
 
 log = structlog.get_logger(__name__)
@@ -75,6 +74,7 @@ class Atomic:
     """Writes batches; any number at once."""
 
     def __init__(self, bucket: Bucket) -> None:
+        self._timings = bucket.writes
         self._nats = bucket.nats
         self._writer = bucket.writer
         self._committer = bucket.committer
@@ -100,7 +100,7 @@ class Atomic:
         batch = _Batch(self, [*others, *writes], len(commits) if items is None else items)
         self._writer.begin(batch)
         try:
-            await self._writer.finish(batch, _now() + PATIENCE.batch_s, look_s=REQUEST_TIMEOUT_S)
+            await self._writer.finish(batch, _now() + self._timings.batch_s, look_s=REQUEST_TIMEOUT_S)
         except (Conflict, OjsError) as error:
             if isinstance(error, Conflict) or not batch.unsure:
                 self._withdraw(hints)
@@ -129,7 +129,7 @@ class Atomic:
 
     async def _write_ahead(self, hints: Sequence[Hint]) -> None:
         """Timers and notes. Raises OjsError backend_unavailable if one of them can't be stored."""
-        if hints and await self._writer.store(hints, _now() + PATIENCE.hints_s):
+        if hints and await self._writer.store(hints, _now() + self._timings.hints_s):
             self._withdraw(hints)
             raise unavailable("NATS JetStream can't store the jobs' timers now")
 
@@ -138,7 +138,7 @@ class Atomic:
         now = self._clock.now()
         armed = [(one.job.id, effect) for one, _, _ in commits for effect in one.effects if isinstance(effect, Timer)]
         fired = [self._committer.timer(job_id, timer) for job_id, timer in armed if timer.at <= now]
-        left = await self._writer.store(fired, _now() + PATIENCE.batch_s, again=True)
+        left = await self._writer.store(fired, _now() + self._timings.batch_s, again=True)
         if left:
             log.warning("timers of a batch are left to the safety net", jobs=len(left))
 
@@ -160,7 +160,7 @@ class Atomic:
             nats.publish(message.subject, message.body, f"{message.headers}{batch} {place}\r\n")
         last = messages[-1]
         headers = f"{last.headers}{batch} {len(messages)}\r\nNats-Batch-Commit: 1\r\n"
-        return nats.request(last.subject, last.body, headers, PATIENCE.batch_answer_s)
+        return nats.request(last.subject, last.body, headers, self._timings.batch_answer_s)
 
     def learn(self, error: ApiError) -> None:
         """nats-server says in words how many messages it takes."""
@@ -171,7 +171,7 @@ class Atomic:
 
     async def _hand_out(self, tokens: Sequence[Hint]) -> None:
         """Publish the tokens. Those that can't be stored are left to the safety net: the jobs are."""
-        left = await self._writer.store(tokens, _now() + PATIENCE.hints_s)
+        left = await self._writer.store(tokens, _now() + self._timings.hints_s)
         if left:
             log.warning("tokens of a batch are left to the safety net", jobs=len(left))
 

@@ -8,9 +8,11 @@ from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.jetstream.watch import Watches
+from ojs_core.store.records.backoff import Tries
 from ojs_core.store.records.commit import Committer
 from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.records.records import Records
+from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.records.writer import Writer
 
 
@@ -29,3 +31,8 @@ class Bucket(NamedTuple):
     watches: Watches
     """Small records that this process keeps a copy of."""
     kept: KeptTimings = KeptTimings()
+    writes: WriteTimings = WriteTimings()
+
+    def tries(self, budget_s: float | None = None) -> Tries:
+        """As many tries of a compare-and-swap as there are in so many seconds; None for the usual ones."""
+        return Tries(self.clock, self.writes, self.writes.budget_s if budget_s is None else budget_s)

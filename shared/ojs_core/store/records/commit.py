@@ -19,7 +19,6 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.headers import ringing, time_to_live
 from ojs_core.jetstream.reading import Unreadable
 from ojs_core.jetstream.subjects import Lane, StoreConfig
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored, job_reader
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.records.writer import Conflict, Hint, Write, Writer, alarm
@@ -40,7 +39,7 @@ encode_job = msgspec.json.Encoder().encode
 class CommitTimings(Timings, frozen=True, kw_only=True):
     """How long a commit is tried, and how much is sent at once."""
 
-    deadline_s: float = PATIENCE.deadline_s
+    deadline_s: float = 3.0
     """For how long one is tried."""
     repeat_within_ms: int = 60_000
     """A repeated push tends to the token of a job this young; what is older is the safety net's."""

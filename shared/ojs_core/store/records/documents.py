@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.reading import RecordReader, Unreadable
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.writer import Conflict, Hint, Overtaken, Write
 
 T = TypeVar("T")
@@ -57,6 +56,7 @@ class Documents(Generic[T]):
         self._records = bucket.records
         self._writer = bucket.writer
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self.subject = subject
         self._prefix = len(subject(""))
         self._reader = reader
@@ -111,7 +111,7 @@ class Documents(Generic[T]):
         decide: Callable[[T | None, Moment], T | None],
         beside: Callable[[T | None, T], Beside] = lambda _old, _new: NOTHING_BESIDE,
         *,
-        budget_s: float = PATIENCE.budget_s,
+        budget_s: float | None = None,
         once: bool = False,
     ) -> Changed[T]:
         """Write what a pure decision makes of a document; None leaves it as it is.
@@ -119,7 +119,7 @@ class Documents(Generic[T]):
         Raises whatever `decide` raises, OjsError backend_unavailable, and Overtaken if it is to be written `once` and may have
         been.
         """
-        async for _ in tries(self._clock, budget_s):
+        async for _ in self._tries(budget_s):
             revision, old = await self.read(key)
             moment = self._clock.moment()
             new = decide(old, moment)

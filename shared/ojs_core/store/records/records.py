@@ -19,7 +19,7 @@ from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed,
 from ojs_core.jetstream.contents import ask_nearest, message, messages, sequence_of, subject_of, subjects_of
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.records.patience import PATIENCE
+from ojs_core.store.records.write_timings import WriteTimings
 
 MULTI_GET_MAX: Final = 500
 MULTI_GET_BYTES: Final = 8 * 1024 * 1024
@@ -74,7 +74,8 @@ ABSENT: Final = Stored(0, None)
 class Records:
     """Reads of job records and of small named records."""
 
-    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig, timings: WriteTimings = WriteTimings()) -> None:
+        self._timings = timings
         self._nats = nats
         self._bulk = bulk
         self._config = config
@@ -138,7 +139,7 @@ class Records:
             page, missing = missing[:MULTI_GET_MAX], missing[MULTI_GET_MAX:]
             which = {"multi_last": page, "max_bytes": MULTI_GET_BYTES}
             try:
-                read, left = await messages(self._bulk, self._config.records_stream, which, "records", PATIENCE.reads_s)
+                read, left = await messages(self._bulk, self._config.records_stream, which, "records", self._timings.reads_s)
             except OjsError:
                 if self.nearest_is_leader or not self._bulk.connected:
                     raise
@@ -158,7 +159,7 @@ class Records:
     async def matching(self, subject: str) -> dict[str, tuple[int, bytes]]:
         """Sequence and body of all records under a wildcard that matches few (service beats), by subject."""
         stream = self._config.records_stream
-        read, _ = await messages(self._bulk, stream, {"multi_last": [subject]}, "service records", PATIENCE.reads_s)
+        read, _ = await messages(self._bulk, stream, {"multi_last": [subject]}, "service records", self._timings.reads_s)
         return {subject_of(one): (sequence_of(one), one.data) for one in read if one.data}
 
     async def latest_raw(self, subject: str) -> tuple[int, bytes] | None:
@@ -173,8 +174,8 @@ class Records:
 
     async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
-        patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else PATIENCE.replica_s
-        answer = await ask_nearest(self._nats, self._config.records_stream, subject, patience)
+        timeout_s = REQUEST_TIMEOUT_S if self.nearest_is_leader else self._timings.replica_s
+        answer = await ask_nearest(self._nats, self._config.records_stream, subject, timeout_s)
         if isinstance(answer, Failed) and answer.sent and self._nats.connected and not self.nearest_is_leader:
             return await self.leader_raw(subject)  # it went to a replica that hangs
         found = heard(answer)

@@ -11,8 +11,8 @@ from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.consumers import place_of
 from ojs_core.jetstream.contents import Message, message, messages, sequence_of
 from ojs_core.jetstream.subjects import Lane, StoreConfig, handler_lane, lane_of
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored
+from ojs_core.store.records.write_timings import WriteTimings
 
 _NEVER: Final = 1
 """A revision that a subject without messages doesn't have."""
@@ -46,7 +46,8 @@ class TokenPage(NamedTuple):
 class Tokens:
     """Reads the ready stream as its leader has it. Everything here raises OjsError backend_unavailable."""
 
-    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig, timings: WriteTimings = WriteTimings()) -> None:
+        self._timings = timings
         self._nats = nats
         self._bulk = bulk
         self._config = config
@@ -80,7 +81,7 @@ class Tokens:
         """
         pattern = self._config.tokens_of_queue(queue)
         which = {"seq": after + 1, "next_by_subj": pattern, "batch": most}
-        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", PATIENCE.read_s)
+        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", self._timings.read_s)
         found = [StoredToken(sequence_of(one), one.data) for one in read]
         if found or self._config.replicas == 1:
             return TokenPage(found, not found)

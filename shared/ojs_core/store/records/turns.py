@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.patience import PATIENCE
 
 
 class Turns:
     """Locks by record. One is there as long as somebody holds it or waits for it."""
 
-    def __init__(self, longest_wait_s: float = PATIENCE.turn_s) -> None:
+    def __init__(self, longest_wait_s: float) -> None:
         self._longest_wait_s = longest_wait_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

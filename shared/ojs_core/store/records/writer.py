@@ -16,8 +16,8 @@ from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.headers import expecting, record_headers, schedule
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.answers import ack_of, failure, pause_or_raise, stored
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Records
+from ojs_core.store.records.write_timings import WriteTimings
 
 T = TypeVar("T")
 
@@ -27,8 +27,6 @@ record's last sequence is never 1 by then, so nothing can be written over it wit
 """
 CHUNK: Final = 500
 """Messages written, or records read, between two looks at the event loop."""
-"""How long a write is tried again while the stream has no leader; then the client hears 503 and may do better. Longer than
-one request may take, so that a write whose answer is lost is still looked for."""
 
 
 class Conflict(Exception):
@@ -123,12 +121,12 @@ class Write:
         """The answers to the hints."""
         return [ack_of(await answer) for answer in self._answers]
 
-    async def secure(self, nats: Connection, deadline: float, kinds: Container[str] | None = None) -> None:
+    async def secure(self, nats: Connection, deadline: float, waits: WriteTimings, kinds: Container[str] | None = None) -> None:
         """Repeat the hints, or those of some kinds, until they are stored. Raises OjsError backend_unavailable."""
         for place, hint in enumerate(self.hints):
-            pause = PATIENCE.first_pause_s
+            pause = waits.first_pause_s
             while (kinds is None or hint.kind in kinds) and not hint.there(ack := ack_of(await self._answers[place])):
-                pause = await pause_or_raise(nats, pause, deadline, failure(self.what, ack))
+                pause = await pause_or_raise(nats, pause, deadline, failure(self.what, ack), waits.last_pause_s)
                 self._answers[place] = nats.request(hint.subject, hint.body, hint.again)
 
     def refusal(self, error: ApiError) -> OjsError | None:
@@ -139,7 +137,8 @@ class Write:
 class Writer:
     """Writes records, any number at once."""
 
-    def __init__(self, nats: Connection, records: Records, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, records: Records, config: StoreConfig, timings: WriteTimings = WriteTimings()) -> None:
+        self._timings = timings
         self._nats = nats
         self._records = records
         self._config = config
@@ -153,7 +152,7 @@ class Writer:
         backend_unavailable, which may leave it open.
         """
         self.begin(write)
-        return await self.finish(write, _now() + PATIENCE.deadline_s)
+        return await self.finish(write, _now() + self._timings.deadline_s)
 
     def begin(self, write: Write) -> None:
         """Send the first messages of a write, which has to be finished.
@@ -163,14 +162,14 @@ class Writer:
         """
         write.begin(self._nats, self._first)
 
-    async def finish(self, write: Write, deadline: float, *, look_s: float = PATIENCE.last_pause_s) -> int:
+    async def finish(self, write: Write, deadline: float, *, look_s: float | None = None) -> int:
         """See a write through that has begun; as `write`. A look for it may take `look_s` in any case (deadline in loop time).
 
         Hints are withdrawn only when it is certain that their record will never be: a write that was not answered may be
         stored even after a look has found its place free.
         """
         try:
-            sequence = await self._settle(write, deadline, look_s)
+            sequence = await self._settle(write, deadline, self._timings.last_pause_s if look_s is None else look_s)
         except Conflict:
             await self._withdraw(write)
             raise
@@ -181,16 +180,16 @@ class Writer:
                 raise unavailable(f"whether {write.what} is stored is open: {error.message}") from None
             raise
         if write.hints:
-            await write.secure(self._nats, deadline)
+            await write.secure(self._nats, deadline, self._timings)
         return sequence
 
     async def _settle(self, write: Write, deadline: float, look_s: float) -> int:
         """The record's sequence. What was not stored is tried again as a whole."""
-        pause = PATIENCE.first_pause_s
+        pause = self._timings.first_pause_s
         while True:
             ack = await write.answer()
             if ack is None:
-                await write.secure(self._nats, deadline, self._first)
+                await write.secure(self._nats, deadline, self._timings, self._first)
                 write.send(self._nats)
                 continue
             if isinstance(ack, PubAck) and ack.error is None:
@@ -211,7 +210,7 @@ class Writer:
             if _now() + pause > deadline or not self._nats.connected:
                 raise failure(write.what, ack, *await write.acks())
             await asyncio.sleep(pause)
-            pause = min(pause * 2, PATIENCE.last_pause_s)
+            pause = min(pause * 2, self._timings.last_pause_s)
             self.begin(write)
 
     async def store(self, hints: Iterable[Hint], deadline: float, *, again: bool = False) -> list[Hint]:
@@ -220,7 +219,7 @@ class Writer:
         `again` is for those that were stored before: a timer that is live stays as it is.
         """
         waiting = list(hints)
-        pause = PATIENCE.first_pause_s
+        pause = self._timings.first_pause_s
         while True:
             sent = [
                 (hint, self._nats.request(hint.subject, hint.body, hint.again if again else hint.headers))
@@ -230,7 +229,7 @@ class Writer:
             if not waiting or _now() + pause > deadline or not self._nats.connected:
                 return waiting
             await asyncio.sleep(pause)
-            pause = min(pause * 2, PATIENCE.last_pause_s)
+            pause = min(pause * 2, self._timings.last_pause_s)
             again = True
 
     async def set(self, hint: Hint) -> None:
@@ -245,12 +244,12 @@ class Writer:
 
     async def _look(self, write: Write, deadline: float, look_s: float) -> int:
         """The sequence if the write is stored (SUPERSEDED if another followed), 0 if its place is free; Overtaken otherwise."""
-        pause = PATIENCE.first_pause_s
+        pause = self._timings.first_pause_s
         while True:
             try:
                 found = await self._records.leader_raw(write.among or write.subject, max(deadline - _now(), look_s))
             except OjsError as error:
-                pause = await pause_or_raise(self._nats, pause, deadline, error)
+                pause = await pause_or_raise(self._nats, pause, deadline, error, self._timings.last_pause_s)
                 continue
             sequence, body = found or (0, b"")
             if body and write.mine(body):

@@ -24,9 +24,8 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.unique import UniquePolicy, counts, policy_of
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.patience import PATIENCE
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, Lock, Locks, LockTimings, encode_lock, settled
@@ -61,13 +60,14 @@ class Uniqueness:
 
     def __init__(self, bucket: Bucket, atomic: Atomic, timings: LockTimings) -> None:
         self._timings = timings
-        self.budget_s = PATIENCE.budget_s + timings.young_ms / 1_000
+        self.budget_s = bucket.writes.budget_s + timings.young_ms / 1_000
         """A look at a lock whose owner died may wait as long as a lock is young."""
         self._records = bucket.records
         self._committer = bucket.committer
         self._writer = bucket.writer
         self._atomic = atomic
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._config = bucket.config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.locks = Locks(bucket, timings)
@@ -124,7 +124,7 @@ class Uniqueness:
                 transition = decide(found.job, moment)
                 return found.job, await self._under_lock(transition, standing, found.sequence, moment)
 
-        async for _ in tries(self._clock, self.budget_s):
+        async for _ in self._tries(self.budget_s):
             try:
                 return await attempt()
             except Conflict:

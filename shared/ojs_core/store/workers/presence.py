@@ -24,7 +24,7 @@ from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Records
 
@@ -112,6 +112,7 @@ class Workers:
         self._nats = bucket.nats
         self._records = bucket.records
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._kept = bucket.kept
         self._config = bucket.config
 
@@ -138,7 +139,7 @@ class Workers:
         What it still holds is requeued without counting the attempt if it has `signed_off` itself; else it counts as dead.
         Raises OjsError backend_unavailable.
         """
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             sequence, found = await self.latest(worker_id)
             if found is None or not found.is_process(pid, started_at):
                 return None

@@ -13,7 +13,7 @@ from ojs_core.domain.workflows.advance import retention_s
 from ojs_core.domain.workflows.graph import Graph
 from ojs_core.domain.workflows.record import Claim, Workflow, read_record
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict, Hint, Write, alarm
@@ -51,6 +51,7 @@ class WorkflowRecords:
     def __init__(self, bucket: Bucket, definitions: Definitions) -> None:
         self._definitions = definitions
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._config = bucket.config
         self._writer = bucket.writer
         self._documents = Documents(bucket, bucket.config.workflow, workflow_reader, _carries)
@@ -129,7 +130,7 @@ class WorkflowRecords:
         self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow | None]
     ) -> StoredWorkflow | None:
         """As `change`; None if there is no such workflow. `decide` returns None to leave it as it is."""
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             stored = await self.load(workflow_id)
             if stored is None:
                 return None

@@ -33,7 +33,7 @@ from ojs_core.domain.workflows.step_end import gone, outcome_of
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.store.enqueue.enqueue import Enqueue, Locate
 from ojs_core.store.jobs.jobs import Jobs
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
@@ -99,6 +99,7 @@ class Workflows:
         self._committer = bucket.committer
         self._jobs = jobs
         self._clock = bucket.clock
+        self._tries = bucket.tries
         self._config = bucket.config
         self._definitions = Definitions(bucket)
         self._flows = WorkflowRecords(bucket, self._definitions)
@@ -220,7 +221,7 @@ class Workflows:
         Raises OjsError backend_unavailable.
         """
         kept = False
-        async for _ in tries(self._clock):
+        async for _ in self._tries():
             stored = await self._flows.load(workflow_id)
             if stored is None:
                 return

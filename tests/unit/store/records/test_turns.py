@@ -11,7 +11,7 @@ from ojs_core.store.records.turns import Turns
 
 
 async def test_a_record_is_changed_by_one_at_a_time_and_others_at_once() -> None:
-    turns = Turns()
+    turns = Turns(20.0)
     order: list[str] = []
 
     async def change(record: str, name: str) -> None:
