@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 
 from ojs_core.access.permissions import MEANINGS, PERMISSIONS, ROLES, Need
+from ojs_core.api.route import Route
 from ojs_gateway.openapi.document import OperationPlace, places
-from ojs_gateway.openapi.route import Route
 from ojs_gateway.routes import PARTS
 
 

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from ojs_core.access.keys import PREFIX, key_id_of
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, NOBODY, Principal
+from ojs_core.api.call import Call, Response
 from ojs_core.audit.entry import UNKNOWN, Detail, Entry, Outcome
 from ojs_core.audit.repeats import Owner
 from ojs_core.audit.trail import Trail
@@ -19,8 +20,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_request_id
 from ojs_core.base.times import format_ms
 from ojs_core.wire.access import MadeKey
-from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 
 if TYPE_CHECKING:
     from ojs_core.runtime.tls import FailedHandshake

@@ -1,4 +1,4 @@
-"""What handlers share."""
+"""The context of the gateway's handlers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ojs_core.access.known_keys import KnownKeys
+from ojs_core.api.context import HandlerContext
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.timings import Order, Timings
-from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
-from ojs_core.read.client import Queries
-from ojs_core.runtime.job_checks import job_check
+from ojs_core.runtime.job_checks import job_check, strict_of
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
-from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.roles import Roles
 
 if TYPE_CHECKING:
+    from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
     from ojs_gateway.auditing import Auditor
 
@@ -63,46 +63,36 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     order: ClassVar[Order] = (("farewell_s", "shutdown_s", "a last request would have no time for its answer"),)
 
 
-class Context:
+class Context(HandlerContext):
     """The store, the limits and the settings behind all handlers of one gateway, and its requests that only wait."""
 
     def __init__(
         self,
         store: Store,
         limits: PayloadLimits,
+        settings: Settings,
         *,
-        test_mode: bool,
-        max_subscriptions: int = 1_000,
-        webhook_insecure: bool = False,
-        webhook_private: bool = False,
-        nats_api: bool = True,
-        path_prefix: str = "",
-        strict: Strict | None = None,
         keys: KnownKeys | None = None,
         auditor: Auditor | None = None,
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
     ) -> None:
+        super().__init__(store, limits, settings)
         self.timings = timings
-        self.store = store
         self.auditor = auditor
-        self.queries = Queries(store)
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
         self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
-        self.limits = limits
-        self.webhook_insecure = webhook_insecure
-        self.webhook_private = webhook_private
-        self.targets = Targets(insecure=webhook_insecure, private=webhook_private)
+        self.targets = Targets(insecure=settings.webhook_insecure, private=settings.webhook_private)
         self.aside = aside or LargeBodies()
-        self.check = job_check(store.schemas, strict)
-        self.strict = strict
-        self.max_subscriptions = max_subscriptions
-        self.test_mode = test_mode
-        self.nats_api = nats_api
-        self.path_prefix = path_prefix
+        self.strict = strict_of(settings)
+        self.check = job_check(store.schemas, self.strict)
+        self.max_subscriptions = settings.max_subscriptions
+        self.test_mode = settings.test_mode
+        self.nats_api = settings.nats_api != "off"
+        self.path_prefix = settings.path_prefix
         """The beginning of the paths that clients use; empty for none."""
         self.keys = keys or KnownKeys(store.clock.now)
         """Those that this gateway knows by heart."""

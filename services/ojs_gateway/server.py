@@ -10,13 +10,13 @@ import structlog
 
 from ojs_core.access.allowances import STREAMS, WAITING, KeyLimits
 from ojs_core.access.known_keys import KnownKeys
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.doors import Door
-from ojs_core.runtime.job_checks import strict_of
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.proxies import Proxies
 from ojs_core.runtime.proxy_header import ProxyHeaders
@@ -25,7 +25,6 @@ from ojs_gateway.audit_room import AuditRoom
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
-from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.http.request import Site
 from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
@@ -64,13 +63,7 @@ class Gateway:
         self._context = Context(
             store,
             limits,
-            test_mode=settings.test_mode,
-            max_subscriptions=settings.max_subscriptions,
-            webhook_insecure=settings.webhook_insecure,
-            webhook_private=settings.webhook_private,
-            strict=strict_of(settings),
-            nats_api=settings.nats_api != "off",
-            path_prefix=settings.path_prefix,
+            settings,
             keys=known,
             auditor=self._auditor,
             timings=timings,

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import dialect_of
 from ojs_core.wire.queries import Queries
-from ojs_gateway.http.call import Call, Response
-from ojs_gateway.http.large_bodies import LargeBodies
 
 
 def answered(response: Response) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.fields import queue_name
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain import transitions
@@ -16,7 +17,6 @@ from ojs_core.wire.pages import parse_page
 from ojs_core.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
 from ojs_core.wire.workers.requests import parse_cancel
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 class AdminHandlers:

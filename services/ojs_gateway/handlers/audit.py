@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ojs_core.api.call import Call, Response
 from ojs_core.audit.reading import AuditReader
 from ojs_core.wire.system.audit import audit_page, parse_audit
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 class AuditHandlers:

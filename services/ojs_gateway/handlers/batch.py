@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Raw
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.keyed import Made, gone, once
 from ojs_core.base.errors import OjsError, indexed, not_found
 from ojs_core.base.ids import derived_job_id
 from ojs_core.domain.job import Job
@@ -19,8 +21,6 @@ from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import AnswerWarning, encode, warnings_at, warnings_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
-from ojs_gateway.http.call import Call, Response
-from ojs_gateway.keyed import Made, gone, once
 from ojs_gateway.pressure import pressure_headers
 
 _CHUNK: Final = 200

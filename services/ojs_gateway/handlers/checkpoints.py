@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import not_found
 from ojs_core.base.ids import job_id_of
 from ojs_core.store.announce import tell_of_job
 from ojs_core.wire.jobs.checkpoints import DeletedCheckpoint, one_checkpoint, parse_checkpoint, resume, saved_checkpoint
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 class CheckpointHandlers:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import before_ms, queue_name, shown, struct_of, timestamp
 from ojs_core.base.ids import job_id_of
@@ -30,7 +31,6 @@ from ojs_core.wire.pages import Page, check_cursor, parse_page
 from ojs_core.wire.workers.requests import parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import whole_jobs
-from ojs_gateway.http.call import Call, Response
 
 
 class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):

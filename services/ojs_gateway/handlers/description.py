@@ -7,10 +7,10 @@ from typing import Final
 
 from aiohttp import hdrs
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.route import Part
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 from ojs_gateway.openapi.document import document
-from ojs_gateway.openapi.route import Part
 
 _JSON: Final = ((hdrs.CONTENT_TYPE, "application/json"),)  # tools that read such documents know no OJS type
 

@@ -15,6 +15,7 @@ import structlog
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 from msgspec import Raw, Struct
 
+from ojs_core.api.call import Call
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
 from ojs_core.base.times import format_ms
@@ -27,7 +28,6 @@ from ojs_core.wire.members import encode
 from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
-from ojs_gateway.http.call import Call
 from ojs_gateway.http.sse import SHUTDOWN, SHUTDOWN_DATA
 from ojs_gateway.hub import Dropped, HubReset, Missed
 

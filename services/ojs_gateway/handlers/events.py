@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
@@ -22,7 +23,7 @@ from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filt
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.event_socket import serve_socket
 from ojs_gateway.handlers.following import Followed, Following, final
-from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.http.sse import KEEP_ALIVE, frame, sse
 from ojs_gateway.hub import Found, HubReset, Missed
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ojs_core.api.call import Call, Response
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.read.messages import DispatchesOfQueue, WorkerRow
@@ -26,7 +27,6 @@ from ojs_core.wire.queues.fair_pools import (
 from ojs_core.wire.queues.scheduling import scheduling_stats
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import live_workers
-from ojs_gateway.http.call import Call, Response
 
 
 class PoolHandlers:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from ojs_core.api.call import Call, Response
 from ojs_core.audit.fill import audit_fill
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.cron.record import Cron
@@ -22,7 +23,6 @@ from ojs_core.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
 from ojs_core.wire.system.findings import Findings, findings_answer
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.why import Surroundings
-from ojs_gateway.http.call import Call, Response
 
 _MOST_WORKERS: Final = 200
 

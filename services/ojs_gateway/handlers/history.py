@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import queue_name, shown
 from ojs_core.base.ids import job_id_of
@@ -16,7 +17,6 @@ from ojs_core.wire.pages import pagination, parse_page
 from ojs_core.wire.system.debugging import DebugStatus, projector_answer
 from ojs_core.wire.system.health import ServicesHealth
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 def _place(cursor: str) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.keyed import refuse_key
 from ojs_core.operations.outliving import crons_of, stop_webhooks
 from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
-from ojs_gateway.keyed import refuse_key
 
 
 class KeyHandlers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, short_text, shown, timestamp
 from ojs_core.base.ids import job_id_of
@@ -20,7 +21,6 @@ from ojs_core.wire.jobs.unique import unique_job_page
 from ojs_core.wire.pages import Page, check_cursor, parse_page
 from ojs_core.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,13 +7,13 @@ from typing import Final
 
 from aiohttp import hdrs
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
 from ojs_core.read.messages import WorkersAsk
 from ojs_core.telemetry import metrics
 from ojs_core.wire.system.overview import system_metrics
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 _TEXT: Final = ((hdrs.CONTENT_TYPE, metrics.CONTENT_TYPE),)
 _FORMATS: Final = ("json", "prometheus")

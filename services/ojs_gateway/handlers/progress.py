@@ -7,12 +7,13 @@ from contextlib import AsyncExitStack
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.waiting import within
 from ojs_core.store.announce import tell_of_job
 from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.http.showing import shown
 from ojs_gateway.http.sse import KEEP_ALIVE, sse
 

@@ -6,6 +6,7 @@ import asyncio
 
 import structlog
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import not_found
 from ojs_core.base.fields import queue_name
 from ojs_core.domain import transitions
@@ -19,7 +20,6 @@ from ojs_core.read.numbers import Queue
 from ojs_core.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
 from ojs_core.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 log = structlog.get_logger(__name__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.rate_limits.permits import LimitRecord
 from ojs_core.domain.rate_limits.policy import parse_key
@@ -13,7 +14,6 @@ from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
 from ojs_core.wire.queues.rate_limits import LimitAnswer, limit_answer, limit_page, parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import searched
-from ojs_gateway.http.call import Call, Response
 
 
 class RateLimitHandlers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ojs_core.api.call import Call, Response
 from ojs_core.wire.pages import MAX_PAGE, parse_page
 from ojs_core.wire.schemas import (
     OneSchema,
@@ -13,7 +14,6 @@ from ojs_core.wire.schemas import (
     whole_schema_page,
 )
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 class SchemaHandlers:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from ojs_core.access.keys import ENVIRONMENT
 from ojs_core.access.known_keys import unauthenticated
 from ojs_core.access.sessions import LASTS_S
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError
 from ojs_core.wire.access import session_answer
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.request import OLD_COOKIE, HttpCall
 
 

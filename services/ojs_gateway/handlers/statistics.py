@@ -5,12 +5,13 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec.structs import replace
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.fields import queue_name
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.statistics.answers import history_answer
 from ojs_core.wire.statistics.requests import parse_history, period_of
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.http.sse import KEEP_ALIVE, sse
 from ojs_gateway.statistics_stream import Frame, StatisticsStream
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ojs_core.api.call import Call, Response
 from ojs_core.read.messages import UnreadableAsk
 from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
 from ojs_core.wire.system.unreadable import RemovedRecord, unreadable_page
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 class UnreadableHandlers:

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.keyed import refuse_key
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
 from ojs_core.base.times import format_ms
@@ -32,8 +34,6 @@ from ojs_core.wire.webhooks.answers import (
 )
 from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
-from ojs_gateway.keyed import refuse_key
 
 _SECRET_BYTES: Final = 32
 _AT_ONCE: Final = 16
@@ -46,8 +46,8 @@ class WebhookHandlers:
     def __init__(self, context: Context) -> None:
         self._store = context.store
         self._limits = context.limits
-        self._insecure = context.webhook_insecure
-        self._private = context.webhook_private
+        self._insecure = context.settings.webhook_insecure
+        self._private = context.settings.webhook_private
         self._targets = context.targets
         self._outgoing = asyncio.Semaphore(_AT_ONCE)
 

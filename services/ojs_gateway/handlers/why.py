@@ -6,6 +6,7 @@ import asyncio
 
 from msgspec.structs import replace
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
@@ -17,7 +18,6 @@ from ojs_core.store.rate_limits.permits import key_scope, queue_scope
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.jobs.why import explanation
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 
 class WhyHandlers:

@@ -12,6 +12,7 @@ import structlog
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError, not_found, require_backend
 from ojs_core.base.fields import short_text, shown
 from ojs_core.base.ids import is_job_id
@@ -58,7 +59,6 @@ from ojs_core.wire.workers.requests import (
     parse_register,
 )
 from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 from ojs_gateway.pressure import refusal_headers
 
 if TYPE_CHECKING:

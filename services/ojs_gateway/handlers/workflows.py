@@ -9,6 +9,8 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.keyed import Made, gone, once
 from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id
@@ -34,8 +36,6 @@ from ojs_core.wire.workflows.answers import (
 from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
-from ojs_gateway.http.call import Call, Response
-from ojs_gateway.keyed import Made, gone, once
 from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/workflows/"

@@ -7,9 +7,12 @@ import zlib
 from functools import lru_cache
 from typing import Final
 
+from ojs_core.api.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_core.base.errors import OjsError
 from ojs_core.base.fields import shown
 
+_UNPACKED_AT_ONCE: Final = 1_024
+"""The largest compressed body that is unpacked where it arrives."""
 SUPPORTED: Final = ("gzip", "deflate")
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _ZLIB: Final = zlib.MAX_WBITS
@@ -26,6 +29,12 @@ def beyond(limit: int) -> OjsError:
     """413 for a body whose size nobody knows, because reading ended at the limit."""
     message = f"the request body is more than {limit} bytes after decompression"
     return OjsError("envelope_too_large", message, details={"field": "the request body", "max_bytes": limit})
+
+
+async def unpacked(pool: LargeBodies, body: bytes, encoding: str, limit: int) -> bytes:
+    """Unpack a body in the thread for large ones, unless it is small. Raises as `decompressed`."""
+    # A byte may be a thousand when it is unpacked.
+    return await pool.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
 
 def decompressed(body: bytes, encoding: str, limit: int) -> bytes:

@@ -15,10 +15,10 @@ from ojs_core.access.known_keys import Admission, KnownKeys, unauthenticated
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, NOBODY
 from ojs_core.access.slowing import Slowing
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError
 from ojs_core.wire.redaction import without_fingerprint
-from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from ojs_gateway.http.key_headers import left_headers, refusal_headers
 
 Keyless = Literal["always", "never", "while there are no keys"]

@@ -16,6 +16,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import HttpVersion11
 from multidict import istr
 
+from ojs_core.api.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_core.base.errors import OjsError
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
@@ -37,11 +38,9 @@ from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
-from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
-from ojs_gateway.http.endpoint import Endpoint
-from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
+from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from ojs_gateway.http.request import UNREADABLE, HttpCall, Site, said_by_parser
 from ojs_gateway.http.request_log import AnsweredRequest, RequestLog
 from ojs_gateway.http.router import Router

@@ -1,23 +1,24 @@
-"""What a request is for."""
+"""Endpoints: the operations that requests ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Literal, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from aiohttp import web
 
 from ojs_core.access.permissions import Need, Permission
-from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_core.api.call import Call, Response
+from ojs_core.api.route import Narrowing
+
+
+class StreamedResponse(NamedTuple):
+    """An answer that goes on: `serve` gets the request and the headers that every answer has, and sends it itself."""
+
+    serve: Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[web.StreamResponse]]
+
 
 Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
-
-
-Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
-"""How an operation is held to the queues and job types that its caller may reach.
-
-By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
-narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
-that the caller's key has registered. What doesn't say so is `refused`.
-"""
 
 
 class Endpoint(NamedTuple):

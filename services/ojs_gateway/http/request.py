@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
 
+from ojs_core.api.call import Call
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
@@ -18,9 +20,7 @@ from ojs_core.runtime.proxies import Visit
 from ojs_core.runtime.readable import ALL_READABLE, unreadable_header
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_core.wire.queries import Queries, parse_queries
-from ojs_gateway.http.call import Call
-from ojs_gateway.http.compression import beyond
-from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.compression import beyond, unpacked
 
 UNREADABLE: Final = web.RequestKey("unreadable", frozenset[str])
 """The names of a request's headers that weren't UTF-8, in small letters. It is there if there are some."""
@@ -151,7 +151,7 @@ class HttpCall(Call):
         encoding = headers.get(hdrs.CONTENT_ENCODING)
         if encoding is None or not body:
             return body
-        return await self._unpacked(body, encoding, limit)
+        return await unpacked(self._aside, body, encoding, limit)
 
     async def _read(self, limit: int) -> bytes:
         request = self._request

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ojs_core.api.call import Call, Response
 from ojs_core.wire.dialects.layer import answer_body, redacted_body
-from ojs_gateway.http.call import Call, Response
 
 
 def shown(call: Call, answer: Response) -> bytes:

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 
 from ojs_core.runtime.connections import streaming
 from ojs_core.wire.media_types import EVENT_STREAM_TYPE
-from ojs_gateway.http.call import StreamedResponse
+from ojs_gateway.http.endpoint import StreamedResponse
 
 log = structlog.get_logger(__name__)
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, NamedTuple
 
+from ojs_core.api.call import Binding, Call
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.errors import invalid, too_large
 from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
@@ -13,8 +15,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.readable import ALL_READABLE, readable, unreadable_header
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_core.wire.queries import Queries, parse_queries
-from ojs_gateway.http.call import Binding, Call
-from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.compression import unpacked
 from ojs_gateway.nats_api.operation import Operation
 
 ANY_QUEUE: Final = "_"
@@ -123,7 +124,7 @@ class NatsCall(Call):
         encoding = self.header("Content-Encoding")
         if encoding is None or not body:
             return body
-        return await self._unpacked(body, encoding, limit)
+        return await unpacked(self._aside, body, encoding, limit)
 
 
 def _until(timeout: str | None, arrived: float) -> float | None:

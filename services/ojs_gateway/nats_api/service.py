@@ -11,6 +11,8 @@ from typing import Final
 
 import structlog
 
+from ojs_core.api.call import Response
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.errors import OjsError, too_large, unavailable
 from ojs_core.base.ids import request_id_of
 from ojs_core.base.loops import stop_tasks
@@ -24,10 +26,8 @@ from ojs_core.runtime.readable import readable, require_readable
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.system.extensions import require_extensions
-from ojs_gateway.http.call import Response
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
-from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.http.showing import shown
 from ojs_gateway.nats_api.call import ANY_QUEUE, Headers, NatsCall, headers_of
 from ojs_gateway.nats_api.operation import Operation

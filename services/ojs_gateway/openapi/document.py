@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ojs_core.api.common import JOB_ID, QUEUE_NAME, SHORT
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import TEXT, Named, Schema, answer_of, either, text, whole
 from ojs_core.base.errors import CODES
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.errors import ErrorAnswer, wire_code
 from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
-from ojs_gateway.openapi.common import JOB_ID, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.queries import checks
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, Named, Schema, answer_of, either, text, whole
 
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _BASE: Final = "/ojs/v1"

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Backoff, Exhaustion
-from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
-from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME, VERSION
-from ojs_gateway.openapi.schema import (
+from ojs_core.api.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME, VERSION
+from ojs_core.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -22,6 +19,9 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Backoff, Exhaustion
+from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
 
 PUSH_REFUSALS: Final = (
     "invalid_retry_policy",

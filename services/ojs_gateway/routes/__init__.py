@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 from types import MethodType
 from typing import Any, Final
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.common import OBJECT
+from ojs_core.api.route import Other, Part, Route
 from ojs_core.base.fields import parse_nothing
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
-from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.endpoint import Endpoint, Handler
+from ojs_gateway.http.endpoint import Endpoint, Handler, StreamedResponse
 from ojs_gateway.http.router import Router
 from ojs_gateway.nats_api.operation import Operation
-from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.queries import KnownQueries, checks
-from ojs_gateway.openapi.route import Other, Part, Route
 from ojs_gateway.routes.access import KEYS
 from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK

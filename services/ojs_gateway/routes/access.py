@@ -6,6 +6,9 @@ from typing import Final
 
 from ojs_core.access.allowances import MOST
 from ojs_core.access.permissions import PERMISSIONS, ROLES
+from ojs_core.api.common import SHORT
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import FLAG, TEXT, TIME, body_of, either, list_of, number, one_of, text, whole
 from ojs_core.wire.access import (
     MOST_OVERLAP_S,
     MOST_PATTERNS,
@@ -19,9 +22,6 @@ from ojs_core.wire.access import (
 )
 from ojs_gateway.handlers.keys import KeyHandlers
 from ojs_gateway.handlers.sessions import SessionHandlers
-from ojs_gateway.openapi.common import SHORT
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, body_of, either, list_of, number, one_of, text, whole
 
 _PATTERN: Final = text("A name, in which `*` stands for any characters.", most=255)
 _IN: Final = either(number(0), TEXT, about="Seconds, or a duration.")

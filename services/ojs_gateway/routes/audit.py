@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.api.common import PERIOD
+from ojs_core.api.route import Parameter, Part, Route
+from ojs_core.api.schema import TEXT, one_of, whole
 from ojs_core.wire.pages import DEFAULT_PAGE, MAX_PAGE
 from ojs_core.wire.system.audit import AuditPage
 from ojs_gateway.handlers.audit import AuditHandlers
-from ojs_gateway.openapi.common import PERIOD
-from ojs_gateway.openapi.route import Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, one_of, whole
 
 AUDIT: Final = Part(
     "Audit",

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.access.permissions import Need
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.operations.selection import Operation
-from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
-from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
-from ojs_gateway.handlers.batch import BatchHandlers
-from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
-from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
-from ojs_gateway.openapi.route import Part, Route, RouteHandler
-from ojs_gateway.openapi.schema import (
+from ojs_core.api.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
+from ojs_core.api.route import Part, Route, RouteHandler
+from ojs_core.api.schema import (
     FLAG,
     TEXT,
     Named,
@@ -26,6 +19,13 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.operations.selection import Operation
+from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
+from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
+from ojs_gateway.handlers.batch import BatchHandlers
+from ojs_gateway.handlers.bulk import BulkHandlers
+from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 
 _SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
 _ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")

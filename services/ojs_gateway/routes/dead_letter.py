@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.domain.job import State
-from ojs_core.wire.jobs.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
-from ojs_core.wire.jobs.job import OneJob
-from ojs_core.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
-from ojs_core.wire.workers.requests import OverrideBody, OverrideMembers
-from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
-from ojs_gateway.openapi.common import (
+from ojs_core.api.common import (
     CONFIRM,
     NUMBERED,
     OBJECT,
@@ -18,9 +12,8 @@ from ojs_gateway.openapi.common import (
     PERIOD,
     QUEUE_NAME,
 )
-from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import (
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -30,6 +23,13 @@ from ojs_gateway.openapi.schema import (
     list_of,
     one_of,
 )
+from ojs_core.domain.job import State
+from ojs_core.wire.jobs.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
+from ojs_core.wire.jobs.job import OneJob
+from ojs_core.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
+from ojs_core.wire.workers.requests import OverrideBody, OverrideMembers
+from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
+from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
 
 _FILTERS: Final = (
     Parameter("queue", QUEUE_NAME),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import TEXT, text, whole
 from ojs_core.wire.events import EventPage
 from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED
 from ojs_gateway.handlers.events import EventHandlers
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, text, whole
 
 _FILTERS: Final = (
     Parameter("types", TEXT, "Types with commas between them; one may end in .*", several=True),

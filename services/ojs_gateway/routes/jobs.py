@@ -4,6 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.api.common import (
+    IDEMPOTENCY_KEY,
+    NUMBERED,
+    OBJECT,
+    PAGED,
+    PERIOD,
+    PRIORITY,
+    QUEUE_NAME,
+    SHORT,
+    STATE,
+)
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    body_of,
+    list_of,
+    number,
+    one_of,
+    text,
+    whole,
+)
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
 from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
@@ -23,30 +46,7 @@ from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
 from ojs_gateway.handlers.why import WhyHandlers
-from ojs_gateway.openapi.common import (
-    IDEMPOTENCY_KEY,
-    NUMBERED,
-    OBJECT,
-    PAGED,
-    PERIOD,
-    PRIORITY,
-    QUEUE_NAME,
-    SHORT,
-    STATE,
-)
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import (
-    ANYTHING,
-    FLAG,
-    TEXT,
-    body_of,
-    list_of,
-    number,
-    one_of,
-    text,
-    whole,
-)
 
 _CANCEL_BODY: Final = body_of(CancelBody, reason=SHORT)
 _PROGRESS_STREAM: Final = Other(

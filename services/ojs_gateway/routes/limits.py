@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from ojs_core.api.common import NUMBERED_50, QUEUE_NAME, SEARCH
+from ojs_core.api.route import Part, Route
+from ojs_core.api.schema import FLAG, TEXT, TIME, either, list_of, map_of, one_of, record, whole
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.fair_pools import Strategy
 from ojs_core.wire.queues.fair_pools import DeletedPool, OnePool, PoolList
@@ -11,10 +14,7 @@ from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage
 from ojs_core.wire.queues.scheduling import SchedulingStats
 from ojs_gateway.handlers.fair_pools import PoolHandlers
 from ojs_gateway.handlers.rate_limits import RateLimitHandlers
-from ojs_gateway.openapi.common import NUMBERED_50, QUEUE_NAME, SEARCH
 from ojs_gateway.openapi.envelope import CONCURRENCY, PREVENTION_REQUEST, RATE
-from ojs_gateway.openapi.route import Part, Route
-from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, either, list_of, map_of, one_of, record, whole
 
 _OVERRIDE: Final = record(
     {},

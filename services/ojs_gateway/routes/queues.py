@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.api.common import (
+    CONFIRM,
+    COUNT,
+    DURATION,
+    NUMBERED,
+    PAGED,
+    QUEUE_NAME,
+    SEARCH,
+    STATE,
+)
+from ojs_core.api.route import Parameter, Part, Route
+from ojs_core.api.schema import (
+    FLAG,
+    TEXT,
+    Named,
+    body_of,
+    either,
+    list_of,
+    nullable,
+    number,
+    one_of,
+    record,
+    whole,
+)
 from ojs_core.domain.schemas.record import MODES
 from ojs_core.wire.queues.answers import (
     AdminQueuePage,
@@ -19,16 +43,6 @@ from ojs_core.wire.queues.answers import (
 from ojs_core.wire.queues.requests import DeletionBody, PurgeBody
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
-from ojs_gateway.openapi.common import (
-    CONFIRM,
-    COUNT,
-    DURATION,
-    NUMBERED,
-    PAGED,
-    QUEUE_NAME,
-    SEARCH,
-    STATE,
-)
 from ojs_gateway.openapi.envelope import (
     CONCURRENCY,
     OLDER_THAN,
@@ -37,20 +51,6 @@ from ojs_gateway.openapi.envelope import (
     RATE_LIMIT,
     RETRY_REQUEST,
     SECONDS,
-)
-from ojs_gateway.openapi.route import Parameter, Part, Route
-from ojs_gateway.openapi.schema import (
-    FLAG,
-    TEXT,
-    Named,
-    body_of,
-    either,
-    list_of,
-    nullable,
-    number,
-    one_of,
-    record,
-    whole,
 )
 
 _DEAD_LETTERS: Final = record({}, {"max_age": nullable(SECONDS), "max_count": nullable(COUNT)})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.api.common import OBJECT, PAGED, TYPE_NAME, VERSION
+from ojs_core.api.route import Part, Route
+from ojs_core.api.schema import Schema, one_of, record, text
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.schemas.record import COMPATIBILITIES, MODES
 from ojs_core.wire.schemas import DeletedSchema, OneSchema, SchemaAnswer, SchemaPage, SchemaVersions, WholeSchemaPage
 from ojs_gateway.handlers.schemas import SchemaHandlers
-from ojs_gateway.openapi.common import OBJECT, PAGED, TYPE_NAME, VERSION
-from ojs_gateway.openapi.route import Part, Route
-from ojs_gateway.openapi.schema import Schema, one_of, record, text
 
 _SETTINGS: Final[dict[str, Schema]] = {
     "uri": text("urn:ojs:schema:<type>:v<version> if left out.", most=DEFAULT_LIMITS.max_uri_chars),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from ojs_core.api.common import QUEUE_NAME
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import TEXT, one_of
 from ojs_core.wire.statistics.answers import HistoryAnswer
 from ojs_core.wire.statistics.requests import Period
 from ojs_gateway.handlers.statistics import StatisticsHandlers
-from ojs_gateway.openapi.common import QUEUE_NAME
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, one_of
 
 _PERIOD: Final = one_of(*get_args(Period))
 _ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hours, hours for 31 days."

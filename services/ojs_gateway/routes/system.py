@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.api.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
+from ojs_core.api.route import Other, Parameter, Part, Route
+from ojs_core.api.schema import (
+    FLAG,
+    TEXT,
+    body_of,
+    one_of,
+)
 from ojs_core.telemetry import metrics
 from ojs_core.wire.statistics.answers import AdminStats
 from ojs_core.wire.system.findings import Findings
@@ -19,15 +27,7 @@ from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
 from ojs_gateway.handlers.system import SystemHandlers
 from ojs_gateway.handlers.unreadable import UnreadableHandlers
-from ojs_gateway.openapi.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.envelope import SECONDS
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import (
-    FLAG,
-    TEXT,
-    body_of,
-    one_of,
-)
 
 _EXPOSITION: Final = Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")
 

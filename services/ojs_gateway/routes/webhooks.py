@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from ojs_core.api.common import OBJECT, PAGED, QUEUE_NAME, SHORT
+from ojs_core.api.route import Parameter, Part, Route
+from ojs_core.api.schema import FLAG, Schema, list_of, one_of, record, text
 from ojs_core.domain.webhooks.records import DeliveryStatus
 from ojs_core.wire.webhooks.answers import (
     DeletedWebhook,
@@ -16,9 +19,6 @@ from ojs_core.wire.webhooks.answers import (
 )
 from ojs_core.wire.webhooks.requests import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MAX_URL
 from ojs_gateway.handlers.webhooks import WebhookHandlers
-from ojs_gateway.openapi.common import OBJECT, PAGED, QUEUE_NAME, SHORT
-from ojs_gateway.openapi.route import Parameter, Part, Route
-from ojs_gateway.openapi.schema import FLAG, Schema, list_of, one_of, record, text
 
 _URL: Final = text("https, unless the server allows http.", most=MAX_URL)
 _EVENTS: Final = list_of(text(), 1, MAX_PATTERNS, "Types, wildcards such as job.*, or * for all.")

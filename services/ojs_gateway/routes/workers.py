@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from ojs_core.api.common import (
+    COUNT,
+    JOB_ID,
+    NUMBERED,
+    OBJECT,
+    QUEUE_NAME,
+    SHORT,
+    TYPE_NAME,
+)
+from ojs_core.api.route import Parameter, Part, Route
+from ojs_core.api.schema import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    TIME,
+    Named,
+    Schema,
+    body_of,
+    either,
+    list_of,
+    one_of,
+    text,
+    whole,
+)
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.store.workers.notes import Wish
 from ojs_core.wire.workers.answers import (
@@ -40,31 +64,7 @@ from ojs_core.wire.workers.requests import (
 )
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
-from ojs_gateway.openapi.common import (
-    COUNT,
-    JOB_ID,
-    NUMBERED,
-    OBJECT,
-    QUEUE_NAME,
-    SHORT,
-    TYPE_NAME,
-)
 from ojs_gateway.openapi.envelope import DURATION_MS
-from ojs_gateway.openapi.route import Parameter, Part, Route
-from ojs_gateway.openapi.schema import (
-    ANYTHING,
-    FLAG,
-    TEXT,
-    TIME,
-    Named,
-    Schema,
-    body_of,
-    either,
-    list_of,
-    one_of,
-    text,
-    whole,
-)
 
 _IN_BODY: Final = text("Needed where the path doesn't name the job.")
 _WORKER_IN_BODY: Final = text("Needed where the path doesn't name the worker.")

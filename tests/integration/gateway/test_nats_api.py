@@ -14,10 +14,10 @@ import pytest
 
 from integration.gateway.conftest import ROUTES, Asker, new_job
 from integration.samples import draft
+from ojs_core.api.route import Route
 from ojs_core.domain.job import Job, State
 from ojs_core.store.store import Store
 from ojs_gateway.openapi.document import parameters_of, places
-from ojs_gateway.openapi.route import Route
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -9,14 +9,15 @@ import pytest
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import draft, fetch
+from ojs_core.api.call import Call
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.read.messages import WorkersAsk
+from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
-from ojs_gateway.http.call import Call
 from ojs_projector.projector import Projector
 from support.call import answered
 from support.outside import clock_of
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("own_stores")
 @pytest.fixture
 def context(store: Store, projector: Projector) -> Context:
     del projector  # it answers
-    return Context(store, PayloadLimits(), test_mode=False)
+    return Context(store, PayloadLimits(), Settings())
 
 
 async def test_a_silent_worker_is_stale_and_can_be_removed(

@@ -7,10 +7,10 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_gateway.context import GatewayTimings
-from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore
 

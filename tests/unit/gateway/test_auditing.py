@@ -12,6 +12,7 @@ from msgspec import UNSET
 from ojs_core.access.known_keys import Admission, unauthenticated
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, Principal
+from ojs_core.api.call import Call, Response
 from ojs_core.audit.entry import Entry, encode
 from ojs_core.audit.repeats import Owner
 from ojs_core.audit.trail import Trail
@@ -20,8 +21,7 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.tls import FailedHandshake
 from ojs_gateway.auditing import Auditor
-from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from support.call import Request
 
 ADA = Principal(id="k1", name="ada", role="admin", permissions=EVERYBODY.permissions)

@@ -11,8 +11,10 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
+from ojs_core.api.route import Part
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.runtime.browsers import METHODS
+from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.wire.jobs import enqueue, retry
 from ojs_core.wire.queues import requests as queue_requests
@@ -20,7 +22,6 @@ from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
-from ojs_gateway.openapi.route import Part
 from ojs_gateway.routes import PARTS, bound, router
 from support.call import Request
 from support.fake_store import FakeStore
@@ -53,7 +54,7 @@ def test_it_is_a_valid_openapi_document() -> None:
 
 @pytest.mark.parametrize("test_mode", [True, False])
 def test_it_lists_exactly_what_is_served(store: FakeStore, test_mode: bool) -> None:
-    context = Context(cast("Store", store), DEFAULT_LIMITS, test_mode=test_mode)
+    context = Context(cast("Store", store), DEFAULT_LIMITS, Settings(test_mode=test_mode))
     served = {(method, path) for method, path in router(bound(context)).routes() if method != "HEAD"}
     listed = operations(described(test_mode=test_mode))
     assert set(listed) == served
@@ -147,7 +148,7 @@ async def test_it_is_made_when_somebody_asks_first(store: FakeStore) -> None:
             return super().__iter__()
 
     parts = Read(PARTS)
-    description = SelfDescription(Context(cast("Store", store), DEFAULT_LIMITS, test_mode=False), parts)
+    description = SelfDescription(Context(cast("Store", store), DEFAULT_LIMITS, Settings()), parts)
     assert parts.times == 0
     first = await description.read(Request())
     read = parts.times

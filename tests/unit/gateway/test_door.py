@@ -14,10 +14,10 @@ from ojs_core.access.keys import NewKey, make_key
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.access.permissions import PERMISSIONS, Need
 from ojs_core.access.slowing import Slowing
+from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError
-from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.door import Door
-from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from support.call import Request
 
 STREAMED = cast("web.StreamResponse", object())

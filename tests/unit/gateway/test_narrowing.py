@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import get_type_hints
 
-from ojs_gateway.http.call import StreamedResponse
+from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.routes import PARTS
 

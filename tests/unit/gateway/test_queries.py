@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
+from ojs_core.api.route import Route
 from ojs_gateway.openapi.document import OperationPlace, places
-from ojs_gateway.openapi.route import Route
 from ojs_gateway.routes import PARTS
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]

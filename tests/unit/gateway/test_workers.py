@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import unavailable
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import State
+from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_gateway.context import Context
@@ -99,7 +100,7 @@ class Left(Request):
 
 async def test_a_fetch_whose_client_has_left_before_claims_nothing(http: aiohttp.ClientSession, store: FakeStore) -> None:
     await send(http, "/jobs", JOB)
-    context = Context(cast("Store", store), PayloadLimits(), test_mode=False)
+    context = Context(cast("Store", store), PayloadLimits(), Settings())
     response = await WorkerHandlers(context).fetch(Left({"queues": ["q"], "wait_ms": 30_000}))
     assert response.answer == b'{"jobs":[]}'
     assert store.dispatcher.asked == []

@@ -11,15 +11,16 @@ import pytest
 from msgspec.structs import replace
 
 from integration.samples import acked, draft, failed, fetch, in_state, no_leader, refusal
+from ojs_core.api.call import Response
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.jetstream.connection import Connection, ReplyOrFailure
+from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.wire.dialects.readers import dialect_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.http.call import Response
 from support.call import Request, answered
 from support.outside import Send, tapped
 from support.waiting import eventually
@@ -27,7 +28,7 @@ from support.waiting import eventually
 
 @pytest.fixture
 def bulk(store: Store) -> BulkHandlers:
-    return BulkHandlers(Context(store, PayloadLimits(), test_mode=True))
+    return BulkHandlers(Context(store, PayloadLimits(), Settings(test_mode=True)))
 
 
 async def prepared(store: Store, queue: str, operation: str) -> list[Job]:

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from ojs_core.access.permissions import Need
-from ojs_gateway.openapi.route import Route
+from ojs_core.api.route import Route
 from ojs_gateway.routes import PARTS
 from script.pages.access import reference
 

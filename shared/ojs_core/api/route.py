@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ojs_core.access.permissions import Need, Permission
+from ojs_core.api.schema import Schema
 from ojs_core.wire.media_types import EVENT_STREAM_TYPE
-from ojs_gateway.context import Context
-from ojs_gateway.http.call import Response, StreamedResponse
-from ojs_gateway.http.endpoint import Narrowing
-from ojs_gateway.openapi.schema import Schema
 
-RouteHandler = Callable[..., Awaitable[Response | StreamedResponse]]
+RouteHandler = Callable[..., Awaitable[object]]
 """A method of the route's owner, with the call as its only argument."""
+Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
+"""How an operation is held to the queues and job types that its caller may reach.
+
+By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
+narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
+that the caller's key has registered. What doesn't say so is `refused`.
+"""
 
 
 _SWITCHED: Final = 101
@@ -48,7 +52,8 @@ class Route(NamedTuple):
     meet are added. A `body` is required when a member of it is.
     """
 
-    owner: Callable[[Context], Any]
+    owner: Callable[[Any], Any]
+    """The class of the handler. It is made of a `HandlerContext`."""
     handler: RouteHandler
     paths: tuple[str, ...]
     need: Need

@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ojs_core.api.call import Call, Response
+from ojs_core.api.context import HandlerContext
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
 from ojs_core.wire.jobs.bulk import idempotency_key
-from ojs_gateway.context import Context
-from ojs_gateway.http.call import Call, Response
 
 HEADER: Final = "Idempotency-Key"
 
@@ -28,7 +28,7 @@ Make = Callable[[KeyedRun | None], Awaitable[tuple[Response, Made]]]
 Again = Callable[[int, Made], Awaitable[Response]]
 
 
-async def once(context: Context, call: Call, operation: str, body: bytes, make: Make, again: Again) -> Response:
+async def once(context: HandlerContext, call: Call, operation: str, body: bytes, make: Make, again: Again) -> Response:
     """Return the answer of `make`; under a key that was used before, that of `again` for the first status and ids.
 
     A key belongs to its principal: another's request with the same key is another request. `make` marks its run when it

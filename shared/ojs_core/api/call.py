@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
-from aiohttp import web
 from msgspec import Struct
 
 from ojs_core.access.known_keys import Admission
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, Principal
+from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
@@ -23,15 +23,9 @@ from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_core.wire.members import Extended
 from ojs_core.wire.queries import Queries
-from ojs_gateway.http.compression import decompressed
-from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_UNPACKED_AT_ONCE: Final = 1_024
-"""The largest compressed body that is unpacked where it arrives."""
-
 
 _UNASKED: Final = Admission(EVERYBODY)
 """Of a call that hasn't come to the door."""
@@ -48,12 +42,6 @@ class Response(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     of_others: bool = False
     """Whether it shows jobs that the request hasn't sent itself, although it pushes some."""
-
-
-class StreamedResponse(NamedTuple):
-    """An answer that goes on: `serve` gets the request and the headers that every answer has, and sends it itself."""
-
-    serve: Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[web.StreamResponse]]
 
 
 class Call(ABC):
@@ -188,10 +176,6 @@ class Call(ABC):
     async def parsed(self, body: bytes, parse: Callable[Concatenate[bytes, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`parse(body, …)`, beside the event loop if the body is large; for what `args` say of the moment after it arrived."""
         return await self._aside.run(len(body), parse, body, *args, **kwargs)
-
-    async def _unpacked(self, body: bytes, encoding: str, limit: int) -> bytes:
-        # A byte may be a thousand when it is unpacked.
-        return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
     # A key has limits (docs/adr/072)
 

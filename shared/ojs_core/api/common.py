@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import State
-from ojs_core.read.messages import MAX_OFFSET
-from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
-from ojs_gateway.openapi.route import Parameter
-from ojs_gateway.openapi.schema import (
+from ojs_core.api.route import Parameter
+from ojs_core.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -21,6 +17,10 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import State
+from ojs_core.read.messages import MAX_OFFSET
+from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 
 COUNT: Final = whole(0)
 STATE: Final = Named("State", {"type": "string", "enum": [*State]})

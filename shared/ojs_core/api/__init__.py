@@ -1,0 +1,1 @@
+"""Parts of the API: their routes with schemas, and the calls and answers of their handlers."""
