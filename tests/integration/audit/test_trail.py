@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 
@@ -66,6 +67,12 @@ async def kept(trail: Trail, one: Entry) -> None:
 async def place(reader: AuditReader) -> int:
     """Where the stream ends."""
     return (await reader.older(None, Wanted(), 1)).last
+
+
+async def stored_at(store: Store, sequence: int) -> int:
+    """When nats-server stored an entry, in Unix ms by its own clock."""
+    answer = await call(store.nats, f"STREAM.MSG.GET.{store.config.audit_stream}", {"seq": sequence})
+    return int(datetime.fromisoformat(answer["message"]["time"]).timestamp() * 1_000)
 
 
 def numbers(reads: list[Read]) -> list[int]:
@@ -231,14 +238,10 @@ async def test_a_time_narrows_it(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
         await kept(trail, entry(0))
-        between = store.clock.now()
-
-        async def later() -> bool:
-            return store.clock.now() > between + 5
-
-        await eventually(later)
+        await asyncio.sleep(0.01)  # the stream's times are compared to the millisecond
         await kept(trail, entry(1))
-    since, until = Wanted(since=between + 3), Wanted(until=between + 3)
+    second = await stored_at(store, await place(reader))
+    since, until = Wanted(since=second), Wanted(until=second - 1)
     assert numbers((await reader.newer(begun, since, 10)).entries) == [1]
     assert numbers((await reader.newer(begun, until, 10)).entries) == [0]
     assert numbers((await reader.older(None, since, 10)).entries) == [1]

@@ -255,7 +255,8 @@ async def test_a_message_whose_handler_died_after_the_record_gets_its_token_repe
 
     await eventually(taken)
     # It stores the record, and dies before the token.
-    moment = other.clock.moment()
+    assert pushed.timer is not None
+    moment = other.clock.moment(pushed.timer.at)
     stored = await other.records.leader(pushed.id)
     transition = transitions.due(pushed, moment)
     assert isinstance(transition, transitions.Transition)
