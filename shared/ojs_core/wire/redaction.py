@@ -13,25 +13,11 @@ import msgspec
 from msgspec import Raw
 
 from ojs_core.base.fields import is_extension
-from ojs_core.wire.jobs.lists import JobDetail
+from ojs_core.domain.members import CARRIED, shown_in
 from ojs_core.wire.members import encode
 
 REDACTED: Final = "redacted"
-_CARRIED: Final = frozenset(
-    {
-        "args",
-        "backtrace",
-        "checkpoint",
-        "meta",
-        "metadata",
-        "parent_results",
-        "parent_results_by_index",
-        "progress_message",
-        "result",
-        "stack_trace",
-        "unique_key",
-    }
-)
+_CARRIED: Final = CARRIED | {"backtrace", "progress_message", "stack_trace", "unique_key"}
 _FINGERPRINT: Final = "unique_key"
 """A hash without salt: who has it finds short arguments by trying."""
 _SAY_WHAT: Final = ("event", "phase", "cause")
@@ -50,7 +36,7 @@ _EXTENDED: Final = (
 """How workflows, their steps, cron entries and webhooks are known: what clients have added to one is hidden."""
 _PROGRESS: Final = frozenset({"progress", "percentage"})
 _OF_ERRORS: Final = frozenset({"message", "details"})
-_KNOWN: Final = frozenset(JobDetail.__struct_fields__) | {
+_KNOWN: Final = shown_in("always", "change", "fetch", "detail") | {
     "deduplicated",
     "enqueued",
     "job",

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import conflict, not_found
 from ojs_core.domain.job import NOTHING, TERMINAL, Job, Retry, State
+from ojs_core.domain.members import KEPT
 from ojs_core.domain.transitions.log import leading_to
 from ojs_core.domain.transitions.push import activate
 from ojs_core.domain.transitions.result import Moment, Transition
@@ -109,22 +110,8 @@ def prune(job: Job, discarded_at: int, moment: Moment) -> Transition:
 
 def tombstone(job: Job) -> Job:
     """What stays of a job that is deleted."""
-    return Job(
-        id=job.id,
-        type=job.type,
-        args=Raw(b"[]"),
-        state=job.state,
-        queue=job.queue,
-        attempt=job.attempt,
-        generation=job.generation,
-        created_at=job.created_at,
-        discarded_at=job.discarded_at,
-        transitions=job.transitions,
-        workflow=job.workflow,
-        unique_key=job.unique_key,
-        lock=job.lock,
-        deleted=True,
-    )
+    kept: dict[str, Any] = {name: getattr(job, name) for name in KEPT}
+    return Job(args=Raw(b"[]"), deleted=True, **kept)
 
 
 def retry_now(job: Job, moment: Moment) -> Transition:

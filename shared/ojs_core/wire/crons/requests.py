@@ -20,7 +20,8 @@ from ojs_core.domain.cron.expression import BadExpression, parse_expression
 from ojs_core.domain.cron.record import OVERLAPS, Cron
 from ojs_core.domain.cron.schedule import BadZone, check_zone
 from ojs_core.domain.job import Job
-from ojs_core.wire.jobs.enqueue import SYSTEM_MEMBERS, TOP_LEVEL_ONLY, read_envelope
+from ojs_core.domain.members import OF_SERVER
+from ojs_core.wire.jobs.enqueue import TOP_LEVEL_ONLY, read_envelope
 from ojs_core.wire.members import AnswerWarning, encode
 
 MOST_COMING: Final = 50
@@ -239,7 +240,7 @@ def _template(members: Mapping[str, Raw], limits: PayloadLimits, told: list[Answ
 
 def _may_be_option(name: str) -> bool:
     """Whether a member beside `options` means the same in them; `meta` of both is merged."""
-    return name != "meta" and name not in TOP_LEVEL_ONLY and name not in SYSTEM_MEMBERS
+    return name != "meta" and name not in TOP_LEVEL_ONLY and name not in OF_SERVER
 
 
 @naming("INVALID_METADATA")

@@ -7,25 +7,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from ojs_core.domain.members import PRINTED
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, JobView, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import BareJobDetail, JobPage
 from ojs_core.wire.members import members
 from ojs_core.wire.workers.answers import AckAnswer, NackAnswer
 
-_OPTIONS: Final = (
-    "queue",
-    "priority",
-    "max_attempts",
-    "timeout_ms",
-    "visibility_timeout_ms",
-    "scheduled_at",
-    "expires_at",
-    "retry",
-    "unique",
-    "rate_limit",
-    "tags",
-)
 _TIMESTAMPS: Final = (
     "created_at",
     "enqueued_at",
@@ -65,7 +53,7 @@ def _bare(answer: BareJobDetail) -> JobView:
 def _bare_for_cli(answer: BareJobDetail) -> dict[str, Any]:
     """The command line prints what was asked for as `options`."""
     view = members(answer.job)
-    return view | {"options": {name: view[name] for name in _OPTIONS if name in view}}
+    return view | {"options": {name: view[name] for name in PRINTED if name in view}}
 
 
 def _bare_for_ui(answer: BareJobDetail) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import Job, Retry, State
+from ojs_core.domain.members import MEMBERS, OF_SERVER
 from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, RATE_MEMBERS, read_policy
 from ojs_core.domain.unique import keyed, parse_policy
 from ojs_core.domain.versions import parse_version
@@ -40,38 +41,6 @@ from ojs_core.wire.jobs.slips import in_policy, refuse_pointless, without_effect
 from ojs_core.wire.members import AnswerWarning
 
 SPECVERSION: Final = "1.0"
-
-SYSTEM_MEMBERS: Final = frozenset(
-    {
-        "state",
-        "attempt",
-        "created_at",
-        "enqueued_at",
-        "activated_at",
-        "started_at",
-        "completed_at",
-        "cancelled_at",
-        "discarded_at",
-        "re_enqueued_at",
-        "next_attempt_at",
-        "next_retry_at",
-        "retry_delay_ms",
-        "result",
-        "result_stored_at",
-        "result_expires_at",
-        "result_size_bytes",
-        "error",
-        "errors",
-        "worker_id",
-        "workflow_id",
-        "workflow_step",
-        "workflow_step_id",
-        "parent_results",
-        "parent_results_by_index",
-        "previous_state",
-    }
-)
-"""Set by the server alone; a client's values are ignored (ojs-core §5.3)."""
 
 _TYPE: Final = re.compile(r"[a-z][a-zA-Z0-9_-]*(?:\.[a-z][a-zA-Z0-9_-]*)*", re.ASCII)
 _SPOKEN: Final = re.compile(r"1(?:\.[0-9]+){0,2}(?:-[a-zA-Z0-9.]+)?", re.ASCII)
@@ -210,7 +179,7 @@ class _Draft:
                 self.retry_extensions = retry_extensions(value, raw, path)
         elif name in _KEPT:
             self._keep(name, value, raw, path)
-        elif name not in SYSTEM_MEMBERS:
+        elif name not in OF_SERVER:
             self.extra[name] = raw
 
     def _keep(self, name: str, value: Any, raw: Raw, path: str) -> None:
@@ -241,7 +210,7 @@ class _Draft:
         if name in TOP_LEVEL_ONLY:
             raise invalid(path, f"{path} is not an option; send {name} at the top level of the job")
         self.take(name, raw, path)
-        if name not in _ATTRIBUTES and name not in SYSTEM_MEMBERS:
+        if name not in _ATTRIBUTES and name not in OF_SERVER:
             self.told += without_effect([name], _ATTRIBUTES, "options")
 
     def finish(self, job_type: str, args: Raw, otherwise: str | None) -> Job:
@@ -417,4 +386,6 @@ _KEPT: Final = frozenset({"meta", "metadata", "unique", "rate_limit"})
 _CANONICAL: Final = {"meta": "INVALID_METADATA", "metadata": "INVALID_METADATA", "unique": "UNIQUE_KEY_INVALID"}
 """Objects that are stored and answered as sent."""
 _ATTRIBUTES: Final = frozenset({*_READERS, *_KEPT})
-TOP_LEVEL_ONLY: Final = frozenset({"type", "args", "id", "specversion", "options", "job"})
+TOP_LEVEL_ONLY: Final = frozenset({"options", "job"}) | {
+    member.name for member in MEMBERS if member.by == "client" and not member.option
+}

@@ -128,13 +128,16 @@ def test_timestamps_are_echoed_as_written_and_relative_ones_resolved() -> None:
 
 
 def test_unknown_members_are_kept_and_system_members_ignored() -> None:
-    sent = {
+    sent: dict[str, object] = {
         "x_custom": {"deep": [1.0, 1e2]},
         "future": None,
         "state": "completed",
         "attempt": 5,
         "created_at": "x",
         "result": 1,
+        "dead_letter": True,
+        "timeline": [],
+        "checkpoint": {"state": 1},
     }
     body = b'{"x_spaced": [1,  2], "type":"a","args":[ ],' + encode(sent)[1:]
     job = parse_enqueue(body, NOW, DEFAULT_LIMITS)
