@@ -25,7 +25,7 @@ def structs() -> Iterator[type[Timings]]:
     """Return every struct of durations in the product, in the order of their modules."""
     for top in ("shared", "services"):
         for path in sorted((ROOT / top).rglob("*.py")):
-            if "(Timings," in path.read_text(encoding="utf-8"):
+            if "Timings, frozen=True" in path.read_text(encoding="utf-8"):
                 module = import_module(".".join(path.relative_to(ROOT / top).with_suffix("").parts))
                 found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Timings)]
                 yield from (one for one in found if one.__module__ == module.__name__)

@@ -6,26 +6,25 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import structlog
 
 from ojs_command.children import ServiceChild, start_all
-from ojs_command.embedded import FILE_STORE_BYTES, EmbeddedServer, find_server
-from ojs_command.folder import DataFolder, RunState
+from ojs_command.embedded import FILE_STORE_BYTES, EmbeddedServer, ServerTimings, find_server
+from ojs_command.folder import DataFolder, FolderTimings, RunState
 from ojs_command.services import SERVICES, SHARED, SMALL
+from ojs_command.supervision import StopTimings
 from ojs_command.together import ServiceTask, load_services
+from ojs_core.base.timings import Order, Timings
 from ojs_core.runtime.listen import require_free
 from ojs_core.runtime.service import configure_logs, prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
-from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import Stopping
 from ojs_core.telemetry import logs
 from ojs_dashboard.files import missing
 from ojs_link.address import FILES
-
-_CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.2
-_SERVER_SECONDS: Final = STOP_SECONDS - _CHILDREN_SECONDS - 0.2
 
 _NO_FILES: Final = {f"nats_{name}": None for name in FILES}
 """The server of `dev` asks for no credentials."""
@@ -33,19 +32,33 @@ _NO_FILES: Final = {f"nats_{name}": None for name in FILES}
 log = structlog.get_logger(__name__)
 
 
-async def run_dev(loaded: Loaded) -> int:
+class DevTimings(Timings, frozen=True, kw_only=True):
+    """The times of `ojs-nats dev`."""
+
+    stop: StopTimings = StopTimings()
+    """Stopping what it has started."""
+    server: ServerTimings = ServerTimings()
+    """Its nats-server."""
+    folder: FolderTimings = FolderTimings()
+    """Its folder."""
+    order: ClassVar[Order] = (
+        ("stop.server_s", "folder.server_s", "a nats-server that stops in time would keep the next `dev` away"),
+    )
+
+
+async def run_dev(loaded: Loaded, timings: DevTimings = DevTimings()) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem`."""
     settings = loaded.settings
     if settings.together:
         prepare("dev", settings)
     else:
         configure_logs("dev", settings)
-    stopping = Stopping()
+    stopping = Stopping(timings.stop.alone_s)
     stopping.on_signals()
     embedded = loaded.sources["nats"] in {DEFAULT_SOURCE, "NATS_URL"}  # which is for every program of a machine
-    folder = DataFolder(settings.data)
+    folder = DataFolder(settings.data, timings.folder)
     with folder.claimed() as server_lock:
-        await _System(settings, folder, server_lock if embedded else None).run(stopping)
+        await _System(settings, folder, server_lock if embedded else None, timings).run(stopping)
     log.info("stopped")
     return 0
 
@@ -53,7 +66,8 @@ async def run_dev(loaded: Loaded) -> int:
 class _System:
     """The processes of one `dev`. `server_lock` is None when it uses a NATS server that runs already."""
 
-    def __init__(self, settings: Settings, folder: DataFolder, server_lock: int | None) -> None:
+    def __init__(self, settings: Settings, folder: DataFolder, server_lock: int | None, timings: DevTimings) -> None:
+        self._stop = timings.stop
         self._settings = settings
         self._folder = folder
         self._server: EmbeddedServer | None = None
@@ -68,6 +82,7 @@ class _System:
                 server_lock,
                 self._changed,
                 reserve=settings.storage_reserve,
+                timings=timings.server,
             )
 
     async def run(self, stopping: Stopping) -> None:
@@ -80,9 +95,9 @@ class _System:
                 self._announce()
             await stopping.wait()
         finally:
-            await asyncio.gather(*(service.stop(_CHILDREN_SECONDS) for service in self._services))
+            await asyncio.gather(*(service.stop(self._stop.services_s) for service in self._services))
             if self._server is not None:
-                await self._server.stop(_SERVER_SECONDS)
+                await self._server.stop(self._stop.server_s)
 
     async def _start(self) -> None:
         await require_free(self._settings.host, self._settings.port)
@@ -110,7 +125,9 @@ class _System:
                 small = [entry.name for entry in SMALL]
                 self._services = [*self._services, ServiceChild(SHARED, settings, self._changed, arguments=small)]
         else:
-            self._services = [ServiceTask(name, build, settings) for name, build in (await loading).items()]
+            self._services = [
+                ServiceTask(name, build, settings, self._stop.supervised_s) for name, build in (await loading).items()
+            ]
         await start_all(self._services)
 
     def _announce(self) -> None:

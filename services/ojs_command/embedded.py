@@ -16,18 +16,27 @@ from urllib.parse import urlsplit
 from ojs_command.server_conf import LIMITS, MAX_PAYLOAD
 from ojs_command.supervision import Supervised
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.timings import Timings
 from ojs_core.domain.storage_room import RESERVE_BYTES
 from ojs_core.runtime.listen import require_free
 from ojs_core.store.capacity.disk import of_disk
 
 FILE_STORE_BYTES: Final = 20 << 30
 """nats-server's max_file_store."""
-_START_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.02
 _HOST: Final = "127.0.0.1"
 _ANY_PORT: Final = -1
-_LOOK_SECONDS: Final = 2.0
 _WRITE_ERROR: Final = "write error"
+
+
+class ServerTimings(Timings, frozen=True, kw_only=True):
+    """How long nats-server is waited for, and how often it is asked whether it is well."""
+
+    start_s: float = 60.0
+    """How long it may take to start: it reads all that it keeps."""
+    poll_s: float = 0.02
+    """Between two looks whether it has."""
+    look_s: float = 2.0
+    """Between two looks whether it can write, and how long its answer may take."""
 
 
 def find_server(wanted: str) -> str:
@@ -93,8 +102,10 @@ class EmbeddedServer(Supervised):
         on_change: Callable[[], None],
         *,
         reserve: int = RESERVE_BYTES,
+        timings: ServerTimings = ServerTimings(),
     ) -> None:
         super().__init__("nats-server", on_change)
+        self._waits = timings
         self._program = program
         self._folder = folder
         self._port = port or _ANY_PORT
@@ -158,20 +169,20 @@ class EmbeddedServer(Supervised):
 
     async def _until_ready(self, process: Process) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _START_SECONDS
+        deadline = loop.time() + self._waits.start_s
         ports = self._ports / f"nats-server_{process.pid}.ports"
         while (found := _announced(ports)) is None:
             if process.returncode is not None:
                 raise StartupProblem(self._failure(process.returncode))
             if loop.time() > deadline:
-                raise StartupProblem(f"nats-server isn't ready after {_START_SECONDS:g} s; see {self._log}")
-            await asyncio.sleep(_POLL_SECONDS)
+                raise StartupProblem(f"nats-server isn't ready after {self._waits.start_s:g} s; see {self._log}")
+            await asyncio.sleep(self._waits.poll_s)
         self._port, self._health = found
 
     async def _unwell(self) -> str:
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            reason = await asyncio.to_thread(_write_error, self._health)
+            await asyncio.sleep(self._waits.look_s)
+            reason = await asyncio.to_thread(_write_error, self._health, self._waits.look_s)
             if reason is None:
                 continue
             disk = of_disk(self.store, self._reserve)
@@ -217,9 +228,9 @@ def _announced(ports: Path) -> tuple[int, str] | None:
         return None
 
 
-def _write_error(health: str) -> str | None:
+def _write_error(health: str, timeout_s: float) -> str | None:
     """What a stream could not be written for, in nats-server's words; None if all can be, or it doesn't say."""
-    connection = HTTPConnection(health, timeout=_LOOK_SECONDS)
+    connection = HTTPConnection(health, timeout=timeout_s)
     try:
         connection.request("GET", "/healthz")
         answer = connection.getresponse()

@@ -8,13 +8,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.timings import Timings
 
-_POLL_SECONDS: Final = 0.05
+
+class FolderTimings(Timings, frozen=True, kw_only=True):
+    """How long the nats-server of an earlier run is waited for."""
+
+    server_s: float = 3.0
+    """Until the command says that it still works there, and fails."""
+    poll_s: float = 0.05
+    """Between two looks whether it has let the folder go."""
 
 
 class RunState(msgspec.Struct, frozen=True):
@@ -31,9 +38,8 @@ class RunState(msgspec.Struct, frozen=True):
 class DataFolder:
     """One folder, used by one `ojs-nats dev` at a time."""
 
-    def __init__(self, path: Path, server_seconds: float = 3.0) -> None:
-        """`server_seconds` is how long the nats-server of an earlier run is waited for."""
-        self._server_seconds = server_seconds
+    def __init__(self, path: Path, timings: FolderTimings = FolderTimings()) -> None:
+        self._timings = timings
         self.path = path.resolve()
 
     @contextmanager
@@ -87,7 +93,7 @@ class DataFolder:
 
     def _wait_for_server(self, lock: int) -> None:
         # A `dev` that was killed leaves a nats-server which is just about to stop.
-        deadline = time.monotonic() + self._server_seconds
+        deadline = time.monotonic() + self._timings.server_s
         while not _locked(lock):
             if time.monotonic() > deadline:
                 pid = _text(self.path / "nats-server.pid") or "unknown"
@@ -95,7 +101,7 @@ class DataFolder:
                     f"the nats-server of an earlier run (pid {pid}) still works in {self.path}: stop it (kill {pid}), "
                     "or choose another folder with --data"
                 )
-            time.sleep(_POLL_SECONDS)
+            time.sleep(self._timings.poll_s)
 
     def _in_use(self) -> str:
         try:

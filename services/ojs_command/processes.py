@@ -10,26 +10,27 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
 
 from ojs_command.children import ServiceChild, start_all
 from ojs_command.services import ServiceEntry
+from ojs_command.supervision import StopTimings
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.listen import kept_port
 from ojs_core.runtime.service import configure_logs
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import Stopping
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
-
-_CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.1
 
 log = structlog.get_logger(__name__)
 
 
-async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int | None) -> int:
+async def run_processes(
+    entry: ServiceEntry, settings: Settings, supervisor: int | None, timings: StopTimings = StopTimings()
+) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem`.
 
     `supervisor` is the inherited descriptor of a link to the process that started this one.
@@ -40,7 +41,7 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
             "start a gateway for each of several ports, behind a proxy"
         )
     configure_logs(entry.name, settings)
-    stopping = Stopping(STOP_SECONDS, settings.drain_delay)
+    stopping = Stopping(timings.alone_s, settings.drain_delay)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
@@ -55,7 +56,7 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
                         link.ready(ReadyLine(entry.name, os.getpid(), children[0].url))
                 await stopping.announced()
             finally:
-                await _stop(children, stopping, _CHILDREN_SECONDS + settings.drain_delay)
+                await _stop(children, stopping, timings.gateways_s + settings.drain_delay)
     finally:
         if link is not None:
             await link.detach()

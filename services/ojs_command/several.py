@@ -11,29 +11,34 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_command.services import SHARED, ServiceEntry
+from ojs_command.supervision import StopTimings
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.health import Readiness, health_listener
 from ojs_core.runtime.service import prepare
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import CRASHED, Stopping
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
 from ojs_core.telemetry import tracing
 
 NAME: Final = SHARED.name
-_MARGIN_SECONDS: Final = 0.2
 
 log = structlog.get_logger(__name__)
 
 
-async def run_services(entries: Sequence[ServiceEntry], settings: Settings, supervisor: int | None = None) -> int:
+async def run_services(
+    entries: Sequence[ServiceEntry],
+    settings: Settings,
+    supervisor: int | None = None,
+    timings: StopTimings = StopTimings(),
+) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem` if none of them can start.
 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
     """
     prepare(NAME, settings)
-    stop_seconds = STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS
-    seconds = stop_seconds - _MARGIN_SECONDS
+    stop_seconds = timings.alone_s if supervisor is None else timings.supervised_s
+    seconds = stop_seconds - timings.margin_s
     stopping = Stopping(stop_seconds)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None

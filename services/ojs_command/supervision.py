@@ -6,29 +6,67 @@ import asyncio
 from abc import ABC, abstractmethod
 from asyncio.subprocess import Process
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar
 
 import structlog
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem
-
-_FIRST_PAUSE: Final = 0.2
-_LONGEST_PAUSE: Final = 5.0
-_HEALTHY_SECONDS: Final = 10.0
-_ILL_SECONDS: Final = 5.0
-"""What a process has to stop in that is started again though it lives."""
+from ojs_core.base.timings import Order, Timings
+from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS
 
 log = structlog.get_logger(__name__)
+
+
+class SupervisionTimings(Timings, frozen=True, kw_only=True):
+    """When what has ended is started again."""
+
+    first_pause_s: float = 0.2
+    """The pause before the first start; each is twice as long as the one before. A failed start ends in as much."""
+    longest_pause_s: float = 5.0
+    """The longest pause."""
+    healthy_s: float = 10.0
+    """After a run of this length the pauses begin anew."""
+    ill_s: float = 5.0
+    """The time to stop of a process that is started again though it lives."""
+    order: ClassVar[Order] = (("first_pause_s", "longest_pause_s", "pauses would grow shorter"),)
+
+
+class StopTimings(Timings, frozen=True, kw_only=True):
+    """How long processes have to stop that have started each other, before they are killed."""
+
+    alone_s: float = STOP_SECONDS
+    """A process that no other of ojs-nats has started."""
+    supervised_s: float = SUPERVISED_STOP_SECONDS
+    """A process that another one has started; it counts this itself."""
+    gateways_s: float = SUPERVISED_STOP_SECONDS + 0.1
+    """A gateway of `gateway --processes`, before that kills it."""
+    services_s: float = SUPERVISED_STOP_SECONDS + 0.2
+    """A service of `dev`, which may be a `gateway --processes`, before `dev` kills it."""
+    margin_s: float = 0.2
+    """The rest, of a process behind the services in it, and of `dev` behind nats-server."""
+    order: ClassVar[Order] = (
+        ("margin_s", "supervised_s", "services in a process of their own would have no time"),
+        ("supervised_s", "gateways_s", "a gateway would be killed while it stops"),
+        ("gateways_s", "services_s", "gateways would lose the process that stops them"),
+        ("services_s", "alone_s", "services would be killed with the process that stops them"),
+        ("margin_s", "server_s", "nats-server would have no time"),
+    )
+
+    @property
+    def server_s(self) -> float:
+        """The time of the nats-server of `dev`, which is stopped behind the services."""
+        return self.alone_s - self.services_s - self.margin_s
 
 
 class Kept(ABC):
     """Something that is started again with growing pauses whenever it ends. A subclass says what it is."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, timings: SupervisionTimings = SupervisionTimings()) -> None:
+        self._timings = timings
         self.name = name
         self._keeper: asyncio.Task[None] | None = None
-        self._pause = _FIRST_PAUSE
+        self._pause = self._timings.first_pause_s
         self._ready_at = 0.0
         """When it was last ready, or failed to be (loop time)."""
 
@@ -77,11 +115,11 @@ class Kept(ABC):
         """Wait for its end, and start it again."""
         clock = asyncio.get_running_loop().time
         await self._while_well()
-        if clock() - self._ready_at >= _HEALTHY_SECONDS:
-            self._pause = _FIRST_PAUSE
+        if clock() - self._ready_at >= self._timings.healthy_s:
+            self._pause = self._timings.first_pause_s
         pause = self._pause
         await asyncio.sleep(pause)
-        self._pause = min(pause * 2, _LONGEST_PAUSE)
+        self._pause = min(pause * 2, self._timings.longest_pause_s)
         try:
             await self._launch()
             log.info("started again", child=self.name, pid=self.pid, after_s=pause)
@@ -125,7 +163,7 @@ class Supervised(Kept):
         try:
             await self._until_ready(self._process)
         except StartupProblem:
-            await self._end(_FIRST_PAUSE)
+            await self._end(self._timings.first_pause_s)
             raise
         self._on_change()
 
@@ -159,7 +197,7 @@ class Supervised(Kept):
                 await self._end(0)
             else:
                 log.warning("is started again", child=self.name, reason=illness.result())
-                await self._end(_ILL_SECONDS)
+                await self._end(self._timings.ill_s)
         finally:
             death.cancel()
             illness.cancel()

@@ -19,7 +19,7 @@ from ojs_core.base.loops import stop_tasks
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.service import CUT_OFF, Build, session
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import Stopping
 from ojs_core.runtime.supervised import ReadyLine
 from ojs_core.store.store import Store
 
@@ -36,7 +36,7 @@ async def load_services(entries: Iterable[ServiceEntry] = SERVICES) -> dict[str,
 class ServiceTask(Kept):
     """Runs one service beside others, with a connection to NATS of its own. Its log lines have `role`."""
 
-    def __init__(self, name: str, build: Build, settings: Settings, stop_seconds: float = SUPERVISED_STOP_SECONDS) -> None:
+    def __init__(self, name: str, build: Build, settings: Settings, stop_seconds: float) -> None:
         """`stop_seconds` is what it has to finish what is in flight, once it was told to stop."""
         super().__init__(name)
         self.url: str | None = None

@@ -22,7 +22,6 @@ _EXAMPLES: Final = """\
   ojs-nats audit --follow --json | jq -c 'select(.outcome == "failure")'
 """
 _LAST: Final = 50
-_EVERY_S: Final = 1.0
 _FILTERS: Final = ("principal", "operation", "target", "outcome")
 
 
@@ -62,7 +61,7 @@ async def _follow(session: Session, filters: dict[str, Any], last: int) -> None:
         for entry in page.entries:
             session.out.streamed(entry, line)
         if page.after == after:
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(session.timings.follow_s)
         after = page.after
 
 

@@ -38,7 +38,7 @@ async def _backup(session: Session, given: argparse.Namespace) -> None:
 
         config = config_of(namespace_of(given))
         with ExitStack() as close:
-            taken = await take_backup(nats, config, given.folder, Progress(session.out, close).tell)
+            taken = await take_backup(nats, config, given.folder, Progress(session, close).tell)
         unnoted = await _note(nats, config, taken.taken_at)
     if unnoted is not None:
         session.out.note(unnoted)

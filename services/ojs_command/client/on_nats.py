@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ojs_command.client.nats_address import operators_address
-from ojs_command.client.output import Advance, Output
+from ojs_command.client.output import Advance
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_core.base.errors import OjsError
@@ -18,11 +18,10 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.settings import NAMESPACE_ENV
 
 if TYPE_CHECKING:
+    from ojs_command.client.session import Session
     from ojs_core.jetstream.connection import Connection
 
 NATS_ENV: Final = "OJS_NATS"
-_EVERY_S: Final = 2.0
-"""Between two lines of progress where there is no terminal."""
 
 
 def add_nats_options(parser: CommandParser, purpose: str = f"where NATS is [{NATS_ENV}]") -> None:
@@ -80,8 +79,9 @@ async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connect
 class Progress:
     """Progress of a command: a bar on a terminal, lines elsewhere, and lines of JSON for programs."""
 
-    def __init__(self, out: Output, close: ExitStack) -> None:
-        self._out = out
+    def __init__(self, session: Session, close: ExitStack) -> None:
+        self._out = session.out
+        self._every_s = session.timings.progress_s
         self._close = close
         self._phase = ""
         self._last: tuple[str, int, int] | None = None
@@ -101,7 +101,7 @@ class Progress:
                 self._bar = self._close.enter_context(self._out.progress(phase, total or None))
         now = asyncio.get_running_loop().time()
         if self._out.as_json or not self._out.notes_on_terminal:
-            if done < total and now < self._told + _EVERY_S:
+            if done < total and now < self._told + self._every_s:
                 return
             self._told = now
         if self._out.as_json:

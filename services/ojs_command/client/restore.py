@@ -45,7 +45,7 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
         config = StoreConfig(namespace=namespace_of(given) or archive.manifest.namespace, replicas=given.replicas)
         with ExitStack() as close:
             quiet = True if given.quiet else False if given.live else None
-            done = await Restore(nats, config, archive, Progress(session.out, close).tell, quiet=quiet).run()
+            done = await Restore(nats, config, archive, Progress(session, close).tell, quiet=quiet).run()
     if session.out.as_json:
         session.out.json_line(done)
         return

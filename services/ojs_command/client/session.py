@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import select
 import sys
-from typing import Final
 
 from ojs_command.client.context_file import Target
 from ojs_command.client.output import Output
 from ojs_command.client.problems import CommandFailed
+from ojs_core.base.timings import Timings
 from ojs_nats import Client
 
-_LOOK_UP_S: Final = 0.2
-"""A Ctrl-C that comes just before a read begins doesn't end the read: so often Python sees to its handlers."""
+
+class CommandTimings(Timings, frozen=True, kw_only=True):
+    """How often a command looks, and tells."""
+
+    look_up_s: float = 0.2
+    """A Ctrl-C that comes just before a read begins doesn't end the read: so often Python sees to its handlers."""
+    follow_s: float = 1.0
+    """Between two looks for new entries of the audit."""
+    progress_s: float = 2.0
+    """Between two lines of progress where there is no terminal."""
 
 
 class Session:
     """One run of a command."""
 
-    def __init__(self, client: Client, out: Output, target: Target) -> None:
+    def __init__(self, client: Client, out: Output, target: Target, timings: CommandTimings = CommandTimings()) -> None:
+        self.timings = timings
         self.client = client
         self.out = out
         self.target = target
@@ -31,7 +40,7 @@ class Session:
             raise CommandFailed(f"{question} Nobody can be asked here: add --yes if you mean it.")
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
-        while not select.select([sys.stdin], [], [], _LOOK_UP_S)[0]:
+        while not select.select([sys.stdin], [], [], self.timings.look_up_s)[0]:
             pass
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise CommandFailed("Nothing was changed.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ojs_command.folder import DataFolder, RunState
+from ojs_command.folder import DataFolder, FolderTimings, RunState
 from ojs_core.base.problems import StartupProblem
 
 STATE = RunState(pid=7, ready=True, url="http://127.0.0.1:1", nats_url="nats://a:b@h", children={"gateway": 8}, urls={})
@@ -48,7 +48,7 @@ def test_a_nats_server_left_behind_is_told(tmp_path: Path) -> None:
     (tmp_path / "nats-server.pid").write_text(f"{left_behind.pid}\n")
     try:
         words = rf"the nats-server of an earlier run \(pid {left_behind.pid}\) still works in"
-        with pytest.raises(StartupProblem, match=words), DataFolder(tmp_path, 0.1).claimed():
+        with pytest.raises(StartupProblem, match=words), DataFolder(tmp_path, FolderTimings(server_s=0.1)).claimed():
             pass
     finally:
         left_behind.kill()

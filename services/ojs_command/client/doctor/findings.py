@@ -9,10 +9,22 @@ import msgspec
 from rich.text import Text
 
 from ojs_command.client.output import Output, clean, shown
+from ojs_core.base.timings import Timings
 from ojs_core.base.wording import counted
 from ojs_core.operations.findings.finding import Finding as Judged
 
 Status = Literal["ok", "warning", "problem"]
+
+
+class DoctorTimings(Timings, frozen=True, kw_only=True):
+    """How long a doctor waits for answers that are none of the API, and by how much clocks may differ."""
+
+    monitor_s: float = 3.0
+    """For an answer of nats-server's monitoring port."""
+    handshake_s: float = 10.0
+    """For a handshake of TLS."""
+    clock_s: float = 2.0
+    """A difference from which on the doctor warns of clocks."""
 
 
 class Finding(msgspec.Struct, frozen=True):

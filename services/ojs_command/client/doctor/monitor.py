@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from ojs_command.client.doctor.findings import Finding, ok, warning
+from ojs_command.client.doctor.findings import DoctorTimings, Finding, ok, warning
 from ojs_core.base.wording import duration
 from ojs_core.runtime.addresses import is_loopback
 
-_PATIENCE_S: Final = 3.0
 _MOST_BYTES: Final = 4 << 20
 _LONGEST_SYNC_NS: Final = 120 * 1_000_000_000
 
@@ -47,7 +46,7 @@ class Server(Struct, frozen=True):
     jetstream: _Config = _Config()
 
 
-async def check_monitors(urls: str) -> list[Finding]:
+async def check_monitors(urls: str, timings: DoctorTimings = DoctorTimings()) -> list[Finding]:
     """Look at each server of a comma list. Raises ValueError for what is no address."""
     addresses = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
     for address in addresses:
@@ -56,13 +55,13 @@ async def check_monitors(urls: str) -> list[Finding]:
             raise ValueError("--nats-monitor: it is not an address like http://127.0.0.1:8222, or a comma list of such")
     if not addresses:
         raise ValueError("--nats-monitor: it names no address")
-    found = await asyncio.gather(*(asyncio.to_thread(_one, address) for address in addresses))
+    found = await asyncio.gather(*(asyncio.to_thread(_one, address, timings.monitor_s) for address in addresses))
     return [finding for findings in found for finding in findings]
 
 
-def _one(address: str) -> list[Finding]:
+def _one(address: str, timeout_s: float) -> list[Finding]:
     try:
-        with _direct.open(f"{address}/varz", timeout=_PATIENCE_S) as answer:
+        with _direct.open(f"{address}/varz", timeout=timeout_s) as answer:
             return list(judged(msgspec.json.decode(answer.read(_MOST_BYTES), type=Server)))
     except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
         why = error.reason if isinstance(error, urllib.error.URLError) else error

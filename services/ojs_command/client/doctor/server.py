@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 from datetime import UTC, datetime
-from typing import Final
 from urllib.parse import urlsplit
 
-from ojs_command.client.doctor.findings import Finding, ok, warning
+from ojs_command.client.doctor.findings import DoctorTimings, Finding, ok, warning
 from ojs_core.base.wording import duration
 from ojs_core.runtime.addresses import is_loopback
 from ojs_nats import Client
-
-_CLOCK_S: Final = 2.0
 
 
 async def check_server(client: Client) -> list[Finding]:
@@ -69,13 +66,13 @@ async def check_versions(client: Client) -> list[Finding]:
     return [ok("versions", f"ojs-nats {own} here and there, nats-server {status.nats_server_version}")]
 
 
-async def check_clock(client: Client) -> list[Finding]:
+async def check_clock(client: Client, timings: DoctorTimings = DoctorTimings()) -> list[Finding]:
     """How far this machine's clock is from the server's, which all times of jobs are by."""
     before = datetime.now(UTC)
     there = (await client.pools.scheduling_stats()).computed_at
     after = datetime.now(UTC)
     off = (there - (before + (after - before) / 2)).total_seconds()
-    if abs(off) - (after - before).total_seconds() / 2 < _CLOCK_S:
+    if abs(off) - (after - before).total_seconds() / 2 < timings.clock_s:
         return [ok("clock", f"this machine's differs from the server's by {abs(off):.1f} s")]
     way = "behind" if off > 0 else "ahead of"
     return [

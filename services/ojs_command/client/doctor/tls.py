@@ -11,15 +11,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ojs_command.client.context_file import Target
-from ojs_command.client.doctor.findings import Finding, ok, warning
+from ojs_command.client.doctor.findings import DoctorTimings, Finding, ok, warning
 from ojs_core.runtime.addresses import is_loopback
 from ojs_nats._tls import Trust
 
 _SOON: Final = timedelta(days=14)
-_PATIENCE_S: Final = 10.0
 
 
-async def check_tls(target: Target, now: datetime) -> list[Finding]:
+async def check_tls(target: Target, now: datetime, timings: DoctorTimings = DoctorTimings()) -> list[Finding]:
     """Nothing for a server without TLS that only this machine reaches, and for NATS."""
     parts = urlsplit(target.url)
     if target.tls is None:
@@ -33,7 +32,8 @@ async def check_tls(target: Target, now: datetime) -> list[Finding]:
                 "give the gateway a certificate (docs/tls.md), or ask it through a proxy that has one",
             )
         ]
-    return [*_key(Path(target.tls.key_file or target.tls.cert_file)), await _certificate(target, now)]
+    file = Path(target.tls.key_file or target.tls.cert_file)
+    return [*_key(file), await _certificate(target, now, timings.handshake_s)]
 
 
 def _key(file: Path) -> list[Finding]:
@@ -43,10 +43,10 @@ def _key(file: Path) -> list[Finding]:
     return [warning("tls", f"everybody on this machine can read the key {file}", "they can pose as this client", remedy)]
 
 
-async def _certificate(target: Target, now: datetime) -> Finding:
+async def _certificate(target: Target, now: datetime, timeout_s: float) -> Finding:
     parts = urlsplit(target.url)
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(
                 parts.hostname, parts.port or 443, ssl=Trust(target.tls).context(), server_hostname=parts.hostname
             )

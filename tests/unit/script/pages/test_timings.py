@@ -20,7 +20,7 @@ IN_STRUCTS = (
     *(f"shared/ojs_core/store/{one}" for one in (*STORE, *STORE_FILES)),
     *(f"services/ojs_projector/{one}" for one in PROJECTOR),
     *(f"services/ojs_gateway/{one}" for one in GATEWAY),
-    *(f"services/ojs_{one}" for one in ("coordinator", "reaper", "scheduler", "webhooks")),
+    *(f"services/ojs_{one}" for one in ("command", "coordinator", "reaper", "scheduler", "webhooks")),
 )
 """Packages whose durations are all in structs."""
 DURATION = re.compile(r"_(MS|S|SECONDS|MINUTES|HOURS|DAYS)$")
