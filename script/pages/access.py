@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from ojs_core.access.permissions import MEANINGS, PERMISSIONS, ROLES, Need
 from ojs_core.api.route import Route
+from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import OperationPlace, places
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 
 
 def reference() -> str:
@@ -60,7 +61,7 @@ def _sections() -> Iterator[tuple[Need, str]]:
 
 
 def _needed(need: Need, title: str) -> str:
-    found = [(route, list(places(route))) for part in PARTS for route in part.routes if route.need == need]
+    found = [(route, list(places(route))) for part in parts(FEATURES) for route in part.routes if route.need == need]
     rows = "\n".join(
         f"| `{named[0].operation_id}`{_besides(route)} | {', '.join(map(_place, named))} |" for route, named in found
     )

@@ -18,8 +18,9 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import document
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 
 _DOCUMENT: Final = "/ojs/v1/openapi.json"
 
@@ -57,7 +58,7 @@ def specification() -> Specification:
 def own_description(url: str | None = None) -> dict[str, Any]:
     """The OpenAPI document of the gateway at `url`, or the one that any gateway of this version has."""
     if url is None:
-        made = document(PARTS, DEFAULT_LIMITS, test_mode=False)
+        made = document(parts(FEATURES), DEFAULT_LIMITS, test_mode=False)
     else:
         with urlopen(url.rstrip("/") + _DOCUMENT, timeout=10) as answer:  # noqa: S310 - whoever runs this names the address
             made = answer.read()

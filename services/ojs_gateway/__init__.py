@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ojs_features.all import FEATURES
 from ojs_gateway.server import Gateway
 
 if TYPE_CHECKING:
@@ -13,4 +14,4 @@ if TYPE_CHECKING:
 
 def build(store: Store, settings: Settings) -> Gateway:
     """Return a gateway that is not started yet."""
-    return Gateway(store, settings)
+    return Gateway(store, settings, FEATURES)

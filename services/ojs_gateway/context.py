@@ -14,7 +14,6 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.timings import Order, Timings
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.runtime.job_checks import job_check, strict_of
-from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
@@ -22,6 +21,7 @@ from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
 
 if TYPE_CHECKING:
+    from ojs_core.plug import Feature
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
     from ojs_gateway.auditing import Auditor
@@ -71,6 +71,7 @@ class Context(HandlerContext):
         store: Store,
         limits: PayloadLimits,
         settings: Settings,
+        features: tuple[Feature, ...],
         *,
         keys: KnownKeys | None = None,
         auditor: Auditor | None = None,
@@ -79,13 +80,13 @@ class Context(HandlerContext):
     ) -> None:
         super().__init__(store, limits, settings)
         self.timings = timings
+        self.features = features
         self.auditor = auditor
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
         self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
-        self.targets = Targets(insecure=settings.webhook_insecure, private=settings.webhook_private)
         self.aside = aside or LargeBodies()
         self.strict = strict_of(settings)
         self.check = job_check(store.schemas, self.strict)

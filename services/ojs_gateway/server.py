@@ -32,6 +32,7 @@ from ojs_gateway.pages import REMEDY, Pages
 from ojs_gateway.routes import bound, operations, router
 
 if TYPE_CHECKING:
+    from ojs_core.plug import Feature
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
 
@@ -45,6 +46,7 @@ class Gateway:
         self,
         store: Store,
         settings: Settings,
+        features: tuple[Feature, ...],
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Gateway:
             store,
             limits,
             settings,
+            features,
             keys=known,
             auditor=self._auditor,
             timings=timings,
@@ -163,7 +166,8 @@ class Gateway:
         await self._context.damage.stop()
         await self._context.backup_age.stop()
         await self._audit_room.stop()
-        await self._context.targets.close()
+        for close in self._context.at_stop:
+            await close()
         self._context.aside.close()
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import document
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 from script.pages.endpoints import own_description, reference
 from support.described import Described
 from support.system import System, send
@@ -87,7 +88,7 @@ def client(system: System, described: Described) -> Client:
 
 
 def test_the_description_of_a_running_server_is_that_which_unit_tests_hold_to_openapi(described: Described) -> None:
-    assert described.document == json.loads(document(PARTS, DEFAULT_LIMITS, test_mode=True))
+    assert described.document == json.loads(document(parts(FEATURES), DEFAULT_LIMITS, test_mode=True))
 
 
 def test_the_page_of_endpoints_can_be_made_from_a_running_server(system: System) -> None:

@@ -30,8 +30,8 @@ FOLDERS = {CLIENT: ROOT / "shared", SERVER: ROOT}
 MODULES = {
     CLIENT: {"ojs_link", "ojs_nats"},
     SERVER: {
-        *("ojs_command", "ojs_coordinator", "ojs_core", "ojs_dashboard", "ojs_gateway", "ojs_projector", "ojs_reaper"),
-        *("ojs_scheduler", "ojs_webhooks"),
+        *("ojs_command", "ojs_coordinator", "ojs_core", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_projector"),
+        *("ojs_reaper", "ojs_scheduler", "ojs_webhooks"),
     },
 }
 """What each puts into an environment."""

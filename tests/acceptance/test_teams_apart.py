@@ -12,15 +12,16 @@ import pytest
 from nats.aio.client import Client as Nats
 
 from ojs_core.jetstream.grants import Team
+from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import places
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 from support import users
 from support.nats import NatsServer
 from support.system import Processes, send
 
 SHOP, MEDIA = Team("shop", ("email", "invoices")), Team("media", ("thumbnails",))
 API = "/ojs/v1"
-GRANTED: Final = {next(places(route)).operation_id for part in PARTS for route in part.routes if route.by_queue}
+GRANTED: Final = {next(places(route)).operation_id for part in parts(FEATURES) for route in part.routes if route.by_queue}
 """The operations that are offered in the name of a queue which their path doesn't name."""
 OF_A_JOB: Final = (
     "getJob",

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import document
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 
 RENEW: Final = "PYTHONPATH=tests .venv/bin/python -m support.openapi_text > tests/unit/gateway/openapi.txt"
 _REFERENCE: Final = "#/components/"
@@ -24,7 +25,7 @@ _Node = Mapping[str, Any]
 
 def current() -> str:
     """Return the text of what gateways of this version serve, in test mode, without the version's number."""
-    described = json.loads(document(PARTS, DEFAULT_LIMITS, test_mode=True))
+    described = json.loads(document(parts(FEATURES), DEFAULT_LIMITS, test_mode=True))
     del described["info"]["version"]  # or each release would change it
     return openapi_text(described)
 

@@ -10,6 +10,7 @@ from ojs_core.api.call import Call, Response
 from ojs_core.api.common import OBJECT
 from ojs_core.api.route import Other, Part, Route
 from ojs_core.base.fields import parse_nothing
+from ojs_core.plug import Feature
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.http.endpoint import Endpoint, Handler, StreamedResponse
@@ -30,13 +31,12 @@ from ojs_gateway.routes.queues import QUEUES
 from ojs_gateway.routes.schemas import SCHEMAS
 from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
-from ojs_gateway.routes.webhooks import WEBHOOKS
 from ojs_gateway.routes.workers import FLEET, WORKERS
 from ojs_gateway.routes.workflows import WORKFLOWS
 
 
 def _description(context: Context) -> SelfDescription:
-    return SelfDescription(context, PARTS)
+    return SelfDescription(context, parts(context.features))
 
 
 _DESCRIPTION: Final = Part(
@@ -53,7 +53,7 @@ _DESCRIPTION: Final = Part(
         ),
     ),
 )
-PARTS: Final = (
+_PARTS: Final = (
     SYSTEM,
     JOBS,
     HISTORY,
@@ -69,17 +69,19 @@ PARTS: Final = (
     LIMITS,
     POOLS,
     SCHEMAS,
-    WEBHOOKS,
-    KEYS,
-    AUDIT,
-    _DESCRIPTION,
 )
+_LAST: Final = (KEYS, AUDIT, _DESCRIPTION)
+
+
+def parts(features: Iterable[Feature]) -> tuple[Part, ...]:
+    """Return all parts of the API, with those of features."""
+    return (*_PARTS, *(part for feature in features for part in feature.parts), *_LAST)
 
 
 def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
     """The routes of one gateway with their endpoints; some exist in test mode only."""
     owners: dict[Any, Any] = {}
-    for part in PARTS:
+    for part in parts(context.features):
         for route in part.routes:
             if route.test_only and not context.test_mode:
                 continue

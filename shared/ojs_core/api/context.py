@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.read.client import Queries
 from ojs_core.runtime.settings import Settings
@@ -16,3 +18,5 @@ class HandlerContext:
         self.limits = limits
         self.settings = settings
         self.queries = Queries(store)
+        self.at_stop: list[Callable[[], Awaitable[None]]] = []
+        """Functions that the gateway calls when it stops, after its last answer."""

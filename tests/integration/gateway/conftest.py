@@ -13,9 +13,10 @@ from integration.conftest import OpenStore, SharedStores, opened_store
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_features.all import FEATURES
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.openapi.document import places
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 
@@ -56,7 +57,10 @@ STREAMED: Final = {
     "streamStats",
 }
 ROUTES: Final = {
-    name: route for part in PARTS for route in part.routes if (name := next(places(route)).operation_id) not in STREAMED
+    name: route
+    for part in parts(FEATURES)
+    for route in part.routes
+    if (name := next(places(route)).operation_id) not in STREAMED
 }
 """What can be asked over NATS, unless it is `http_only`."""
 
@@ -82,7 +86,7 @@ async def ask(shared_nats_server: NatsServer) -> AsyncIterator[Asker]:
 async def gateway(shared_stores: SharedStores) -> AsyncIterator[Gateway]:
     """One for all tests of a module that need nothing else of it."""
     store = await opened_store(shared_stores.url)
-    gateway = Gateway(store, Settings(port=0, nats=shared_stores.url, test_mode=True))
+    gateway = Gateway(store, Settings(port=0, nats=shared_stores.url, test_mode=True), FEATURES)
     await gateway.start()
     yield gateway
     await gateway.stop()
@@ -97,7 +101,7 @@ async def serve(open_store: OpenStore, shared_nats_server: NatsServer) -> AsyncI
     async def one(url: str | None = None, timings: GatewayTimings = GatewayTimings(), **settings: Any) -> Gateway:
         address = url or shared_nats_server.url
         store: Store = await open_store(address)
-        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings), timings)
+        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings), FEATURES, timings)
         gateways.append(gateway)
         await gateway.start()
         return gateway

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("own_stores")
 @pytest.fixture
 def context(store: Store, projector: Projector) -> Context:
     del projector  # it answers
-    return Context(store, PayloadLimits(), Settings())
+    return Context(store, PayloadLimits(), Settings(), ())
 
 
 async def test_a_silent_worker_is_stale_and_can_be_removed(

@@ -12,6 +12,7 @@ from integration.traces.operations import fetch_pooled, push_plain, queue_pause,
 from ojs_command.services import SERVICES
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store, StoreTimings
+from ojs_features.all import FEATURES
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 from support.traces import Tape, Trace
@@ -36,7 +37,7 @@ class Bench:
     async def serving(self) -> AsyncIterator[None]:
         """Have the gateway run."""
         async with self._store("gateway") as store:
-            self._gateway = Gateway(store, self._settings)
+            self._gateway = Gateway(store, self._settings, FEATURES)
             await self._gateway.start()
             try:
                 await self._warm()

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_features.all import FEATURES
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore
@@ -41,7 +42,7 @@ async def start(store: FakeStore, timings: GatewayTimings, aside: LargeBodies) -
 
     async def started(*, header_s: float = timings.header_s, **settings: Any) -> aiohttp.ClientSession:
         its_own = replace(timings, header_s=header_s)
-        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), its_own, aside)
+        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), FEATURES, its_own, aside)
         gateways.append(gateway)
         await gateway.start()
         clients.append(aiohttp.ClientSession(gateway.url))

@@ -18,11 +18,12 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.wire.jobs import enqueue, retry
 from ojs_core.wire.queues import requests as queue_requests
+from ojs_features.all import FEATURES
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
-from ojs_gateway.routes import PARTS, bound, router
+from ojs_gateway.routes import bound, parts, router
 from support.call import Request
 from support.fake_store import FakeStore
 
@@ -31,7 +32,7 @@ Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 
 @cache
 def written(*, test_mode: bool) -> bytes:
-    return document(PARTS, DEFAULT_LIMITS, test_mode=test_mode)
+    return document(parts(FEATURES), DEFAULT_LIMITS, test_mode=test_mode)
 
 
 def described(*, test_mode: bool) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def test_it_is_a_valid_openapi_document() -> None:
 
 @pytest.mark.parametrize("test_mode", [True, False])
 def test_it_lists_exactly_what_is_served(store: FakeStore, test_mode: bool) -> None:
-    context = Context(cast("Store", store), DEFAULT_LIMITS, Settings(test_mode=test_mode))
+    context = Context(cast("Store", store), DEFAULT_LIMITS, Settings(test_mode=test_mode), FEATURES)
     served = {(method, path) for method, path in router(bound(context)).routes() if method != "HEAD"}
     listed = operations(described(test_mode=test_mode))
     assert set(listed) == served
@@ -78,9 +79,9 @@ def test_every_operation_says_what_it_is() -> None:
 
 
 def test_nothing_is_described_twice() -> None:
-    handlers = Counter(route.handler.__qualname__ for part in PARTS for route in part.routes)
+    handlers = Counter(route.handler.__qualname__ for part in parts(FEATURES) for route in part.routes)
     assert [name for name, count in handlers.items() if count > 1] == []
-    paths = Counter(f"{route.absolute} {path}" for part in PARTS for route in part.routes for path in route.paths)
+    paths = Counter(f"{route.absolute} {path}" for part in parts(FEATURES) for route in part.routes for path in route.paths)
     assert [path for path, count in paths.items() if count > 1] == []
 
 
@@ -121,7 +122,7 @@ def test_the_settings_of_a_queue_are_those_that_are_read() -> None:
 def test_every_member_of_the_query_that_a_handler_asks_for_is_described() -> None:
     asked: dict[str, set[str]] = {}
     told: dict[str, set[str]] = {}
-    for part in PARTS:
+    for part in parts(FEATURES):
         for route in part.routes:
             owner = route.handler.__qualname__.partition(".")[0]
             source = inspect.getsource(inspect.getmodule(route.handler) or pytest)
@@ -147,14 +148,14 @@ async def test_it_is_made_when_somebody_asks_first(store: FakeStore) -> None:
             self.times += 1
             return super().__iter__()
 
-    parts = Read(PARTS)
-    description = SelfDescription(Context(cast("Store", store), DEFAULT_LIMITS, Settings()), parts)
-    assert parts.times == 0
+    seen = Read(parts(FEATURES))
+    description = SelfDescription(Context(cast("Store", store), DEFAULT_LIMITS, Settings(), FEATURES), seen)
+    assert seen.times == 0
     first = await description.read(Request())
-    read = parts.times
+    read = seen.times
     assert read > 0
     assert await description.read(Request()) == first
-    assert parts.times == read
+    assert seen.times == read
 
 
 async def test_its_methods_are_those_that_a_refusal_allows(http: aiohttp.ClientSession) -> None:

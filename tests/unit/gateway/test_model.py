@@ -15,6 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from acceptance.test_model import SOON_MS, STEPS, Api, Client
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_features.all import FEATURES
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore
 from support.model import ModelJob
@@ -30,7 +31,7 @@ class Served:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.store = FakeStore()
-        self.gateway = Gateway(cast("Store", self.store), Settings(port=0, nats_api="off"))
+        self.gateway = Gateway(cast("Store", self.store), Settings(port=0, nats_api="off"), FEATURES)
 
     def do(self, what: Callable[[], Any]) -> None:
         """Have something done where the gateway runs, and wait for it."""

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from typing import get_type_hints
 
+from ojs_features.all import FEATURES
 from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.openapi.document import parameters_of, places
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 
-ROUTES = [route for part in PARTS for route in part.routes]
+ROUTES = [route for part in parts(FEATURES) for route in part.routes]
 
 
 def test_a_route_is_narrowed_by_the_queue_of_its_path_if_it_has_one() -> None:

@@ -100,7 +100,7 @@ class Left(Request):
 
 async def test_a_fetch_whose_client_has_left_before_claims_nothing(http: aiohttp.ClientSession, store: FakeStore) -> None:
     await send(http, "/jobs", JOB)
-    context = Context(cast("Store", store), PayloadLimits(), Settings())
+    context = Context(cast("Store", store), PayloadLimits(), Settings(), ())
     response = await WorkerHandlers(context).fetch(Left({"queues": ["q"], "wait_ms": 30_000}))
     assert response.answer == b'{"jobs":[]}'
     assert store.dispatcher.asked == []

@@ -6,14 +6,21 @@ import importlib
 import pkgutil
 from typing import Final
 
+from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import places
-from ojs_gateway.routes import PARTS
+from ojs_gateway.routes import parts
 from ojs_nats import _operations, operations
 from ojs_nats._operations import Operation
 from support.tables import each
 
-OFFERED = {place.operation_id: (place.method, place.path) for part in PARTS for route in part.routes for place in places(route)}
-FIRST_NAMES = {next(places(route)).operation_id for part in PARTS for route in part.routes if not route.test_only}
+ROUTES = [route for part in parts(FEATURES) for route in part.routes]
+OFFERED = {
+    place.operation_id: (place.method, place.path)
+    for part in parts(FEATURES)
+    for route in part.routes
+    for place in places(route)
+}
+FIRST_NAMES = {next(places(route)).operation_id for route in ROUTES if not route.test_only}
 """Of the operations that have several, for paths that mean the same."""
 MODULES = [
     _operations,

@@ -28,7 +28,7 @@ from support.waiting import eventually
 
 @pytest.fixture
 def bulk(store: Store) -> BulkHandlers:
-    return BulkHandlers(Context(store, PayloadLimits(), Settings(test_mode=True)))
+    return BulkHandlers(Context(store, PayloadLimits(), Settings(test_mode=True), ()))
 
 
 async def prepared(store: Store, queue: str, operation: str) -> list[Job]:

@@ -7,7 +7,8 @@ import pytest
 
 from ojs_core.access.permissions import Need
 from ojs_core.api.route import Route
-from ojs_gateway.routes import PARTS
+from ojs_features.all import FEATURES
+from ojs_gateway.routes import parts
 from script.pages.access import reference
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "access.md"
@@ -20,7 +21,7 @@ def test_the_page_says_what_the_routes_need_now() -> None:
 
 
 def test_every_route_names_what_it_needs_and_few_are_open() -> None:
-    routes = [route for part in PARTS for route in part.routes]
+    routes = [route for part in parts(FEATURES) for route in part.routes]
     assert {route.need for route in routes} == {word for kind in get_args(Need) for word in get_args(kind)}
     assert {route.paths[0].split(" ")[2] for route in routes if route.need == "nothing"} == OPEN
     with pytest.raises(TypeError, match="need"):

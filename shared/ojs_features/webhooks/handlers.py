@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from ojs_core.api.call import Call, Response
+from ojs_core.api.context import HandlerContext
 from ojs_core.api.keyed import refuse_key
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
@@ -17,6 +18,7 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.webhooks.records import Owner, TargetHealth
 from ojs_core.domain.webhooks.rules import Verdict, delivery_id
+from ojs_core.runtime.targets import Targets
 from ojs_core.store.announce import announce
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.redaction import redacted
@@ -33,7 +35,6 @@ from ojs_core.wire.webhooks.answers import (
     webhook_page,
 )
 from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
-from ojs_gateway.context import Context
 
 _SECRET_BYTES: Final = 32
 _AT_ONCE: Final = 16
@@ -43,12 +44,13 @@ _AT_ONCE: Final = 16
 class WebhookHandlers:
     """Handlers under /webhooks."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
         self._limits = context.limits
         self._insecure = context.settings.webhook_insecure
         self._private = context.settings.webhook_private
-        self._targets = context.targets
+        self._targets = Targets(insecure=self._insecure, private=self._private)
+        context.at_stop.append(self._targets.close)
         self._outgoing = asyncio.Semaphore(_AT_ONCE)
 
     async def create(self, call: Call) -> Response:

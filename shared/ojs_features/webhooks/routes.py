@@ -18,7 +18,7 @@ from ojs_core.wire.webhooks.answers import (
     WebhookTest,
 )
 from ojs_core.wire.webhooks.requests import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MAX_URL
-from ojs_gateway.handlers.webhooks import WebhookHandlers
+from ojs_features.webhooks.handlers import WebhookHandlers
 
 _URL: Final = text("https, unless the server allows http.", most=MAX_URL)
 _EVENTS: Final = list_of(text(), 1, MAX_PATTERNS, "Types, wildcards such as job.*, or * for all.")
@@ -33,7 +33,7 @@ _DELIVERY: Final = "/webhooks/deliveries/{delivery}"
 _KNOWN: Final = ("not_found", "invalid_request")
 _STATUS: Final = Parameter("status", one_of(*get_args(DeliveryStatus)))
 
-WEBHOOKS: Final = Part(
+PART: Final = Part(
     "Webhooks",
     "Events brought to URLs",
     (

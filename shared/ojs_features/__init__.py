@@ -1,0 +1,1 @@
+"""Features of the server, one in each folder. `all.py` lists them."""

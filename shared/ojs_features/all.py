@@ -1,0 +1,10 @@
+"""The list of the features that every process of the server is composed of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.plug import Feature
+from ojs_features.webhooks.plug import WEBHOOKS
+
+FEATURES: Final[tuple[Feature, ...]] = (WEBHOOKS,)
