@@ -28,6 +28,7 @@ from ojs_core.domain.cron.schedule import check_zone
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment
+from ojs_core.domain.transitions.retention import TOMBSTONE_S
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, StoreConfig, encode_token
@@ -45,11 +46,6 @@ from ojs_core.telemetry import tracing
 log = structlog.get_logger(__name__)
 
 _SERVICE: Final = "cron"
-_ACK_WAIT_S: Final = 2
-"""How long a scheduler may take over a tick before another gets it; short, so that the next tick of an entry that runs every
-second isn't lost with the one that dies."""
-_MAY_BE_MISSING_MS: Final = 3_600_000
-"""A job that isn't there so soon after its run was decided was never created: every record stays at least this long."""
 _LEADER_READS: Final = 128
 
 DecideCron = Callable[[Cron, Moment], Step | None]
@@ -107,7 +103,8 @@ class Ran(NamedTuple):
 class Crons:
     """Reads and changes entries, and creates the jobs of their runs."""
 
-    def __init__(self, bucket: Bucket, jobs: Jobs, enqueue: Enqueue, room: StorageRoom, spawner: Spawner) -> None:
+    def __init__(self, bucket: Bucket, jobs: Jobs, enqueue: Enqueue, room: StorageRoom, spawner: Spawner, tick_s: int) -> None:
+        self._tick_s = tick_s
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
@@ -123,7 +120,7 @@ class Crons:
 
     def due_messages(self) -> DueMessages:
         """The timers of entries that fired; `Due.job_id` is what `CronDue.of` takes apart."""
-        return DueMessages(self._nats, self._bulk, self._config, _SERVICE, _ACK_WAIT_S)
+        return DueMessages(self._nats, self._bulk, self._config, _SERVICE, self._tick_s)
 
     async def get(self, name: str) -> Cron:
         """The entry as the leader has it. Raises OjsError not_found."""
@@ -255,7 +252,8 @@ class Crons:
         found = (await self._records.surely([cron.last_job]))[cron.last_job]
         if found.sequence == 0:
             run = next((run for run in reversed(cron.log) if run.job_id == cron.last_job), None)
-            if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < _MAY_BE_MISSING_MS:
+            # Every record of a job stays so long: one that isn't there so soon after the decision was never created.
+            if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < TOMBSTONE_S * 1_000:
                 await self.ensure(cron, run, check)
                 found = (await self._records.surely([cron.last_job]))[cron.last_job]
         return None if found.job is None else found.job.state

@@ -30,9 +30,9 @@ from ojs_core.store.crons import Crons
 from ojs_core.store.dispatch.dispatcher import Dispatcher, DispatchTimings
 from ojs_core.store.enqueue.enqueue import Enqueue
 from ojs_core.store.jobs.atomic_changes import AtomicChanges
-from ojs_core.store.jobs.checkpoints import Checkpoints
-from ojs_core.store.jobs.jobs import Jobs
-from ojs_core.store.jobs.progress import JobProgress
+from ojs_core.store.jobs.checkpoints import Checkpoints, CheckpointTimings
+from ojs_core.store.jobs.jobs import Jobs, JobTimings
+from ojs_core.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_core.store.keys import Keys, KeyTimings
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
@@ -58,6 +58,7 @@ from ojs_core.store.unreadable import UnreadableRecords
 from ojs_core.store.webhooks.deliveries import DeliveryTimings
 from ojs_core.store.webhooks.subscriptions import Webhooks
 from ojs_core.store.workers.presence import Presence, PresenceTimings, Workers
+from ojs_core.store.workflows.timings import WorkflowTimings
 from ojs_core.store.workflows.workflows import Workflows
 
 log = structlog.get_logger(__name__)
@@ -72,6 +73,9 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """How often the clock is compared with that of nats-server."""
     park_s: int = 5
     """How long a pull waits for a timer that fires."""
+    tick_s: int = 2
+    """How long a scheduler may take over a tick before another gets it; short, so that the next tick of an entry that
+    runs every second isn't lost with the one that dies."""
     connections: ConnectionTimings = ConnectionTimings()
     """Connections to nats-server."""
     presence: PresenceTimings = PresenceTimings()
@@ -86,6 +90,14 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Reads and writes of records."""
     commits: CommitTimings = CommitTimings()
     """Writes of jobs."""
+    jobs: JobTimings = JobTimings()
+    """Waiting for the end of a job."""
+    progress: ProgressTimings = ProgressTimings()
+    """Progress of jobs."""
+    checkpoints: CheckpointTimings = CheckpointTimings()
+    """Checkpoints of jobs."""
+    workflows: WorkflowTimings = WorkflowTimings()
+    """Workflows."""
     locks: LockTimings = LockTimings()
     """Locks of unique jobs."""
     capacity: CapacityTimings = CapacityTimings()
@@ -112,6 +124,8 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Resets in test mode."""
     usual: ClassVar[Order] = (
         ("commits.deadline_s", "locks.young_ms", "a lock would be taken from who is writing its job"),
+        ("commits.deadline_s", "workflows.open_ms", "a creation would be taken over while its record is being written"),
+        ("writes.batch_s", "idempotency.silent_ms", "a batch under way would be stored again"),
         ("commits.deadline_s", "capacity.seat_ms", "a push under way would lose its place"),
         ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
         ("commits.deadline_s", "sweeps.drop_after_ms", "a token would be deleted whose job is being written"),
@@ -169,15 +183,15 @@ class Store:
         limiter = Limiter(self.permits, self.blocked, self.queues, self.clock, timings.limiter)
         stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
-        self.jobs = Jobs(bucket, self.unique)
+        self.jobs = Jobs(bucket, self.unique, timings.jobs)
         self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.permits, self.unique, self.atomic, self.jobs)
-        self.progress = JobProgress(bucket, self.jobs)
-        self.checkpoints = Checkpoints(bucket, self.jobs)
+        self.progress = JobProgress(bucket, self.jobs, timings.progress)
+        self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, limiter, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, self.unique)
-        self.crons = Crons(bucket, self.jobs, self.enqueue, self.room, self.spawner)
-        self.workflows = Workflows(bucket, self.blobs, self.jobs, self.enqueue, self.spawner)
+        self.crons = Crons(bucket, self.jobs, self.enqueue, self.room, self.spawner, timings.tick_s)
+        self.workflows = Workflows(bucket, self.blobs, self.jobs, self.enqueue, self.spawner, timings.workflows)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.webhooks = Webhooks(bucket, timings.deliveries)

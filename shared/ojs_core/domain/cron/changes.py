@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from ojs_core.base.errors import conflict
 from ojs_core.base.extensions import Extensions
 from ojs_core.domain.cron.record import Cron, CronTimer, Occurrence, Overlap
-from ojs_core.domain.cron.step import TOMBSTONE_S, Step, cleared, logged, scheduled, timed, triggered
+from ojs_core.domain.cron.step import Step, cleared, logged, scheduled, timed, triggered
 from ojs_core.domain.cron.ticks import MAX_WAITING
 from ojs_core.domain.job import EMPTY_OBJECT, Job, State
 from ojs_core.domain.transitions import Moment
+from ojs_core.domain.transitions.retention import TOMBSTONE_S
 
 INSURANCE_MS: Final = 1_000
 """A run by hand whose gateway dies before the job exists is finished by a scheduler after this time."""

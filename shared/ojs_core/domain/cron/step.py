@@ -13,7 +13,6 @@ from ojs_core.domain.cron.schedule import following
 from ojs_core.domain.job import TERMINAL, State
 from ojs_core.domain.transitions import Moment
 
-TOMBSTONE_S: Final = 3_600
 _RECHECK_MS: Final = 500
 _RECHECK_MOST_MS: Final = 15_000
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import structlog
 
 from ojs_core.base.errors import OjsError, too_large
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.checkpoints import Checkpoint, Saved, following
 from ojs_core.domain.job import Job
@@ -22,11 +23,17 @@ from ojs_core.store.records.documents import Beside, Documents
 
 log = structlog.get_logger(__name__)
 
-_TTL_S: Final = 30 * 86_400
-"""How long a checkpoint stays after it was saved; its job may wait for its next attempt meanwhile."""
-_AFTER_S: Final = 3_600
-"""How long it stays after its job has ended: the cases of the specification read it then."""
-_CLOSE_S: Final = 0.5
+
+class CheckpointTimings(Timings, frozen=True, kw_only=True):
+    """How long checkpoints stay."""
+
+    kept_s: int = 30 * 86_400
+    """After one was saved; its job may wait for its next attempt meanwhile."""
+    ended_s: int = 3_600
+    """After its job has ended: the cases of the specification read it then."""
+    close_s: float = 0.5
+    """How long a process that stops goes on with having those of ended jobs leave."""
+    order: ClassVar[Order] = (("ended_s", "kept_s", "the end of its job would keep a checkpoint"),)
 
 
 def _sound(job_id: str, checkpoint: Checkpoint) -> None:
@@ -40,7 +47,8 @@ checkpoint_reader: Final = RecordReader("checkpoint", msgspec.json.Decoder(Check
 class Checkpoints:
     """What workers have saved of their jobs."""
 
-    def __init__(self, bucket: Bucket, jobs: Jobs) -> None:
+    def __init__(self, bucket: Bucket, jobs: Jobs, timings: CheckpointTimings) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._jobs = jobs
         self._config = bucket.config
@@ -62,8 +70,9 @@ class Checkpoints:
         if not job.checkpoint:
             noted = await self._jobs.change(job_id, lambda found, moment: transitions.note_checkpoint(found, holder, moment))
             job = noted.after
+        kept = Beside(ttl_s=self._timings.kept_s)
         changed = await self._documents.change(
-            job_id, lambda old, moment: following(old, job_id, saved, moment), lambda _old, _new: Beside(ttl_s=_TTL_S)
+            job_id, lambda old, moment: following(old, job_id, saved, moment), lambda _old, _new: kept
         )
         assert changed.new is not None
         await self._check_end(job_id)
@@ -102,7 +111,7 @@ class Checkpoints:
     async def close(self) -> None:
         """Finish what follows from the ends of jobs, as far as NATS allows it now."""
         if self._endings:
-            await asyncio.wait(self._endings, timeout=_CLOSE_S)
+            await asyncio.wait(self._endings, timeout=self._timings.close_s)
 
     def _ended(self, job_id: str) -> None:
         task = asyncio.create_task(self._let_leave(job_id), name=f"checkpoint-{job_id}")
@@ -115,7 +124,7 @@ class Checkpoints:
             await self._documents.change(
                 job_id,
                 lambda old, moment: None if old is None else msgspec.structs.replace(old, op=moment.op),
-                lambda _old, _new: Beside(ttl_s=_AFTER_S),
+                lambda _old, _new: Beside(ttl_s=self._timings.ended_s),
             )
         except OjsError as error:
             log.debug("a checkpoint stays for now", job_id=job_id, reason=error.message)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.lru import Lru
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
@@ -23,7 +24,6 @@ from ojs_core.store.unique.unique import Uniqueness
 
 _BEFORE_A_TURN: Final = 2
 """Conflicts of one change before it waits for the others of this process at the same job."""
-_WATCH_PAUSE_S: Final = 1.0
 
 _REMEMBERED_BYTES: Final = 64 * 1024 * 1024
 _PUSHED_BYTES: Final = 4 * 1024 * 1024
@@ -32,6 +32,15 @@ _RECORD_BYTES: Final = 2_000
 """What a job takes beside its arguments and metadata."""
 
 DecideJob = Callable[[Job, Moment], Transition]
+
+
+class JobTimings(Timings, frozen=True, kw_only=True):
+    """How often the end of a job is checked by a request that waits for it."""
+
+    look_s: float = 1.0
+    """Between two checks though nothing was heard of the job."""
+    settling_s: float = 0.002
+    """A record's message is seen when it is sent, which may be just before it is stored: the check waits so long."""
 
 
 class Extended(Struct, frozen=True):
@@ -45,7 +54,8 @@ class Extended(Struct, frozen=True):
 class Jobs:
     """Reads of jobs, and all their changes but claims."""
 
-    def __init__(self, bucket: Bucket, unique: Uniqueness) -> None:
+    def __init__(self, bucket: Bucket, unique: Uniqueness, timings: JobTimings) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._records = bucket.records
         self._committer = bucket.committer
@@ -180,9 +190,8 @@ class Jobs:
                 left = deadline - loop.time()
                 if job.terminal or left <= 0 or given_up():
                     return job
-                if await within(min(left, _WATCH_PAUSE_S), changed):
-                    # The message is seen when it is sent, which may be just before it is stored; so never trust one wake.
-                    await asyncio.sleep(0.002)
+                if await within(min(left, self._timings.look_s), changed):
+                    await asyncio.sleep(self._timings.settling_s)  # and never trust one wake
         finally:
             await stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import structlog
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain.job import Job
 from ojs_core.domain.progress import Progress, Report, of_attempt, reported, standing
@@ -23,12 +24,20 @@ from ojs_core.store.records.documents import Beside, Documents
 
 log = structlog.get_logger(__name__)
 
-_EVERY_S: Final = 1.0
-"""Between two writes of one job's progress; what comes sooner is kept here until then (ojs-progress §6.2)."""
-_TTL_S: Final = 7 * 86_400
-"""How long a record stays after its last report."""
 _KNOWN: Final = 10_000
 """Jobs whose last report this process remembers."""
+
+
+class ProgressTimings(Timings, frozen=True, kw_only=True):
+    """How often progress is written, and how long it stays."""
+
+    every_s: float = 1.0
+    """Between two writes of one job's progress; what comes sooner is kept here until then (ojs-progress §6.2)."""
+    kept_s: int = 7 * 86_400
+    """How long a record stays after its last report."""
+    close_s: float = 1.0
+    """How long a process that stops waits until what was still to be stored is."""
+    order: ClassVar[Order] = (("every_s", "kept_s", "it would be gone between two reports"),)
 
 
 def _sound(job_id: str, progress: Progress) -> None:
@@ -58,7 +67,8 @@ class _Recent:
 class JobProgress:
     """What workers report of their jobs."""
 
-    def __init__(self, bucket: Bucket, jobs: Jobs) -> None:
+    def __init__(self, bucket: Bucket, jobs: Jobs, timings: ProgressTimings) -> None:
+        self._timings = timings
         self._jobs = jobs
         self._clock = bucket.clock
         self._documents = Documents(bucket, bucket.config.progress, progress_reader, lambda found, op: found.op == op)
@@ -112,12 +122,13 @@ class JobProgress:
         """Store at once what was still to be stored."""
         self._closing.set()
         if self._writes:
-            await asyncio.wait(self._writes, timeout=_EVERY_S)
+            await asyncio.wait(self._writes, timeout=self._timings.close_s)
 
     async def _write_now(self, job: Job, report: Report, holder: JobHolder, told: Told) -> Progress | None:
-        changed = await self._documents.change(job.id, lambda old, moment: reported(old, job, report, moment), _beside)
+        changed = await self._documents.change(job.id, lambda old, moment: reported(old, job, report, moment), self._kept)
         progress = of_attempt(changed.new, job)
-        self._recent.put(job.id, _Recent(job, holder, progress, asyncio.get_running_loop().time() + _EVERY_S), 1)
+        until = asyncio.get_running_loop().time() + self._timings.every_s
+        self._recent.put(job.id, _Recent(job, holder, progress, until), 1)
         if progress is not None and changed.new is not changed.old:
             told(job, progress)
         return progress
@@ -126,7 +137,7 @@ class JobProgress:
         loop = asyncio.get_running_loop()
         await within(recent.until - loop.time(), self._closing)
         recent.writing = None
-        recent.until = loop.time() + _EVERY_S
+        recent.until = loop.time() + self._timings.every_s
         latest, job = recent.progress, recent.job
         assert latest is not None
 
@@ -140,13 +151,12 @@ class JobProgress:
             if not held.jobs or held.jobs[0].attempt != job.attempt:
                 return  # it has ended meanwhile
             recent.job = held.jobs[0]
-            changed = await self._documents.change(job.id, decide, _beside)
+            changed = await self._documents.change(job.id, decide, self._kept)
         except OjsError as error:
             log.debug("progress was not stored", job_id=job.id, reason=error.message)
             return
         if changed.new is not None and changed.new is not changed.old:
             told(job, changed.new)
 
-
-def _beside(_old: Progress | None, _new: Progress) -> Beside:
-    return Beside(ttl_s=_TTL_S)
+    def _kept(self, _old: Progress | None, _new: Progress) -> Beside:
+        return Beside(ttl_s=self._timings.kept_s)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 import structlog
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
 from ojs_core.domain.transitions.effects import Drop
@@ -26,20 +26,30 @@ log = structlog.get_logger(__name__)
 
 REMEMBERED: Final = 16
 """Earlier owners that a lock still names, because they live on in a state that the policy of the next did not count."""
-GIVEN_UP_S: Final = 1
-_SPARE_S: Final = 60
-"""A lock outlives its owner's record: while both are there the record decides."""
-_CLOSE_S: Final = 1.0
 _FENCE: Final = "unique.fence"
 """The type of a tombstone that no job was before."""
 _NO_ARGS: Final = Raw(b"[]")
 
 
 class LockTimings(Timings, frozen=True, kw_only=True):
-    """How long a lock's owner is waited for."""
+    """How long a lock's owner is waited for, and how long a lock stays that is let go."""
 
     young_ms: int = 4_000
-    """A lock this young may be ahead of its owner's record. Longer than a commit is tried: whoever is alive has ended."""
+    """A lock this young may be ahead of its owner's record: longer than a commit is tried. An owner that needs more time,
+    since the answer to its lock came late, is fenced and tries again. A batch may take longer: its locks are stored
+    together with its records, so they are never ahead.
+    """
+    first_pause_s: float = 0.01
+    """The first pause between two checks of such a lock; each is twice as long as the one before."""
+    last_pause_s: float = 0.25
+    """The longest of these pauses."""
+    let_go_s: int = 1
+    """How long a lock stays whose owner was never stored, or is deleted."""
+    spare_s: int = 60
+    """By so much a lock outlives its owner's record: while both are there the record decides."""
+    close_s: float = 1.0
+    """How long a process that stops goes on with letting locks go."""
+    order: ClassVar[Order] = (("first_pause_s", "last_pause_s", "pauses would grow shorter"),)
 
 
 class Lock(Struct, frozen=True, omit_defaults=True):
@@ -76,7 +86,7 @@ class Locks:
     async def close(self) -> None:
         """Finish the releases under way, as far as NATS allows it now."""
         if self._releases:
-            _, late = await asyncio.wait(self._releases, timeout=_CLOSE_S)
+            _, late = await asyncio.wait(self._releases, timeout=self._timings.close_s)
             for task in late:
                 task.cancel()
 
@@ -139,7 +149,8 @@ class Locks:
             sequence, lock = await self.read(job.unique_key)
             if lock is not None and (lock.owner, lock.op) == (job.id, job.lock):
                 earlier = await self.jobs(lock.also)
-                await self._let_go(job.unique_key, sequence, lock, earlier, GIVEN_UP_S if job.deleted else ttl_s + _SPARE_S)
+                left_s = self._timings.let_go_s if job.deleted else ttl_s + self._timings.spare_s
+                await self._let_go(job.unique_key, sequence, lock, earlier, left_s)
         except (Conflict, OjsError) as problem:
             log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem) or "it has been taken")
 
@@ -154,10 +165,10 @@ class Locks:
         found = await self.jobs([lock.owner, *lock.also])
         owner = found.pop(lock.owner)
         now = self._clock.now()
-        ttl_s: int | None = GIVEN_UP_S
+        ttl_s: int | None = self._timings.let_go_s
         if owner.job is not None and owner.job.unique_key == key:
             left_s = _left_s(owner.job, now) if owner.job.terminal else None
-            ttl_s = None if left_s is None else left_s + _SPARE_S
+            ttl_s = None if left_s is None else left_s + self._timings.spare_s
         if ttl_s is None:  # its owner lives, or is kept for ever
             return "held"
         if now - lock.at < self._timings.young_ms:

@@ -28,12 +28,10 @@ from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
-from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, Lock, Locks, LockTimings, encode_lock, settled
+from ojs_core.store.unique.locks import REMEMBERED, Lock, Locks, LockTimings, encode_lock, settled
 
 log = structlog.get_logger(__name__)
 
-_FIRST_PAUSE_S: Final = 0.01
-_LAST_PAUSE_S: Final = 0.25
 _LEFT_ALONE: Final = frozenset({"reject", "ignore"})
 """What leaves duplicates as they are."""
 
@@ -189,7 +187,7 @@ class Uniqueness:
         """
         key, policy = claimant.unique_key, policy_of(claimant)
         assert key is not None
-        pause = _FIRST_PAUSE_S
+        pause = self._timings.first_pause_s
         while True:
             sequence, lock = await self.locks.read(key)
             if lock is None:
@@ -213,7 +211,7 @@ class Uniqueness:
                     return standing
             else:
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, _LAST_PAUSE_S)
+                pause = min(pause * 2, self._timings.last_pause_s)
 
     async def free(self, keys: Sequence[str]) -> set[str]:
         """Those of the fingerprints that nobody holds: one read for many, where a replica's word is as good as the leader's."""
@@ -233,7 +231,8 @@ class Uniqueness:
 
     async def _give_back(self, sequence: int, claim: Write, standing: LockStanding) -> None:
         """Undo a claim, by its sequence, whose record was refused. If that fails, the next push sees to it."""
-        body, ttl_s = (claim.body, GIVEN_UP_S) if standing.lock is None else (encode_lock(standing.lock), None)
+        before, let_go_s = standing.lock, self._timings.let_go_s
+        body, ttl_s = (claim.body, let_go_s) if before is None else (encode_lock(before), None)
         undo = Write(claim.subject, body, sequence, lambda found: found == body, ttl_s=ttl_s)
         try:
             await self._writer.write(undo)

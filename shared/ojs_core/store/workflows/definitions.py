@@ -23,11 +23,10 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import check_draft
+from ojs_core.store.workflows.timings import WorkflowTimings
 
 _GRAPHS_BYTES: Final = 32 * 1024 * 1024
 _CHUNKS_BYTES: Final = 32 * 1024 * 1024
-IDLE_S: Final = 120.0
-"""A workflow of which nothing was needed for so long is read again if something is."""
 _HEADROOM: Final = 4_096
 """What a job's record has beyond its template, and a message beyond its body."""
 _AT_ONCE: Final = 64
@@ -55,12 +54,12 @@ def part_reader(name: str) -> RecordReader[Any]:
 class Definitions:
     """Writes, reads and purges definitions. What was read is kept: nothing of it ever changes."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: WorkflowTimings) -> None:
         self._nats = bucket.nats
         self._records = bucket.records
         self._config = bucket.config
-        self._graphs: Lru[Graph] = Lru(_GRAPHS_BYTES, idle_s=IDLE_S)
-        self._chunks: Lru[dict[int, Job]] = Lru(_CHUNKS_BYTES, idle_s=IDLE_S)
+        self._graphs: Lru[Graph] = Lru(_GRAPHS_BYTES, idle_s=timings.idle_s)
+        self._chunks: Lru[dict[int, Job]] = Lru(_CHUNKS_BYTES, idle_s=timings.idle_s)
 
     def parts(self, definition: Definition) -> dict[str, bytes]:
         """A definition as it is stored, by part. Raises OjsError envelope_too_large."""

@@ -18,15 +18,11 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict, Hint, Write, alarm
 from ojs_core.store.workflows.definitions import Definitions
+from ojs_core.store.workflows.timings import WorkflowTimings
 
 log = structlog.get_logger(__name__)
 
 SERVICE: Final = "coordinator"
-_AFTER_CLEANUP_S: Final = 3_600
-_VACATED_S: Final = 60
-"""How long the place of a record tells followers of the bucket that it was cleared."""
-_OPEN_MS: Final = 5_000
-"""A claim of less than this age belongs to a request that may be at it; an older one is taken over by the next request."""
 
 
 def _sound(workflow_id: str, record: Workflow | Claim | None) -> None:
@@ -48,7 +44,8 @@ class StoredWorkflow(NamedTuple):
 class WorkflowRecords:
     """Every write to a workflow's record goes through here."""
 
-    def __init__(self, bucket: Bucket, definitions: Definitions) -> None:
+    def __init__(self, bucket: Bucket, definitions: Definitions, timings: WorkflowTimings) -> None:
+        self._timings = timings
         self._definitions = definitions
         self._clock = bucket.clock
         self._tries = bucket.tries
@@ -84,7 +81,7 @@ class WorkflowRecords:
                 hint="Read the workflow with this id, or use another id.",
                 details={"existing_workflow_id": workflow_id},
             )
-        left = found.at + _OPEN_MS - self._clock.now() if isinstance(found, Claim) else 0
+        left = found.at + self._timings.open_ms - self._clock.now() if isinstance(found, Claim) else 0
         if left > 0:
             raise UnderWay(workflow_id, -(-left // 1_000))
         return sequence
@@ -117,7 +114,7 @@ class WorkflowRecords:
         Raises Conflict if it has changed, OjsError backend_unavailable.
         """
         subject = self._config.workflow(workflow_id)
-        await self._writer.write(Write(subject, b"", expected, lambda _found: False, ttl_s=_VACATED_S))
+        await self._writer.write(Write(subject, b"", expected, lambda _found: False, ttl_s=self._timings.vacated_s))
 
     async def change(self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow]) -> StoredWorkflow:
         """Apply a decision. Raises not_found, or whatever `decide` raises."""
@@ -151,7 +148,7 @@ class WorkflowRecords:
         if not armed and new.timer is not None and (old is None or new.timer != old.timer):
             arm = self.alarm(new.id, new.timer.op, new.timer.at)
             cancel = self._config.workflow_timer(old.id, old.timer.op) if old is not None and old.timer is not None else None
-        ttl_s = retention_s(new) + _AFTER_CLEANUP_S if new.terminal and not new.cancelling else None
+        ttl_s = retention_s(new) + self._timings.left_s if new.terminal and not new.cancelling else None
         return await self._documents.write(new.id, new, expected, op, Beside(arm=arm, cancel=cancel, ttl_s=ttl_s))
 
     def alarm(self, workflow_id: str, op: str, at: int) -> Hint:

@@ -16,8 +16,9 @@ from ojs_core.domain.workflows.record import Workflow, job_id, run_of
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.workflows.definitions import IDLE_S, Definitions
+from ojs_core.store.workflows.definitions import Definitions
 from ojs_core.store.workflows.records import workflow_reader
+from ojs_core.store.workflows.timings import WorkflowTimings
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _PORTION: Final = 100
@@ -31,14 +32,14 @@ result_reader: Final = RecordReader("wfres", msgspec.json.Decoder(Raw).decode, f
 class Results:
     """Keeps results of completed jobs, and puts together what a later one is given. A kept result never changes."""
 
-    def __init__(self, bucket: Bucket, definitions: Definitions, limit: int) -> None:
+    def __init__(self, bucket: Bucket, definitions: Definitions, limit: int, timings: WorkflowTimings) -> None:
         """`limit` bounds what one job is given, in bytes."""
         self._nats = bucket.nats
         self._records = bucket.records
         self._config = bucket.config
         self._definitions = definitions
         self._limit = limit
-        self._cache: Lru[Raw] = Lru(_CACHE_BYTES, idle_s=IDLE_S)
+        self._cache: Lru[Raw] = Lru(_CACHE_BYTES, idle_s=timings.idle_s)
 
     async def keep(self, record: Workflow, results: Mapping[int, Raw]) -> None:
         """Store the results of some nodes. Raises OjsError backend_unavailable unless all of them are."""

@@ -41,20 +41,14 @@ from ojs_core.store.spawner import Spawner
 from ojs_core.store.workflows.definitions import Definitions
 from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
 from ojs_core.store.workflows.results import Results
+from ojs_core.store.workflows.timings import WorkflowTimings
 
 log = structlog.get_logger(__name__)
 
 _STEPS: Final = "coordinator-steps"
-_EARLY_MS: Final = 50
 _PORTION: Final = 500
 """Jobs that are read, created or cancelled together."""
 _LEFT: Final = "the jobs of a workflow are left to the coordinator"
-_GIVEN_UP_MS: Final = 60_000
-"""No request is at a creation for as long as that. One that is would fail; it would not harm anything."""
-_AGAIN_MS: Final = 5_000
-_DOUBLED_S: Final = 2.0
-"""How long a request waits for an equal one that is under way."""
-_DOUBLED_PAUSE_S: Final = 0.05
 
 
 class Report:
@@ -91,7 +85,9 @@ class Workflows:
         jobs: Jobs,
         enqueue: Enqueue,
         spawner: Spawner,
+        timings: WorkflowTimings,
     ) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
@@ -101,11 +97,11 @@ class Workflows:
         self._clock = bucket.clock
         self._tries = bucket.tries
         self._config = bucket.config
-        self._definitions = Definitions(bucket)
-        self._flows = WorkflowRecords(bucket, self._definitions)
+        self._definitions = Definitions(bucket, timings)
+        self._flows = WorkflowRecords(bucket, self._definitions, timings)
         self._enqueue = enqueue
         self._spawner = spawner
-        self.results = Results(bucket, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes)
+        self.results = Results(bucket, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes, timings)
         self._made: Lru[bool] = Lru(1_000_000)
 
     def timer_messages(self) -> DueMessages:
@@ -130,14 +126,14 @@ class Workflows:
         Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, or whatever the queues of its jobs
         refuse.
         """
-        until = asyncio.get_running_loop().time() + _DOUBLED_S
+        until = asyncio.get_running_loop().time() + self._timings.double_s
         while True:
             try:
                 return await self._create(definition)
             except UnderWay:  # an equal request creates it in this moment
                 if asyncio.get_running_loop().time() > until:
                     raise
-            await asyncio.sleep(_DOUBLED_PAUSE_S)
+            await asyncio.sleep(self._timings.double_look_s)
 
     async def _create(self, definition: Definition) -> StoredWorkflow:
         # Admitted as a whole: what its queues set is in the templates of all its jobs from then on. Those of later
@@ -272,9 +268,9 @@ class Workflows:
     async def due(self, workflow_id: str, now: int) -> None:
         """Do what a workflow's timer is there for, at the server's time `now`; to be repeated until it returns."""
         sequence, found = await self._flows.look(workflow_id)
-        if isinstance(found, Claim) and found.at + _GIVEN_UP_MS > now:
+        if isinstance(found, Claim) and found.at + self._timings.given_up_ms > now:
             # Whoever creates it may still be at it. If it comes to be, this goes on to be its timer.
-            await self._flows.set(self._flows.alarm(workflow_id, found.claim, now + _AGAIN_MS))
+            await self._flows.set(self._flows.alarm(workflow_id, found.claim, now + self._timings.again_ms))
             return
         if not isinstance(found, Workflow):
             await self._clear(workflow_id, sequence if found is not None else None)
@@ -283,7 +279,7 @@ class Workflows:
         if stored is None:
             return
         record = stored.record
-        if record.timer is not None and record.timer.at > now + _EARLY_MS:
+        if record.timer is not None and record.timer.at > now + self._timings.early_ms:
             await self._flows.set(self._flows.alarm(record.id, record.timer.op, record.timer.at))
         elif record.cancelling:
             await self._call_off(stored)
