@@ -10,7 +10,6 @@ from typing import Any, Final
 from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import (
-    REQUEST_TIMEOUT_S,
     Collected,
     Connection,
     ConnectionTimings,
@@ -77,9 +76,10 @@ class TappedConnection(Connection):
         self.deaf = self.socket_closed = False
 
     def request(
-        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
+        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float | None = None
     ) -> asyncio.Future[ReplyOrFailure]:
-        return self._pass(len(self.taps), subject, payload, headers, timeout_s)
+        wait_s = self.timings.request_s if timeout_s is None else timeout_s
+        return self._pass(len(self.taps), subject, payload, headers, wait_s)
 
     def _pass(self, taps: int, subject: str, payload: bytes, headers: str, timeout_s: float) -> asyncio.Future[ReplyOrFailure]:
         for number in range(min(taps, len(self.taps)) - 1, -1, -1):

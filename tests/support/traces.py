@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, ConnectionTimings, ReplyOrFailure
+from ojs_core.jetstream.connection import ConnectionTimings, ReplyOrFailure
 from ojs_core.store.store import Store
 from support.outside import TappedConnection
 from support.waiting import eventually
@@ -133,7 +133,7 @@ class TracedConnection(TappedConnection):
         super().publish(subject, payload, headers, reply)
 
     def request(
-        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
+        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float | None = None
     ) -> asyncio.Future[ReplyOrFailure]:
         future = super().request(subject, payload, headers, timeout_s)
         if self._tape.counts(self._process, subject, payload):

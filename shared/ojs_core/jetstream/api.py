@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, storage_full, unavailable
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Collected, Connection, Failed, Reply, ReplyOrFailure
+from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, ReplyOrFailure
 from ojs_core.jetstream.headers import expecting, time_to_live
 
 T = TypeVar("T", Reply, Collected)
@@ -46,7 +46,7 @@ parse_ack = msgspec.json.Decoder(PubAck).decode
 
 
 async def call(
-    nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float | None = None
 ) -> dict[str, Any]:
     """One JetStream API call off the hot path: the decoded answer, `error` member included if the server sent one.
 
@@ -70,7 +70,7 @@ def error_of(answer: bytes) -> ApiError | None:
 
 
 async def raw_answer(
-    nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float | None = None
 ) -> bytes:
     """Return the same undecoded. A bounded number of calls is under way (`Connection.turns`)."""
     body = msgspec.json.encode(payload) if payload is not None else b""
@@ -96,7 +96,10 @@ def heard(answer: T | Failed) -> T:
 
 
 def delete(
-    nats: Connection, stream: str, sequence: int, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Connection,
+    stream: str,
+    sequence: int,
+    timeout_s: float | None = None,
 ) -> asyncio.Future[ReplyOrFailure]:
     """Ask for a message to be deleted, without its place on disk being overwritten, which costs 30 times as much."""
     return nats.request(f"$JS.API.STREAM.MSG.DELETE.{stream}", _deletion(sequence), timeout_s=timeout_s)
@@ -117,7 +120,7 @@ def delete_unheard(nats: Connection, stream: str, sequence: int) -> None:
     nats.publish(f"$JS.API.STREAM.MSG.DELETE.{stream}", _deletion(sequence), reply=nats.nobody)
 
 
-async def purge(nats: Connection, stream: str, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> ApiError | None:
+async def purge(nats: Connection, stream: str, subject: str, timeout_s: float | None = None) -> ApiError | None:
     """Delete the messages of a subject, or all if it is empty; why that was refused, if it was. Raises as `call`."""
     return error_of(await raw_answer(nats, f"STREAM.PURGE.{stream}", {"filter": subject}, timeout_s))
 

@@ -25,8 +25,8 @@ from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MA
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.timings import Order, Timings
-from ojs_core.jetstream.taken_away import TakenAway
-from ojs_core.jetstream.turns import Turns
+from ojs_core.jetstream.taken_away import TakenAway, TakenAwayTimings
+from ojs_core.jetstream.turns import Turns, TurnTimings
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 from ojs_link.address import read_address
@@ -35,15 +35,6 @@ from ojs_link.lasting import Lasting
 
 log = structlog.get_logger(__name__)
 
-REQUEST_TIMEOUT_S: Final = 2.0
-_SWEEP_S: Final = 0.25
-"""Between two looks for what has waited too long, at least; there is none before something may have."""
-_CONNECT_TIMEOUT_S: Final = 2
-_CLOSE_S: Final = 1.0
-_DRAIN_S: Final = 1
-_HEARD_S: Final = 2.0
-"""How long it may take NATS to say that nobody listens to where a message went."""
-_RECONNECT_WAIT_S: Final = 0.25
 _PATIENCE: Final = 16
 """How many times as long where all servers were tried, again and again."""
 _LED: Final = "$JS.API.INFO"
@@ -56,7 +47,6 @@ _MESSAGES: Final = (b"MSG ", b"HMSG ")
 _KEPT: Final = 256 * 1024
 """The largest message that is put together again with each read until it is whole, of 32 KiB each."""
 
-_REFUSAL_LOG_S: Final = 30.0
 _MEND: Final = "correct the credentials or the user; the file is read again at each try"
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
@@ -74,15 +64,41 @@ class _Pong(asyncio.Future[bool]):
 
 
 class ConnectionTimings(Timings, frozen=True, kw_only=True):
-    """When a first connection is given up, and when a server that has been cut off from its cluster is left."""
+    """How long NATS is waited for, and when a server that has been cut off from its cluster is left."""
 
     give_up_s: float = 8.0
-    """For each server, with all tries."""
+    """A first connection is given up after this long for each server, with all tries."""
+    connect_s: int = 2
+    """How long one try may take."""
+    reconnect_s: float = 0.25
+    """Between two tries."""
+    ping_s: int = 3
+    """Between two pings; the third in a row without an answer ends the connection."""
+    request_s: float = 2.0
+    """How long an answer is waited for unless a request names another time."""
+    sweep_s: float = 0.25
+    """Between two looks for what has waited too long, at least; there is none before something may have."""
+    heard_s: float = 2.0
+    """How long NATS may take to say that a subject has no listener."""
+    flush_s: float = 1.0
+    """How long NATS may take to read all that was sent."""
+    close_s: float = 1.0
+    """How long a connection may take to end."""
     led_every_s: float = 1.5
     """Between two looks whether the server at the other end knows a leader of its cluster."""
     unled_s: float = 5.0
     """How long it may know none before another server is tried: longer than most elections."""
-    order: ClassVar[Order] = (("led_every_s", "unled_s", "one look would decide"),)
+    log_s: float = 30.0
+    """The least time between two lines of the log that NATS refuses this process."""
+    turns: TurnTimings = TurnTimings()
+    """Requests of the JetStream API."""
+    taken_away: TakenAwayTimings = TakenAwayTimings()
+    """Subscriptions that nats-server refuses."""
+    order: ClassVar[Order] = (
+        ("led_every_s", "unled_s", "one look would decide"),
+        ("connect_s", "give_up_s", "the first try would never end by itself"),
+        ("request_s", "turns.wait_s", "a request would give up while those ahead of it may still be answered"),
+    )
 
 
 OnMessage = Callable[[bytes, bytes, bytes, bytes | None], None]
@@ -258,11 +274,11 @@ class _DirectClient(LinkClient):
         except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
             raise NatsError("nats: what answers there is no NATS server") from error
 
-    async def end(self) -> None:
+    async def end(self, close_s: float) -> None:
         """Close it, and whatever nobody takes what is written to, or tries to connect."""
         try:
             with contextlib.suppress(TimeoutError, NatsError, OSError):
-                async with asyncio.timeout(_CLOSE_S):
+                async with asyncio.timeout(close_s):
                     await self.close()
             await stop_loop(self._reconnection_task)  # which may have connected meanwhile
         finally:
@@ -322,7 +338,7 @@ class Connection:
 
     def __init__(self, name: str, timings: ConnectionTimings = ConnectionTimings()) -> None:
         self.name = name
-        self._timings = timings
+        self.timings = timings
         self._nc = _DirectClient()
         self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float, str]] = {}
         self._watched: dict[int, _Watched] = {}
@@ -348,11 +364,11 @@ class Connection:
         """How often it was connected."""
         self.timed_out = 0
         """Requests that were not answered in time."""
-        self._refusals = SeldomLog(_REFUSAL_LOG_S)
+        self._refusals = SeldomLog(timings.log_s)
         self._away = Lasting()
         """The time without a connection, after the first one."""
-        self._taken_away = TakenAway(name, self._ids_of, self._subscribe_again, self.flush)
-        self.turns = Turns()
+        self._taken_away = TakenAway(name, self._ids_of, self._subscribe_again, self.flush, timings.taken_away)
+        self.turns = Turns(timings.turns)
         """The bound on requests of the JetStream API (`ojs_core.jetstream.api`)."""
         self.explanation: str | None = None
         """Why requests may stay unanswered, if somebody knows."""
@@ -391,34 +407,33 @@ class Connection:
             self.connections += 1
 
         try:
-            async with asyncio.timeout(
-                self._timings.give_up_s * len(address.servers)
-            ):  # after a handshake that failed nats-py may wait without end
+            # After a handshake that failed nats-py may wait without end.
+            async with asyncio.timeout(self.timings.give_up_s * len(address.servers)):
                 await self._nc.open(
                     address,
                     name=self.name,
                     error_cb=on_error,
                     disconnected_cb=on_disconnect,
                     reconnected_cb=on_reconnect,
-                    connect_timeout=_CONNECT_TIMEOUT_S,
-                    reconnect_time_wait=_RECONNECT_WAIT_S,  # nats-py sleeps for it: fractions work
+                    connect_timeout=self.timings.connect_s,
+                    reconnect_time_wait=self.timings.reconnect_s,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=2,
-                    ping_interval=3,
+                    ping_interval=self.timings.ping_s,
                     max_outstanding_pings=2,
                     pending_size=-1,
                 )
         except (NatsError, OSError, ValueError) as error:
-            await self._nc.end()
+            await self._nc.end(self.timings.close_s)
             # A server that refuses closes at once, which may be noticed ahead of its words.
             raise CannotConnect(failure or error) from None
         except asyncio.CancelledError:
-            await self._nc.end()
+            await self._nc.end(self.timings.close_s)
             raise
         self._nc.options["max_reconnect_attempts"] = -1
         self.connections = 1
         self._inbox = self._nc.new_inbox() + "."
         self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
-        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=self._timings.led_every_s)
+        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=self.timings.led_every_s)
 
     @property
     def closed(self) -> bool:
@@ -437,7 +452,7 @@ class Connection:
         if self._sweeper is not None:
             self._sweeper.cancel()
         if self._nc.options:  # nats-py can't close what was never asked to connect
-            await self._nc.end()
+            await self._nc.end(self.timings.close_s)
 
     @property
     def connected(self) -> bool:
@@ -484,8 +499,9 @@ class Connection:
             lost()
             return
         token = next(self._tokens)
-        self._watched[token] = watched = _Watched(subject, lost, asyncio.get_running_loop().time() + _HEARD_S)
-        self._sweep_by(watched.deadline)
+        deadline = asyncio.get_running_loop().time() + self.timings.heard_s
+        self._watched[token] = _Watched(subject, lost, deadline)
+        self._sweep_by(deadline)
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
 
     async def has_listener(self, subject: str, headers: str) -> bool:
@@ -496,7 +512,7 @@ class Connection:
         return not nobody
 
     def request(
-        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
+        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float | None = None
     ) -> asyncio.Future[ReplyOrFailure]:
         """Send a request; the future resolves to a `Reply` or a `Failed`, it never raises.
 
@@ -514,9 +530,10 @@ class Connection:
             return future
         token = next(self._tokens)
         now = loop.time()
-        self._pending[token] = (future, now + timeout_s, subject)
-        if now + timeout_s < self._sweep_at:
-            self._sweep_by(now + timeout_s)
+        deadline = now + (self.timings.request_s if timeout_s is None else timeout_s)
+        self._pending[token] = (future, deadline, subject)
+        if deadline < self._sweep_at:
+            self._sweep_by(deadline)
         if not token % _MEASURED:
             future.add_done_callback(lambda done: self._measured(done, loop.time() - now))
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
@@ -579,14 +596,14 @@ class Connection:
             self._nc.direct.pop(sid, None)
 
     async def flush(self) -> bool:
-        """Wait until NATS has got what was published, for up to a second; returns whether it has."""
+        """Wait until NATS has got what was published, for up to `flush_s`; returns whether it has."""
         if not self._nc.is_connected:
             return False
         pong = _Pong()
         self._nc._pongs.append(pong)
         self._write(b"PING\r\n")
         self._flush()
-        await asyncio.wait([pong], timeout=_DRAIN_S)
+        await asyncio.wait([pong], timeout=self.timings.flush_s)
         return pong.done() and not pong.cancelled()
 
     # Inside
@@ -706,7 +723,7 @@ class Connection:
             if isinstance(answer, Failed):
                 return  # a server that hangs is noticed by nats-py's pings
             self._unled_since = now
-        if now - self._unled_since >= self._timings.unled_s * min(2 ** (self._moves // others), _PATIENCE):
+        if now - self._unled_since >= self.timings.unled_s * min(2 ** (self._moves // others), _PATIENCE):
             self._unled_since = now
             self._moves += 1
             log.warning("this nats-server has no leader: another one is tried", nats=self.name, server=self._nc.place)
@@ -715,7 +732,7 @@ class Connection:
     def _sweep_by(self, deadline: float) -> None:
         """Have `_sweep` called once a deadline is over."""
         loop = asyncio.get_running_loop()
-        moment = max(deadline, loop.time() + _SWEEP_S)
+        moment = max(deadline, loop.time() + self.timings.sweep_s)
         if moment >= self._sweep_at:
             return
         if self._sweeper is not None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.api import ApiError, Denied, heard, raw_answer
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, Reply, ReplyOrFailure, header, status
+from ojs_core.jetstream.connection import Connection, Failed, Reply, ReplyOrFailure, header, status
 
 _NOT_FOUND: Final = 10037
 _NO_STREAM: Final = 10059
@@ -61,7 +61,7 @@ _parse_read = msgspec.json.Decoder(_Read).decode
 
 
 async def message(
-    nats: Connection, stream: str, which: dict[str, Any], what: str, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Connection, stream: str, which: dict[str, Any], what: str, timeout_s: float | None = None
 ) -> Message | None:
     """A message as the leader of its stream has it; None if there is none. `which` is a request of STREAM.MSG.GET.
 
@@ -73,19 +73,20 @@ async def message(
     return read.message
 
 
-def ask_nearest(nats: Connection, stream: str, subject: str, timeout_s: float) -> asyncio.Future[ReplyOrFailure]:
+def ask_nearest(nats: Connection, stream: str, subject: str, timeout_s: float | None) -> asyncio.Future[ReplyOrFailure]:
     """Ask the nearest replica for the last message of a subject; status 404 if there is none."""
     return nats.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout_s=timeout_s)
 
 
 async def messages(
-    nats: Connection, stream: str, which: dict[str, Any], what: str, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Connection, stream: str, which: dict[str, Any], what: str, timeout_s: float | None = None
 ) -> tuple[list[Reply], int]:
     """Messages as the nearest replica has them, and how many there are beyond. `which` is a request of DIRECT.GET.
 
     Raises OjsError backend_unavailable, which names `what`.
     """
-    outcome = await nats.collect(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(which), 0, timeout_s)
+    wait_s = nats.timings.request_s if timeout_s is None else timeout_s
+    outcome = await nats.collect(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(which), 0, wait_s)
     if isinstance(outcome, Failed) and outcome.denied:
         raise Denied(outcome.reason)
     if isinstance(outcome, Failed) or outcome.closing is None:
@@ -98,7 +99,7 @@ async def messages(
 
 
 async def count(
-    nats: Connection, stream: str, subject: str, what: str, *, after: int = 0, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Connection, stream: str, subject: str, what: str, *, after: int = 0, timeout_s: float | None = None
 ) -> int:
     """How many messages behind a sequence have such a subject, as the nearest replica has them. Raises as `messages`."""
     which = {"next_by_subj": subject, "seq": after + 1, "batch": 1}

@@ -9,18 +9,27 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 import structlog
 
 from ojs_core.base.loops import stop_loop
+from ojs_core.base.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 
 _REFUSED: Final = re.compile(r'permissions violation for subscription to "([^"]*)"', re.IGNORECASE)
-_FIRST_S: Final = 0.5
-_LONGEST_S: Final = 5.0
 _REMEDY: Final = "give the user of this process the right to subscribe there; it asks again every few seconds"
+
+
+class TakenAwayTimings(Timings, frozen=True, kw_only=True):
+    """When subscriptions that nats-server refuses are asked for again."""
+
+    first_s: float = 0.5
+    """The first pause; each is twice as long as the one before."""
+    longest_s: float = 5.0
+    """The longest."""
+    order: ClassVar[Order] = (("first_s", "longest_s", "pauses would grow shorter"),)
 
 
 class TakenAway:
@@ -36,7 +45,9 @@ class TakenAway:
         ids: Callable[[str], Iterable[int]],
         subscribe: Callable[[Iterable[int]], set[int]],
         answered: Callable[[], Awaitable[bool]],
+        timings: TakenAwayTimings,
     ) -> None:
+        self._timings = timings
         self._name = name
         self._ids = ids
         self._subscribe = subscribe
@@ -70,10 +81,10 @@ class TakenAway:
         self._missing.clear()
 
     async def _ask_again(self) -> None:
-        pause_s = _FIRST_S
+        pause_s = self._timings.first_s
         while self._missing:
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_S)
+            pause_s = min(2 * pause_s, self._timings.longest_s)
             self._refused.clear()
             wanted = self._subscribe(list(self._missing))
             whole = await self._answered()

@@ -9,21 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 from ojs_core.base.errors import unavailable
+from ojs_core.base.timings import Timings
 
-_AT_ONCE: Final = 64
-_WAIT_S: Final = 10.0
-"""How long a request waits for its turn: longer than many others take while NATS is well."""
+
+class TurnTimings(Timings, frozen=True, kw_only=True):
+    """How many requests are under way at once, and how long others wait."""
+
+    at_once: int = 64
+    """Requests under way."""
+    wait_s: float = 10.0
+    """How long a request waits for its turn: longer than many others take while NATS is well."""
 
 
 class Turns:
-    """Lets `at_once` requests be under way; the others follow in the order in which they came."""
+    """Lets some requests be under way; the others follow in the order in which they came."""
 
-    def __init__(self, at_once: int = _AT_ONCE, wait_s: float = _WAIT_S) -> None:
-        self._free = asyncio.Semaphore(at_once)
-        self._wait_s = wait_s
+    def __init__(self, timings: TurnTimings) -> None:
+        self._free = asyncio.Semaphore(timings.at_once)
+        self._wait_s = timings.wait_s
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:

@@ -130,6 +130,7 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
         ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
         ("commits.deadline_s", "sweeps.drop_after_ms", "a token would be deleted whose job is being written"),
         ("commits.deadline_s", "idempotency.silent_ms", "a request under way would be run again"),
+        ("connections.request_s", "commits.deadline_s", "one late answer would end a commit"),
         ("idempotency.wait_s", "idempotency.silent_ms", "a repetition would take the request over, and not wait"),
         ("presence.max_gap_ms", "workers.dead_ms", "a worker would die of silence while no gateway could hear it"),
         ("workers.dead_ms", "kept.worker_s", "a dead worker's record would be gone before anybody judges it"),

@@ -11,7 +11,7 @@ import pytest
 
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection, Reply, ReplyOrFailure
-from ojs_core.jetstream.turns import Turns
+from ojs_core.jetstream.turns import Turns, TurnTimings
 
 START = 1_700_000_000.0
 
@@ -21,7 +21,7 @@ class Server:
 
     def __init__(self, ahead: float) -> None:
         self.ahead = ahead
-        self.turns = Turns()
+        self.turns = Turns(TurnTimings())
         self.wall = START
         self.there = self.back = 0.0
 

@@ -11,7 +11,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import raw_answer
 from ojs_core.jetstream.connection import Connection, Reply, ReplyOrFailure
 from ojs_core.jetstream.consumers import remove
-from ojs_core.jetstream.turns import Turns
+from ojs_core.jetstream.turns import Turns, TurnTimings
 
 
 class Server(Connection):
@@ -19,7 +19,7 @@ class Server(Connection):
 
     def __init__(self) -> None:
         super().__init__("server")
-        self.turns = Turns(at_once=10)
+        self.turns = Turns(TurnTimings(at_once=10))
         self.under_way = self.most = self.answered = 0
 
     def request(self, *_given: Any, **_named: Any) -> asyncio.Future[ReplyOrFailure]:
@@ -43,14 +43,14 @@ async def test_of_a_thousand_at_once_a_bounded_number_is_under_way() -> None:
 
 async def test_consumers_are_deleted_some_at_a_time() -> None:
     server = Server()
-    server.turns = Turns(at_once=1_000)
+    server.turns = Turns(TurnTimings(at_once=1_000))
     await remove(server, "S", [f"c{number}" for number in range(1_000)])
     assert server.answered == 1_000
     assert server.most <= 32
 
 
 async def test_a_request_whose_turn_never_comes_is_refused() -> None:
-    turns = Turns(at_once=1, wait_s=0.0)
+    turns = Turns(TurnTimings(at_once=1, wait_s=0.0))
     async with turns.one():
         with pytest.raises(OjsError, match="too many requests to JetStream wait"):
             async with turns.one():
@@ -60,7 +60,7 @@ async def test_a_request_whose_turn_never_comes_is_refused() -> None:
 
 
 async def test_a_turn_that_is_cancelled_is_free_again() -> None:
-    turns = Turns(at_once=1)
+    turns = Turns(TurnTimings(at_once=1))
 
     async def holding() -> None:
         async with turns.one():

@@ -15,7 +15,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.connection import Failed
 from ojs_core.jetstream.consumer_names import ConsumerNames
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.jetstream.turns import Turns
+from ojs_core.jetstream.turns import Turns, TurnTimings
 from ojs_core.read.client import Barrier
 
 ASKED: Final = 50
@@ -28,7 +28,7 @@ class Away:
     """The connection to a server that doesn't answer: a request fails when its time is over."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = Turns(TurnTimings())
 
     async def request(self, *_: object, **__: object) -> Failed:
         for _turn in range(10):

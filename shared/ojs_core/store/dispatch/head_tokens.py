@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from ojs_core.base.errors import OjsError
 from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import delete, delete_unheard
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S
 from ojs_core.jetstream.contents import message, messages, sequence_of, stored_at
 from ojs_core.store.records.bucket import Bucket
 
@@ -118,7 +117,7 @@ class HeadTokens:
         stream = self._config.ready_stream
         which = {"seq": start, "next_by_subj": subject, "batch": most}
         try:
-            patience = self._timings.replica_timeout_s if clustered else REQUEST_TIMEOUT_S
+            patience = self._timings.replica_timeout_s if clustered else None
             found, left = await messages(self._bulk, stream, which, "tokens", patience)
         except OjsError:
             if not clustered or not self._bulk.connected:

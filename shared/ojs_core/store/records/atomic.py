@@ -22,7 +22,7 @@ from ojs_core.base.errors import OjsError, batch_too_large, unavailable
 from ojs_core.domain.job import Timer
 from ojs_core.domain.transitions.result import Transition
 from ojs_core.jetstream.api import ApiError
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.headers import expecting
 from ojs_core.store.records.answers import ack_of
 from ojs_core.store.records.bucket import Bucket
@@ -100,7 +100,7 @@ class Atomic:
         batch = _Batch(self, [*others, *writes], len(commits) if items is None else items)
         self._writer.begin(batch)
         try:
-            await self._writer.finish(batch, _now() + self._timings.batch_s, look_s=REQUEST_TIMEOUT_S)
+            await self._writer.finish(batch, _now() + self._timings.batch_s, look_s=self._nats.timings.request_s)
         except (Conflict, OjsError) as error:
             if isinstance(error, Conflict) or not batch.unsure:
                 self._withdraw(hints)

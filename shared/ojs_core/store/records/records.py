@@ -15,7 +15,7 @@ from ojs_core.domain.job import Entry, Job
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions import leading_to
 from ojs_core.jetstream.api import heard
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, status
+from ojs_core.jetstream.connection import Connection, Failed, status
 from ojs_core.jetstream.contents import ask_nearest, message, messages, sequence_of, subject_of, subjects_of
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
@@ -166,7 +166,7 @@ class Records:
         """The last word on a subject, read the cheapest way."""
         return await (self.nearest_raw(subject) if self.nearest_is_leader else self.leader_raw(subject))
 
-    async def leader_raw(self, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> tuple[int, bytes] | None:
+    async def leader_raw(self, subject: str, timeout_s: float | None = None) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message, as the stream's leader has it."""
         stream = self._config.records_stream
         found = await message(self._nats, stream, {"last_by_subj": subject}, "a record", timeout_s)
@@ -174,7 +174,7 @@ class Records:
 
     async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
-        timeout_s = REQUEST_TIMEOUT_S if self.nearest_is_leader else self._timings.replica_s
+        timeout_s = None if self.nearest_is_leader else self._timings.replica_s
         answer = await ask_nearest(self._nats, self._config.records_stream, subject, timeout_s)
         if isinstance(answer, Failed) and answer.sent and self._nats.connected and not self.nearest_is_leader:
             return await self.leader_raw(subject)  # it went to a replica that hangs

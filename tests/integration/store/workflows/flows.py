@@ -124,7 +124,7 @@ def crashing(store: Store, after: int) -> Iterator[list[str]]:
     original = nats.request
     written: list[str] = []
 
-    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 2.0) -> Any:
+    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float | None = None) -> Any:
         if subject.startswith(("$KV.", "ojs.", "$JS.API.STREAM.PURGE", "$JS.API.STREAM.MSG.DELETE")):
             if len(written) >= after:
                 raise Crash(subject)
