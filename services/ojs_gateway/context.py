@@ -36,6 +36,8 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """Between two looks whether nats-server has lost data."""
     header_s: float = 20.0
     """The head of a request has so long to arrive, from its first byte or from the beginning of the connection."""
+    body_s: float = 30.0
+    """How long a body may take once its request is being handled."""
     keep_alive_s: float = 15.0
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
     keys: AccessTimings = AccessTimings()
@@ -46,6 +48,8 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """Between two checks of the age of the last backup."""
     pulse_s: float = 2.0
     """Between two frames of statistics for who watches."""
+    listens_s: float = 2.0
+    """How long, at most, a subscriber waits until live events arrive: without NATS it goes on, as with stored ones."""
     findings_s: float = 1.0
     """For so long all who ask for findings get one answer."""
     settling_s: float = 0.002

@@ -22,8 +22,6 @@ log = structlog.get_logger(__name__)
 
 BUFFER: Final = 1_000
 LIVE_BUFFER: Final = 500
-_LISTENS_S: Final = 2.0
-"""How long a subscriber waits, at most, until live events arrive: without NATS it goes on, as with stored ones."""
 _PAGE: Final = 500
 _AT_ONCE: Final = 100
 _FULL_RETRY_S: Final = 10
@@ -217,8 +215,9 @@ def _keys(wanted: EventFilter) -> list[tuple[str, str]]:
 class EventHub:
     """The subscribers of one gateway, `most` at a time; the tail runs while there are any."""
 
-    def __init__(self, reader: EventReader, most: int) -> None:
+    def __init__(self, reader: EventReader, most: int, listens_s: float) -> None:
         self.reader = reader
+        self._listens_s = listens_s
         self._most = most
         self._subscriptions: set[Subscription] = set()
         self._index = _Index()
@@ -251,7 +250,7 @@ class EventHub:
             if self._ears is None:
                 self._ears = start_loop("event-ears", self._hear)
             try:
-                await within(_LISTENS_S, self._listens)
+                await within(self._listens_s, self._listens)
             except BaseException:
                 subscription.close()
                 raise

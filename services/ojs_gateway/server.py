@@ -88,7 +88,7 @@ class Gateway:
         log_request = request_log(settings.request_log)
         self._proxies = Proxies(settings.trusted_proxies, settings.forwarded_by)
         door, aside = self._access.http, self._context.aside
-        self._edge = Edge(found, limits, browsers, door, aside, log_request, site, self._proxies)
+        self._edge = Edge(found, limits, browsers, door, aside, log_request, site, self._proxies, timings.body_s)
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
             self._nats_api = NatsApi(

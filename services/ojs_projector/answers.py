@@ -77,6 +77,7 @@ class Answers:
         round_ms: int,
         wait_s: float,
         partial_wait_s: float,
+        late_cron_ms: int,
     ) -> None:
         """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer.
 
@@ -114,7 +115,7 @@ class Answers:
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
             "concerns": _Query(ConcernsAsk, lambda ask: concerns(model, ask, now())),
-            "late_crons": _Query(StatsAsk, lambda _ask: late_crons(model, now())),
+            "late_crons": _Query(StatsAsk, lambda _ask: late_crons(model, now() - late_cron_ms)),
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
             ),

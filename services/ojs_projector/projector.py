@@ -42,7 +42,7 @@ from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
 from ojs_projector.index.checkpoints import Checkpoints
 from ojs_projector.index.file import IndexFile
-from ojs_projector.index.model import Model, Seen
+from ojs_projector.index.model import IndexTimings, Model, Seen
 from ojs_projector.index.orders import Ordering
 from ojs_projector.index.watermark import Watermark
 from ojs_projector.relaying.relay import Relay, RelayTimings
@@ -80,6 +80,10 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """The pause behind a read that failed."""
     queues_s: float = 30.0
     """How long a start waits for the settings of queues, which a NATS that has much else to do sends late."""
+    late_cron_ms: int = 30_000
+    """A cron entry is late that should have run this long ago."""
+    index: IndexTimings = IndexTimings()
+    """The index."""
     relay: RelayTimings = RelayTimings()
     """Relaying events."""
     safety: SafetyTimings = SafetyTimings()
@@ -92,6 +96,7 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """Keeping statistics."""
     order: ClassVar[Order] = (("pace_s", "longest_pace_s", "the pace would be the longest one whatever a read has brought"),)
     usual: ClassVar[Order] = (
+        ("safety.timer_grace_ms", "late_cron_ms", "an entry would be late before its timer is repaired"),
         ("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),
         ("safety.tokens.grace_ms", "safety.workflow_grace_ms", "workflows would be checked while their jobs have no tokens"),
     )
@@ -157,7 +162,7 @@ class Projector:
         store = self._store
         path = self._place.take() if self._place is not None else None
         try:
-            self._model = model = Model(path, self._copied, self._ordering)
+            self._model = model = Model(path, self._copied, self._ordering, self._timings.index)
         except (OSError, sqlite3.Error) as error:
             if self._place is None:
                 raise
@@ -195,6 +200,7 @@ class Projector:
             self._timings.pruning.round_ms,
             self._timings.wait_s,
             self._timings.partial_wait_s,
+            self._timings.late_cron_ms,
         )
         await self._answers.start()
         await self._know_queues()

@@ -73,4 +73,4 @@ class FakeReader:
 
 
 def hub_of(reader: FakeReader, most: int = 100) -> EventHub:
-    return EventHub(cast("EventReader", reader), most)
+    return EventHub(cast("EventReader", reader), most, 2.0)

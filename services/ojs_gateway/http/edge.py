@@ -76,7 +76,9 @@ class Edge:
         log_request: RequestLog | None,
         site: Site,
         proxies: Proxies,
+        body_s: float,
     ) -> None:
+        self._body_s = body_s
         self._site = site
         self._proxies = proxies or None
         self._aside = aside
@@ -122,7 +124,9 @@ class Edge:
                 if refused is not None and endpoint.name not in _HEALTH:
                     raise refused.error
                 check_media_type(request.method, headers, body=request.body_exists)
-                call = HttpCall(request, dialect, parameters, self._limits, self._aside, self._site, visit, unreadable)
+                call = HttpCall(
+                    request, dialect, parameters, self._limits, self._aside, self._body_s, self._site, visit, unreadable
+                )
                 call.request_id = request_id
                 with self._place(request, visit, endpoint):
                     answer = await self._door.through(call, endpoint)

@@ -26,7 +26,6 @@ UNREADABLE: Final = web.RequestKey("unreadable", frozenset[str])
 """The names of a request's headers that weren't UTF-8, in small letters. It is there if there are some."""
 OLD_COOKIE: Final = "ojs_session"
 """The name of sessions' cookies before it said whose they are."""
-_BODY_TIMEOUT_S: Final = 30.0
 _SAID: Final = re.compile(r"(?:[0-9]+, message:\s*)?([A-Z][A-Za-z0-9 ,/-]*)", re.ASCII)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -55,7 +54,7 @@ _BY_ITSELF: Final = Site()
 class HttpCall(Call):
     """The client is gone once it has closed the connection; nobody is told whether an answer arrived."""
 
-    __slots__ = ("_queries", "_request", "_unreadable", "_visit", "site")
+    __slots__ = ("_body_s", "_queries", "_request", "_unreadable", "_visit", "site")
 
     def __init__(
         self,
@@ -64,12 +63,14 @@ class HttpCall(Call):
         parameters: tuple[str, ...],
         limits: PayloadLimits,
         aside: LargeBodies,
+        body_s: float,
         site: Site = _BY_ITSELF,
         visit: Visit | None = None,
         unreadable: frozenset[str] = ALL_READABLE,
     ) -> None:
         super().__init__(dialect, parameters, limits, aside)
         self._request = request
+        self._body_s = body_s
         self._unreadable = unreadable
         self._queries: Queries | None = None
         self._visit = visit
@@ -159,14 +160,14 @@ class HttpCall(Call):
             if request.content.is_eof():
                 body = request.content.read_nowait()
             else:
-                async with asyncio.timeout(_BODY_TIMEOUT_S):
+                async with asyncio.timeout(self._body_s):
                     body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             raise beyond(limit) from None
         except web.RequestPayloadError as error:
             raise OjsError("invalid_payload", f"the request body is broken{said_by_parser(str(error))}") from None
         except TimeoutError:
-            raise OjsError("request_timeout", f"the request body did not arrive within {_BODY_TIMEOUT_S:.0f} s") from None
+            raise OjsError("request_timeout", f"the request body did not arrive within {self._body_s:.0f} s") from None
         if len(body) > limit:
             raise too_large("envelope_too_large", "the request body", len(body), limit)
         return body

@@ -32,8 +32,6 @@ CREATE INDEX locks_suspect ON locks (check_at) WHERE check_at IS NOT NULL;
 CREATE INDEX locks_leaving ON locks (leaves_at) WHERE leaves_at IS NOT NULL;
 """
 
-_GRACE_MS: Final = 60_000
-"""By then whoever ended a job has let its lock go, and whoever took a lock has written its job, or both are dead."""
 _LIVE: Final = ", ".join(f"'{state}'" for state in State if state not in TERMINAL)
 _SHOWN: Final = f"FROM locks JOIN jobs ON jobs.id = locks.owner WHERE jobs.state IN ({_LIVE})"
 
@@ -46,8 +44,8 @@ class Suspect(NamedTuple):
     check_at: int
 
 
-def apply_locks(db: sqlite3.Connection, records: Iterable[Record]) -> None:
-    """Take up locks in order of their sequence; one without data has left."""
+def apply_locks(db: sqlite3.Connection, records: Iterable[Record], check_ms: int) -> None:
+    """Take up locks in order of their sequence; one without data has left. They are checked after `check_ms`."""
     newest = {record.job_id: record for record in records}
     rows = []
     gone = []
@@ -57,7 +55,7 @@ def apply_locks(db: sqlite3.Connection, records: Iterable[Record]) -> None:
             gone.append((key, record.sequence))
             continue
         leaves_at = None if record.ttl_s is None else record.at + record.ttl_s * 1_000
-        check_at = record.at + _GRACE_MS if leaves_at is None else None
+        check_at = record.at + check_ms if leaves_at is None else None
         rows.append((key, record.sequence, owner, leaves_at, check_at))
     db.executemany("DELETE FROM locks WHERE key = ? AND seq < ?", gone)
     db.executemany(
@@ -74,10 +72,10 @@ def _owner(record: Record) -> str | None:
 
 
 def owners_ended(db: sqlite3.Connection, ended: Iterable[tuple[str, int]]) -> None:
-    """Note unique jobs that have ended (id, Unix ms): the locks that they hold by now are to be looked at."""
+    """Note when the locks are to be checked that unique jobs still hold which have ended (id, Unix ms)."""
     db.executemany(
         "UPDATE locks SET check_at = ? WHERE owner = ? AND leaves_at IS NULL",
-        [(at + _GRACE_MS, job_id) for job_id, at in ended],
+        [(check_at, job_id) for job_id, check_at in ended],
     )
 
 
@@ -92,14 +90,14 @@ def suspects(db: sqlite3.Connection, now: int, number: int) -> list[Suspect]:
     return [Suspect(*row) for row in found]
 
 
-def settle(db: sqlite3.Connection, suspect: Suspect, verdict: LockVerdict, now: int) -> None:
-    """Note what was found, unless the index has heard of a change meanwhile: one that is held is looked at again when its
-    owner has ended; one that was let go has its new revision on the way here.
+def settle(db: sqlite3.Connection, suspect: Suspect, verdict: LockVerdict, again_at: int) -> None:
+    """Note what was found, unless the index has heard of a change meanwhile: one that is held is checked again when its
+    owner has ended; one that was let go has its new revision on the way here, and is checked again if it doesn't come.
     """
     if verdict == "gone":
         db.execute("DELETE FROM locks WHERE key = ? AND seq = ? AND check_at = ?", suspect)
         return
-    again = None if verdict == "held" else now + _GRACE_MS
+    again = None if verdict == "held" else again_at
     db.execute("UPDATE locks SET check_at = ? WHERE key = ? AND seq = ? AND check_at = ?", (again, *suspect))
 
 

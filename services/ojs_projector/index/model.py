@@ -12,12 +12,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 import structlog
 from msgspec import Struct
 
+from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job
 from ojs_core.domain.workflows.record import Workflow
@@ -38,8 +39,6 @@ from ojs_projector.index.workflows import apply_workflows, forget_workflows
 
 log = structlog.get_logger(__name__)
 
-_GRACE_MS: Final = 5_000
-"""How long after its TTL a record that nobody saw leave is taken for gone."""
 _FORGOTTEN: Final = 2_000
 _CACHE_KIB: Final = 64_000
 _READING: Final = 0.8
@@ -55,6 +54,22 @@ _NOT_TAKEN: Final = (
 """Of one record; a broken or full file raises other errors."""
 _SAVED_TOGETHER: Final = 20
 """Batches that are written as one, unless whoever reads has nothing to do. What a crash takes back is read again."""
+
+
+class IndexTimings(Timings, frozen=True, kw_only=True):
+    """How long the index waits for changes that it may not hear of."""
+
+    gone_ms: int = 5_000
+    """How long after its TTL a record counts as gone though its end was not seen."""
+    lock_ms: int = 60_000
+    """After this long a lock is checked: a process that took it has written its job by then, and one that ended its
+    owner has let it go, or they are dead.
+    """
+    buried_ms: int = 60_000
+    """How much longer than its record it is known what was counted of a deleted job."""
+    ahead_ms: int = 60_000
+    """By how much the clock that a span was written by may be ahead."""
+    order: ClassVar[Order] = (("gone_ms", "buried_ms", "a deleted job would be counted again behind its row"),)
 
 
 class Seen(Struct, frozen=True):
@@ -116,7 +131,9 @@ class Model:
         path: Path | None,
         copied: int = 0,
         ordering: Callable[[Path], Ordering] = Ordering,
+        timings: IndexTimings = IndexTimings(),
     ) -> None:
+        self.timings = timings
         self._path = path
         self._make_ordering = ordering
         self._copied = copied
@@ -168,7 +185,7 @@ class Model:
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
         self._numbers = itertools.count(last + 1)
-        self.time_buckets = TimeBuckets(self._db)
+        self.time_buckets = TimeBuckets(self._db, self.timings.buried_ms, self.timings.ahead_ms)
 
     @property
     def _settings(self) -> dict[str, str]:
@@ -257,15 +274,16 @@ class Model:
         """
         if self.partial:
             return 0
-        left = self._db.execute(f"SELECT {KNOWN} FROM jobs WHERE leaves_at < ? LIMIT ?", (now - _GRACE_MS, _FORGOTTEN))
+        before = now - self.timings.gone_ms
+        left = self._db.execute(f"SELECT {KNOWN} FROM jobs WHERE leaves_at < ? LIMIT ?", (before, _FORGOTTEN))
         gone = [Known(*row) for row in left]
         with self._transaction():
             self._write(_Changes(gone=gone))
-            workers.forget(self._db, now - _GRACE_MS)
-            forget_workflows(self._db, now - _GRACE_MS)
+            workers.forget(self._db, before)
+            forget_workflows(self._db, before)
             forget_starts(self._db, now)
-            forget_locks(self._db, now - _GRACE_MS)
-            forget_unreadable(self._db, now - _GRACE_MS)
+            forget_locks(self._db, before)
+            forget_unreadable(self._db, before)
             self.time_buckets.forget(now)
         return len(gone)
 
@@ -312,9 +330,9 @@ class Model:
         apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
         apply_crons(self._db, ((seen.record, seen.cron) for seen in batch if seen.record.kind == "cron"))
         workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
-        apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"))
+        apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"), self.timings.lock_ms)
         ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
-        owners_ended(self._db, ((seen.record.job_id, seen.record.at) for seen in ended))
+        owners_ended(self._db, ((seen.record.job_id, seen.record.at + self.timings.lock_ms) for seen in ended))
         for seen in batch:
             if seen.record.kind == "stats" and seen.problem is None:
                 self.time_buckets.take(seen.record)

@@ -45,9 +45,6 @@ WITHOUT ROWID;
 
 _MARKS: Final = ", ".join("?" * (4 + len(_NUMBERS) + 2))
 _CACHED: Final = 2_000
-_UNTIL_GONE_MS: Final = 60_000
-_AHEAD_MS: Final = 60_000
-"""By how much the clock of who wrote a span may be ahead."""
 
 _pack: Final = msgspec.msgpack.Encoder().encode
 _unpack: Final = msgspec.msgpack.Decoder(dict[int, int]).decode
@@ -61,8 +58,10 @@ _Key = tuple[str, int]
 class TimeBuckets:
     """What is counted, inside the transactions of the model."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, buried_ms: int, ahead_ms: int) -> None:
         self._db = db
+        self._buried_ms = buried_ms
+        self._ahead_ms = ahead_ms
         self._rows: dict[_Key, Activity] = {}
         """Open minutes as they are stored, to save reading them."""
         self._fresh: dict[_Key, Activity] = {}
@@ -107,7 +106,7 @@ class TimeBuckets:
             self._stored_at = record.at
             count(job, after, self._pick)
         if job.deleted:
-            leaves_at = record.at + (record.ttl_s or 0) * 1_000 + _UNTIL_GONE_MS
+            leaves_at = record.at + (record.ttl_s or 0) * 1_000 + self._buried_ms
             self._db.execute(
                 "INSERT OR REPLACE INTO buried VALUES (?, ?, ?, ?)", (job.id, job.created_at, log[-1].n, leaves_at)
             )
@@ -180,7 +179,7 @@ class TimeBuckets:
             return
         self.flush()
         span = span_reader.decode(record.job_id, record.data)
-        if span.start + span.length > record.at + _AHEAD_MS:
+        if span.start + span.length > record.at + self._ahead_ms:
             raise ValueError("it keeps a span that was not over")
         self._write(span.length, ((name, span.start, activity) for name, activity in span.queues.items()), closed=True)
         if span.part:

@@ -23,9 +23,6 @@ _MOST: Final = 50
 """Queues of each kind in one answer."""
 _EXPLAINED: Final = 10
 """Queues whose oldest job is named, so that the reason why it waits can be found."""
-
-
-_LATE_MS: Final = 30_000
 _LATE_CRONS: Final = 20
 """Late cron entries in one answer. Those that wait for the job before them are among them, and are no concern."""
 
@@ -82,9 +79,9 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
     )
 
 
-def late_crons(model: Model, now: int) -> LateCrons:
-    """Return up to `_LATE_CRONS` entries that should have run."""
-    tokens = overdue(model.db, now - _LATE_MS, "", _LATE_CRONS)
+def late_crons(model: Model, due: int) -> LateCrons:
+    """Return up to `_LATE_CRONS` entries that were due at a time (Unix ms) and have not run."""
+    tokens = overdue(model.db, due, "", _LATE_CRONS)
     return LateCrons(tokens=tokens, partial=model.partial, progress=model.progress)
 
 

@@ -173,8 +173,9 @@ class SafetyNet:
     async def _look_at_locks(self) -> None:
         """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""
         now = self._store.clock.now()
+        again_at = now + self._model.timings.lock_ms
         for suspect in suspects(self._model.db, now, self._timings.at_once):
-            settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), now)
+            settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), again_at)
 
     async def _has_missed(self, record: Workflow, before: int) -> bool:
         """Whether the index says that a job ended that the workflow still waits for."""

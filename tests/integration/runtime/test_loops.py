@@ -103,7 +103,7 @@ class FailingReader(EventReader):
 
 async def test_live_events_come_after_their_tail_has_failed(store: Store) -> None:
     reader = FailingReader(store.bulk, store.config)
-    hub = EventHub(reader, most=10)
+    hub = EventHub(reader, most=10, listens_s=2.0)
     subscription = await hub.subscribe(EventFilter())
     await eventually(lambda: reader.fails.calls)
     assert await subscription.next(0.1) is None  # what was stored before is read; what comes now is the tail's to bring

@@ -9,6 +9,7 @@ import yaml  # type: ignore[import-untyped]  # read for tests; stubs would be on
 
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import STOP_SECONDS
+from ojs_gateway.context import GatewayTimings
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
@@ -19,6 +20,11 @@ def found(path: Path, pattern: str) -> float:
     match = re.search(pattern, path.read_text(encoding="utf-8"))
     assert match is not None, (path, pattern)
     return float(match[1])
+
+
+def test_a_gateway_has_answered_its_last_requests_before_it_is_cut_off() -> None:
+    timings = GatewayTimings()
+    assert timings.farewell_s + 2 * timings.shutdown_s < STOP_SECONDS
 
 
 def test_systemd_waits_for_a_gateway_that_drains_as_the_page_says() -> None:

@@ -50,7 +50,7 @@ def test_one_that_was_let_go_is_looked_at_again_if_nothing_is_heard_of_it() -> N
     model = fresh()
     model.apply([lock(1, "a", "x")])
     (suspect,) = suspects(model.db, NOW + 2 * MINUTE, 9)
-    settle(model.db, suspect, "let go", NOW + 2 * MINUTE)
+    settle(model.db, suspect, "let go", NOW + 3 * MINUTE)
     assert keys(model, NOW + 2 * MINUTE) == []
     assert keys(model, NOW + 3 * MINUTE) == ["a"]
 

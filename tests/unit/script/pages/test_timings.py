@@ -12,15 +12,21 @@ from script.pages.timings import meanings, reference, structs
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
-PROJECTOR = ("projector.py", "answers.py", "statistics_writer.py", "relaying", "safety_net")
-GATEWAY = ("access.py", "audit_room.py", "backup_age.py", "context.py", "server.py", "statistics_stream.py")
 IN_STRUCTS = (
+    "services",
     "shared/ojs_core/store",
-    *(f"services/ojs_projector/{one}" for one in PROJECTOR),
-    *(f"services/ojs_gateway/{one}" for one in GATEWAY),
-    *(f"services/ojs_{one}" for one in ("command", "coordinator", "reaper", "scheduler", "webhooks")),
 )
 """Packages whose durations are all in structs."""
+NO_DURATIONS = {
+    "envelope.py: DURATION_MS",  # a form of the API's description
+    "envelope.py: _LONGEST_S",  # a bound of what others may ask for, as is the next
+    "workers.py: _LONGEST_CLOSED_MS",
+    "starts.py: SECOND_MS",  # a unit
+    "starts.py: WINDOW_S",  # what a number of the API is of
+    "hub.py: _FULL_RETRY_S",  # a pause that an answer asks clients for, as is the next
+    "sse.py: _RETRY_MS",
+}
+"""Constants that nothing waits by."""
 DURATION = re.compile(r"_(MS|S|SECONDS|MINUTES|HOURS|DAYS)$")
 
 
@@ -51,7 +57,7 @@ def test_no_duration_is_a_constant_beside_the_structs(place: str) -> None:
     """A constant is in nobody's hands, and on no page: it belongs into its component's struct."""
     files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
     assert files
-    assert {f"{file.name}: {name}" for file in files for name in constants(file)} == set()
+    assert {f"{file.name}: {name}" for file in files for name in constants(file)} <= NO_DURATIONS
 
 
 class Waits(Timings, frozen=True, kw_only=True):
