@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, short_text, shown, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.members import FOUND_BY
 from ojs_core.read.documents import jobs_of
 from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, is_job_cursor, job_cursor
 from ojs_core.read.numbers import QueuePage
@@ -98,14 +99,14 @@ class ListHandlers:
         meta = meta_members(call.queries)
         call.require_payloads("meta", meta)
         queue, job_type = call.narrowed_to(call.query("queue") or None, call.query("type") or None)
+        sought: dict[str, Any] = {by.name: call.query(by.name) or None for by in FOUND_BY}
+        sought["worker"] = sought["worker"] or call.query("worker_id") or None
         page = await self._queries.jobs(
             JobsAsk(
                 state=_state(call.query("state")),
                 queue=queue,
                 type=job_type,
-                tag=call.query("tag") or None,
-                error_type=call.query("error_type") or None,
-                worker=call.query("worker") or call.query("worker_id") or None,
+                **sought,
                 meta=meta,
                 since=timestamp(call.query("since"), "since"),
                 until=timestamp(call.query("until"), "until"),

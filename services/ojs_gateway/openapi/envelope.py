@@ -21,6 +21,7 @@ from ojs_core.api.schema import (
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Backoff, Exhaustion
+from ojs_core.domain.members import MEMBERS, Kind, Member
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
 
 PUSH_REFUSALS: Final = (
@@ -94,10 +95,20 @@ RETRY_REQUEST: Final = Named(
 )
 _UNIQUE: Final = record({}, free=True, about="A uniqueness policy (docs/unique.md).")
 
+_KINDS: Final[dict[Kind, dict[str, Any]]] = {
+    "text": SHORT,
+    "texts": list_of(SHORT, most=DEFAULT_LIMITS.max_tags),
+}
+
+
+def _of_kind(member: Member, kind: Kind) -> dict[str, Any]:
+    return _KINDS[kind] | ({"description": member.about} if member.about else {})
+
+
 _ATTRIBUTES: Final[dict[str, Schema]] = {
     "queue": QUEUE_NAME,
     "priority": PRIORITY | {"description": "The highest comes first."},
-    "tags": list_of(SHORT, most=DEFAULT_LIMITS.max_tags),
+    **{member.name: _of_kind(member, member.kind) for member in MEMBERS if member.kind is not None},
     "schema": text("A URI.", most=DEFAULT_LIMITS.max_uri_chars),
     "version": VERSION,
     "pending": {"type": "boolean", "description": "Whether it waits to be activated."},

@@ -20,6 +20,7 @@ from ojs_core.api.schema import (
     whole,
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.members import FOUND_BY
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
 from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
@@ -43,9 +44,7 @@ _FILTER: Final = Named(
         enqueued_after=_MOMENT,
         older_than=either(number(0), TEXT, about="Seconds, or a duration."),
         priority=PRIORITY,
-        tag=SHORT,
-        error_type=SHORT,
-        worker=SHORT,
+        **{by.name: SHORT for by in FOUND_BY},
         since=_MOMENT,
         until=_MOMENT,
     ),

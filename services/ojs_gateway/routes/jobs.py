@@ -28,6 +28,7 @@ from ojs_core.api.schema import (
     whole,
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.members import FOUND_BY
 from ojs_core.read.messages import Sort
 from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
 from ojs_core.wire.jobs.filters import MAX_MEMBERS, META
@@ -78,9 +79,7 @@ _FILTERS: Final = (
     Parameter("state", STATE),
     Parameter("queue", QUEUE_NAME),
     Parameter("type", TEXT, "A job type, or the beginning of one with * at its end."),
-    Parameter("tag", TEXT),
-    Parameter("error_type", TEXT, "Of its last failure."),
-    Parameter("worker", TEXT, "Who holds it, or held it last."),
+    *(Parameter(by.name, TEXT, by.about) for by in FOUND_BY),
     Parameter("worker_id", TEXT, "Another name of `worker`.", same_as="worker"),
     *PERIOD,
     Parameter("sort", one_of(*_SORTS)),

@@ -16,11 +16,12 @@ import msgspec
 from msgspec import Raw
 
 from ojs_core.domain.job import EMPTY_OBJECT, Job
+from ojs_core.domain.members import LABELLED
 
 MAX_PAIRS: Final = 16
 """Members of a job's `meta` that it is found by: the first ones with a plain value."""
 _MAX_LABEL: Final = 200
-_PAIR, _TAG = "mt"
+_PAIR: Final = "m"
 
 SCHEMA: Final = """
 CREATE TABLE labels (label TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (label, at, n)) WITHOUT ROWID;
@@ -39,17 +40,13 @@ Labelled = tuple[int, int, str | None]
 """A job's number, its creation time and its labels."""
 
 
-def tag_label(tag: str) -> str:
-    return _label(_TAG, tag)
-
-
 def pair_label(key: str, value: str) -> str:
     """`value` is a string's text, or a number, true, false or null as JSON writes it."""
-    return _label(_PAIR, f"{key}\x1f{value}")
+    return label_of(_PAIR, f"{key}\x1f{value}")
 
 
-def _label(kind: str, text: str) -> str:
-    """Long ones are known by their hash, as are those that SQLite's JSON would cut short."""
+def label_of(kind: str, text: str) -> str:
+    """Return the label of a text. Long ones are known by their hash, as are those that SQLite's JSON would cut short."""
     if len(text) < _MAX_LABEL and "\0" not in text:
         return f"{kind}{text}"
     return f"{kind}\x1e{hashlib.blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
@@ -58,8 +55,9 @@ def _label(kind: str, text: str) -> str:
 def labels_of(job: Job) -> str | None:
     """All labels of a job, as JSON; None if it has none. Metadata that can't be read has none."""
     labels = [] if job.meta == EMPTY_OBJECT else _pairs(job.meta)
-    if job.tags:
-        labels += [tag_label(tag) for tag in job.tags]
+    for by in LABELLED:
+        if texts := getattr(job, by.field):
+            labels += [label_of(by.letter, text) for text in ((texts,) if isinstance(texts, str) else texts)]
     return _encode(list(dict.fromkeys(labels))).decode() if labels else None
 
 

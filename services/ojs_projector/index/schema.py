@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.members import LABELLED
 from ojs_core.jetstream.feed import Record
 from ojs_projector.index.checkpoints import CheckpointBounds
 from ojs_projector.index.crons import SCHEMA as CRONS
@@ -22,8 +23,8 @@ from ojs_projector.index.time_buckets import SCHEMA as SPANS
 from ojs_projector.index.unreadable import SCHEMA as UNREADABLE
 from ojs_projector.index.workflows import SCHEMA as WORKFLOWS
 
-_VERSION: Final = 16
-"""Raise it with every change below: a file of another version is built anew."""
+_VERSION: Final = 16 + 1_000 * (len(LABELLED) - 1)
+"""Raise its first number with every change below: a file of another version is built anew."""
 
 _LARGEST_LOG: Final = 64 * 1024 * 1024
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.domain.job import State
+from ojs_core.domain.members import LABELLED
 from ojs_core.read.messages import JobsAsk
-from ojs_projector.index.labels import pair_label, tag_label
+from ojs_projector.index.labels import label_of, pair_label
 from ojs_projector.index.numbers import ALL, DEAD
 
 END: Final = 1 << 62
@@ -64,7 +65,7 @@ class Filters:
         self.since = -END if ask.since is None else ask.since
         self.until = END if ask.until is None else ask.until
         self._labels = [pair_label(key, value) for key, value in ask.meta]
-        self._labels += [tag_label(ask.tag)] if ask.tag is not None else []
+        self._labels += [label_of(by.letter, text) for by in LABELLED if (text := getattr(ask, by.name)) is not None]
         self._conditions = dict(self._all())
 
     # As conditions

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 By = Literal["client", "server"]
 Shown = Literal["always", "change", "fetch", "detail", "never"]
+Kind = Literal["text", "texts"]
 
 
 class Member(Struct, frozen=True):
@@ -33,6 +34,12 @@ class Member(Struct, frozen=True):
     """It stays in the tombstone of a job that was deleted."""
     printed: bool = False
     """The official command line prints it among the options of a job."""
+    kind: Kind | None = None
+    """How it is read and described if that takes nothing of its own: `ojs_core.wire.jobs.enqueue` and
+    `ojs_gateway.openapi.envelope` have a check and a schema for each kind.
+    """
+    about: str = ""
+    """What the description of the API says of one with a kind."""
 
 
 class Inner(Struct, frozen=True):
@@ -40,6 +47,17 @@ class Inner(Struct, frozen=True):
 
     name: str
     kept: bool = False
+
+
+class FoundBy(Struct, frozen=True):
+    """One text that lists and bulk operations find jobs by."""
+
+    name: str
+    about: str = ""
+    field: str = ""
+    """The field of the record that has the text, or several, if the index has a label for each."""
+    letter: str = ""
+    """The kind of these labels. The index is built anew when there is another one; `m` is that of members of `meta`."""
 
 
 MEMBERS: Final = (
@@ -58,7 +76,7 @@ MEMBERS: Final = (
     Member("retry", "client", option=True, printed=True),
     Member("unique", "client", option=True, printed=True),
     Member("rate_limit", "client", option=True, printed=True),
-    Member("tags", "client", option=True, printed=True),
+    Member("tags", "client", option=True, printed=True, kind="texts"),
     Member("schema", "client", option=True),
     Member("version", "client", option=True),
     Member("meta", "client", option=True, carried=True),
@@ -132,6 +150,13 @@ INNER: Final = (
     Inner("token"),
 )
 
+FOUND_BY: Final = (
+    FoundBy("tag", field="tags", letter="t"),
+    FoundBy("error_type", "Of its last failure."),
+    FoundBy("worker", "Who holds it, or held it last."),
+)
+
+LABELLED: Final = tuple(one for one in FOUND_BY if one.letter)
 OF_SERVER: Final = frozenset(member.name for member in MEMBERS if member.by == "server")
 CARRIED: Final = frozenset(member.name for member in MEMBERS if member.carried)
 OPTIONS: Final = frozenset(member.name for member in MEMBERS if member.option)

@@ -7,11 +7,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ojs_core.domain.job import State
+from ojs_core.read.messages import Found, found
 
 Operation = Literal["cancel", "retry", "delete", "reprioritise"]
 
 
-class Filter(Struct, frozen=True, kw_only=True):
+class Filter(Found, frozen=True, kw_only=True):
     """Which jobs an operation is about; what is None is not asked about. Times in Unix milliseconds; those of
     the enqueuing are exclusive, `since` and `until` bound the creation and are inclusive.
     """
@@ -23,16 +24,13 @@ class Filter(Struct, frozen=True, kw_only=True):
     enqueued_after: int | None = None
     priority: int | None = None
     meta: dict[str, Any] | None = None
-    tag: str | None = None
-    error_type: str | None = None
-    worker: str | None = None
     since: int | None = None
     until: int | None = None
 
     @property
     def broad(self) -> bool:
         """Whether it names nothing of a job itself: states and times alone may well fit every job."""
-        named = (self.type, self.queue, self.priority, self.meta, self.tag, self.error_type, self.worker)
+        named = (self.type, self.queue, self.priority, self.meta, *found(self).values())
         return all(value is None for value in named)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Raw, Struct
 
@@ -86,6 +86,19 @@ class QueuesAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     patterns: tuple[str, ...] = ()
     search: str | None = None
     backlog: bool = False
+
+
+class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What jobs are found by (`ojs_core.domain.members.FOUND_BY`); what is None is not asked about."""
+
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
+
+
+def found(given: Found | JobsAsk) -> dict[str, Any]:
+    """Return what jobs are found by, by its name."""
+    return {name: getattr(given, name) for name in Found.__struct_fields__}
 
 
 class JobsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):

@@ -24,6 +24,7 @@ from ojs_core.base.fields import (
     object_of,
     priority_of,
     queue_name,
+    short_text,
     shown,
     text_list,
     value_of,
@@ -32,7 +33,7 @@ from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.members import MEMBERS, OF_SERVER
+from ojs_core.domain.members import MEMBERS, OF_SERVER, Kind
 from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, RATE_MEMBERS, read_policy
 from ojs_core.domain.unique import keyed, parse_policy
 from ojs_core.domain.versions import parse_version
@@ -287,8 +288,21 @@ def _priority(draft: _Draft, value: Any, path: str) -> None:
     draft.fields["priority"] = priority_of(value, path)
 
 
-def _tags(draft: _Draft, value: Any, path: str) -> None:
-    draft.fields["tags"] = text_list(value, path, draft.limits.max_tags, draft.limits)
+def _text(field: str) -> _Reader:
+    def read(draft: _Draft, value: Any, path: str) -> None:
+        draft.fields[field] = short_text(value, path, draft.limits)
+
+    return read
+
+
+def _texts(field: str) -> _Reader:
+    def read(draft: _Draft, value: Any, path: str) -> None:
+        draft.fields[field] = text_list(value, path, draft.limits.max_tags, draft.limits)
+
+    return read
+
+
+_KINDS: Final[dict[Kind, Callable[[str], _Reader]]] = {"text": _text, "texts": _texts}
 
 
 def _timeout_ms(draft: _Draft, value: Any, path: str) -> None:
@@ -360,7 +374,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "version": _version,
     "queue": _queue,
     "priority": _priority,
-    "tags": _tags,
+    **{member.name: _KINDS[member.kind](member.field or member.name) for member in MEMBERS if member.kind is not None},
     "pending": _pending,
     "delay_until": _moment("delay_until"),
     "scheduled_at": _moment("scheduled_at"),

@@ -26,6 +26,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import NOTHING, State
 from ojs_core.operations.selection import Filter, Operation, Selection
+from ojs_core.read.messages import Found, found
 
 _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
     "cancel": (State.AVAILABLE, State.SCHEDULED),
@@ -51,7 +52,7 @@ class SelectionBody(ConfirmedBody):
     idempotency_key: str | None = None
 
 
-class FilterBody(Struct, forbid_unknown_fields=True):
+class FilterBody(Found, frozen=True, forbid_unknown_fields=True):
     type: str | None = None
     queue: str | None = None
     state: str | list[str] | None = None
@@ -61,9 +62,6 @@ class FilterBody(Struct, forbid_unknown_fields=True):
     older_than: str | int | float | None = None
     priority: Any = None
     meta: dict[str, Any] | None = None
-    tag: str | None = None
-    error_type: str | None = None
-    worker: str | None = None
     since: str | None = None
     until: str | None = None
 
@@ -163,9 +161,7 @@ def _filter(sent: Any, operation: Operation, now: int, limits: PayloadLimits) ->
         enqueued_after=_moment(given.enqueued_after, "filter.enqueued_after", now),
         priority=None if given.priority is None else priority_of(given.priority, "filter.priority"),
         meta=given.meta or None,
-        tag=None if given.tag is None else short_text(given.tag, "filter.tag", limits),
-        error_type=None if given.error_type is None else short_text(given.error_type, "filter.error_type", limits),
-        worker=None if given.worker is None else short_text(given.worker, "filter.worker", limits),
+        **{name: None if text is None else short_text(text, f"filter.{name}", limits) for name, text in found(given).items()},
         since=_moment(given.since, "filter.since", now),
         until=_moment(given.until, "filter.until", now),
     )
