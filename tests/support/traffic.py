@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ojs_core.domain.job import Job
-from ojs_core.domain.rate_limits.permits import MANY, FreePermits
 from ojs_core.jetstream.connection import Connection
-from ojs_core.store.rate_limits.limiter import Candidate, Permitted, Verdicts
 from ojs_core.store.store import Store
 
 _BESIDES = ("KV_ojs", "$KV.ojs.service", "$KV.ojs.reset", "$JS.API.INFO")
@@ -54,23 +52,6 @@ def counted(store: Store) -> Iterator[Counter[str]]:
             nats.publish = original  # type: ignore[method-assign]
 
 
-class _NoGate:
-    async def room(self, _queue: str) -> FreePermits:
-        return FreePermits(MANY)
-
-    async def judge(self, _queue: str, candidates: Sequence[Candidate]) -> Verdicts:
-        return Verdicts([Permitted()] * len(candidates))
-
-    def known_stopped(self, _queue: str) -> bool:
-        return False
-
-    async def emptied(self, _queue: str, _last: str | None) -> None:
-        return
-
-    async def missed(self, _job: Job) -> None:
-        return
-
-
 class _NoBounds:
     async def fetched(self, _queue: str, _ready: int) -> None:
         return
@@ -88,7 +69,7 @@ class _NoQueues:
 def without_limits(store: Store) -> Iterator[None]:
     """Push and fetch as if there were neither settings of queues nor limits nor bounds: what those cost who uses none."""
     parts: tuple[tuple[object, str, object], ...] = (
-        (store.dispatcher, "_limiter", _NoGate()),
+        (store.dispatcher, "_gate", None),
         (store.dispatcher, "_capacity", _NoBounds()),
         (store.enqueue, "_queues", _NoQueues()),
     )

@@ -454,10 +454,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _, _, queue, _, priority, *_ = subject.split(".")
         return f"{self.namespace}.ready.{queue}.{priority}.front"
 
-    def wake_for_limit(self, scope: str) -> str:
-        """Told when a limited queue may have a permit again."""
-        _check(scope)
-        return f"{self.namespace}.wake.{scope.removeprefix('queue.')}.{_PERMIT}"
+    def wake_for_room(self, queue: str) -> str:
+        """Tells that a queue whose jobs were held back may have room again."""
+        _check(queue)
+        return f"{self.namespace}.wake.{queue.replace('.', '_')}.{_PERMIT}"
 
     def wake_of_queue(self, queue: str) -> str:
         _check(queue)

@@ -36,10 +36,10 @@ from ojs_core.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_core.store.keys import Keys, KeyTimings
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
+from ojs_core.store.rate_limits.asking import LIMITED_LANE
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobs, BlockedJobTimings
 from ojs_core.store.rate_limits.limiter import Limiter, LimiterTimings
 from ojs_core.store.rate_limits.permits import Permits, PermitTimings
-from ojs_core.store.rate_limits.threshold_alerts import AlertTimings, ThresholdAlerts
 from ojs_core.store.records.atomic import Atomic
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
@@ -52,6 +52,7 @@ from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset, ResetTimings
 from ojs_core.store.schemas import Schemas
 from ojs_core.store.spawner import Spawner
+from ojs_core.store.threshold_alerts import AlertTimings, ThresholdAlerts
 from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
@@ -168,7 +169,7 @@ class Store:
         self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
         self.blobs = Blobs(self.records, config)
         writer = Writer(nats, self.records, config, timings.writes)
-        self.committer = Committer(nats, writer, config, timings.commits)
+        self.committer = Committer(nats, writer, config, timings.commits, LIMITED_LANE)
         self.watches = Watches(nats, config, instance, LostRecords(nats, config))
         self._bucket = bucket = Bucket(
             nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches, timings.kept, timings.writes
@@ -181,11 +182,12 @@ class Store:
         alerts = ThresholdAlerts(bucket, timings.alerts)
         self.permits = Permits(bucket, timings.permits)
         self.blocked = BlockedJobs(bucket, self.permits, alerts, timings.blocked)
-        limiter = Limiter(self.permits, self.blocked, self.queues, self.clock, timings.limiter)
+        limiter = Limiter(self.permits, self.blocked, self.queues, bucket, timings.limiter)
+        self.queues.gate_of = limiter.of_queue
         stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
         self.jobs = Jobs(bucket, self.unique, timings.jobs)
-        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.permits, self.unique, self.atomic, self.jobs)
+        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.unique, self.atomic, self.jobs, self.permits)
         self.progress = JobProgress(bucket, self.jobs, timings.progress)
         self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)

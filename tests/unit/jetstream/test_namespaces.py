@@ -44,7 +44,7 @@ def subjects(config: StoreConfig) -> set[str]:
         config.hold_of("key.a"),
         config.held_of("a.b"),
         config.ready_of_hold(config.hold("key.a", 0, "a.b", front=False)),
-        config.wake_for_limit("queue.a"),
+        config.wake_for_room("a"),
         config.wake_of_queue("a.b"),
         str(config.ready_of_wake(config.wake_of_queue("a.b").replace(">", "100"))),
         config.events,

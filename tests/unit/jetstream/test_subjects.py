@@ -50,7 +50,7 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: CONFIG.limit_timer(name, "op"),
     lambda name: CONFIG.hold("key.a", 0, name, front=False),
     CONFIG.hold_of,
-    CONFIG.wake_for_limit,
+    CONFIG.wake_for_room,
     CONFIG.wake_of_queue,
     lambda name: CONFIG.event("job.completed", name, "id"),
     lambda name: CONFIG.event("job.completed", "queue", name),

@@ -29,6 +29,7 @@ from ojs_core.store.backup.archive import Kept
 from ojs_core.store.backup.selection import Selection
 from ojs_core.store.crons import cron_alarm, cron_reader
 from ojs_core.store.queues.queues import queue_reader
+from ojs_core.store.rate_limits.asking import LIMITED_LANE
 from ojs_core.store.rate_limits.permits import LOOK
 from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
 from ojs_core.store.records.records import Records, job_reader
@@ -86,7 +87,7 @@ class Revival:
         """`source` has the names of the backup, `event` says where an event of a sequence is now."""
         records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
-        self._committer = Committer(nats, writer, config, CommitTimings())
+        self._committer = Committer(nats, writer, config, CommitTimings(), LIMITED_LANE)
         self._config = config
         self._source = source
         self._selection = Selection(source)

@@ -29,10 +29,10 @@ from ojs_core.jetstream.api import delete_unheard, put_if
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.capacity.stale_tokens import Live, StaleTokens, available_at
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
 from ojs_core.store.records.backoff import contended, step_back
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
+from ojs_core.store.threshold_alerts import ThresholdAlerts
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,7 @@ with its job. A fetch that has such a token in hand finds it stale as well; its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -19,13 +19,11 @@ from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
-from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.contents import messages, sequence_of, stored_at, subject_of
 from ojs_core.jetstream.subjects import is_held, lane_of
-from ojs_core.store.rate_limits.limiter import Limiter
-from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.store.gates import StartGate
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.tokens import Token, priority_of, read_token
@@ -99,12 +97,12 @@ class _Sweep:
 class StaleTokens:
     """Looks through tokens without taking them. Raises OjsError backend_unavailable."""
 
-    def __init__(self, bucket: Bucket, limiter: Limiter, timings: SweepTimings) -> None:
+    def __init__(self, bucket: Bucket, gate: StartGate | None, timings: SweepTimings) -> None:
         self._timings = timings
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
-        self._limiter = limiter
+        self._gate = gate
         self._clock = bucket.clock
         self._config = bucket.config
         self._sweeps: Lru[_Sweep] = Lru(_KNOWN)
@@ -112,21 +110,30 @@ class StaleTokens:
     async def take_out(self, queue: str, jobs: Collection[Job]) -> int:
         """Delete the tokens of jobs that were available in a queue and aren't any more, as they were; how many were found.
 
-        Only where they must be by their times is looked, and where their keys' tokens are put aside: one that was let go since
-        isn't found.
+        Only where they must be by their times is looked, and where a gate holds tokens of such jobs. One that was let go
+        since isn't found.
         """
         wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
         times = [available_at(job) for job in wanted.values()]
         since = max(min(times) - self._timings.ahead_ms, 0)
         found = await self._find(self._config.ready_of_queue(queue), wanted, since, max(times) + self._timings.behind_ms)
-        for scope in {key_scope(policy.key) for job in wanted.values() if (policy := policy_of(job)) and policy.key}:
-            found |= await self._find(self._config.held_of(queue, scope), wanted, since, None)
+        for subjects in self._held_under(wanted.values()):
+            found |= await self._find(subjects, wanted, since, None)
         if wanted:  # let go since, or not yet seen by the replica that was asked
             self._sweeps.drop(queue)
         deleted = await self._delete(list(found))
         for job in found.values():
-            await self._limiter.missed(job)
+            await self._missed(job)
         return deleted
+
+    def _held_under(self, jobs: Iterable[Job]) -> set[str]:
+        """Return the subjects where a gate holds tokens of these jobs."""
+        gate = self._gate
+        return set() if gate is None else {subjects for job in jobs if gate.asks(job) and (subjects := gate.held_under(job))}
+
+    async def _missed(self, job: Job) -> None:
+        if self._gate is not None and self._gate.asks(job):
+            await self._gate.missed(job)
 
     async def _find(self, subjects: str, wanted: dict[bytes, Job], since: int, until: int | None) -> dict[int, Job]:
         """By sequence, the tokens of `wanted` among those that were stored within a time; they are taken out of `wanted`."""
@@ -147,7 +154,7 @@ class StaleTokens:
         return found
 
     async def held(self, queue: str) -> int:
-        """How many tokens of a queue are put aside for their keys' limits."""
+        """How many tokens of a queue are put aside."""
         messages, left = await self._messages(self._config.held_of(queue), {"seq": 1}, 1)
         return len(messages) + left
 
@@ -201,13 +208,13 @@ class StaleTokens:
         surely = await self._surely(list(suspects.values()), found)
         dead = [sequence for sequence, token in suspects.items() if self._is_dead(token, surely[token.job_id])]
         standing = {sequence: token for sequence, token in tokens.items() if sequence not in suspects}
-        doubles = _doubles(standing, found, {} if seen is None else seen)
+        doubles = self._doubles(standing, found, {} if seen is None else seen)
         live = [Live(sequence, found[token.job_id]) for sequence, token in standing.items() if sequence not in doubles]
         deleted = await self._delete([*junk, *dead, *doubles])
         for sequence in dead:
             job = surely[tokens[sequence].job_id].job
             if job is not None:
-                await self._limiter.missed(job)
+                await self._missed(job)
         return Look(live, deleted, sequence_of(messages[-1]) + 1 if left else None)
 
     async def delete(self, token: int) -> None:
@@ -246,26 +253,27 @@ class StaleTokens:
         except ValueError:
             return _Sighted(sequence, None)
 
+    def _doubles(self, standing: dict[int, Token], found: dict[str, Stored], seen: dict[Token, int]) -> set[int]:
+        """Those of some tokens, by sequence, that say the same as an earlier one of their subject.
+
+        A job that asks for the gate has none. Its token leaves for a while without being claimed, and may come back
+        behind its copy.
+        """
+        doubles: set[int] = set()
+        for sequence, token in standing.items():
+            job = found[token.job_id].job
+            says = token._replace(replaces=0, stored_at=0)
+            asks = job is None or (self._gate is not None and self._gate.asks(job))
+            if asks or (len(seen) >= _SEEN and says not in seen):
+                continue
+            if seen.setdefault(says, sequence) < sequence:
+                doubles.add(sequence)
+        return doubles
+
     async def _delete(self, sequences: Sequence[int]) -> int:
         """How many of some messages of the ready stream were there to be deleted."""
         answers = [delete(self._nats, self._config.ready_stream, sequence) for sequence in sequences]
         return sum([deleted(await answer) is True for answer in answers])
-
-
-def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[Token, int]) -> set[int]:
-    """Those of some tokens, by sequence, that say the same as an earlier one of their subject.
-
-    A limited key's job has none: its token leaves for a while without being claimed, and may come back behind its copy.
-    """
-    doubles: set[int] = set()
-    for sequence, token in standing.items():
-        job = found[token.job_id].job
-        says = token._replace(replaces=0, stored_at=0)
-        if job is None or job.rate_limit or (len(seen) >= _SEEN and says not in seen):
-            continue
-        if seen.setdefault(says, sequence) < sequence:
-            doubles.add(sequence)
-    return doubles
 
 
 def _priority_of(subject: str) -> int:

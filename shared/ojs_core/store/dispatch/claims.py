@@ -1,4 +1,4 @@
-"""From tokens to claimed jobs: is a token still true, do limits let its job through, and the claim itself."""
+"""From tokens to claimed jobs: is a token still true, does a gate let its job through, and the claim itself."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from ojs_core.base.timings import Order, Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.domain.transitions import Transition
 from ojs_core.jetstream.api import put_all
 from ojs_core.jetstream.subjects import handled_by_lane, lane_of
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
+from ojs_core.store.gates import FREE, Candidate, Start, StartGate
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.limiter import Candidate, Limiter, Permitted
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.tokens import Token, lane_for
@@ -71,7 +70,7 @@ class Wanted(NamedTuple):
 class ClaimedJobs:
     """What came of some tokens: jobs by id, in the order of the tokens.
 
-    `stood`: some token stood for a job, whether or not it could be had. `stopped`: the queue's own limit let no more through.
+    `stood`: some token stood for a job, whether or not it could be had. `stopped`: the gate sent one back.
     `unfit`: some were put aside for other workers.
     """
 
@@ -85,12 +84,12 @@ _Claim = tuple[Token, Stored, Job]
 
 
 class _Through(NamedTuple):
-    """What is to be written of a candidate, and what limits have granted it if that is its claim."""
+    """What is to be written of a candidate, and its leave if that is its claim."""
 
     token: Token
     candidate: Candidate
     transition: Transition
-    permitted: Permitted = Permitted()
+    start: Start = FREE
 
     @property
     def commit(self) -> tuple[Transition, int, str]:
@@ -106,7 +105,7 @@ class Claims:
         reader: TokenReader,
         jobs: Jobs,
         queues: Queues,
-        limiter: Limiter,
+        gate: StartGate | None,
         requeuer: Requeuer,
         wakeups: Wakeups,
         timings: ClaimTimings,
@@ -120,7 +119,7 @@ class Claims:
         self._committer = bucket.committer
         self._clock = bucket.clock
         self._queues = queues
-        self._limiter = limiter
+        self._gate = gate
         self._requeuer = requeuer
         self._wakeups = wakeups
 
@@ -203,14 +202,14 @@ class Claims:
     def _pushed_here(self, queue: str, tokens: list[Token]) -> dict[str, Stored]:
         """The records of tokens' jobs that this process has pushed: if one has changed since, its claim fails.
 
-        None of those that are limited, as a start that fails would have spent a permit.
+        None of those that pass a gate, as a start that fails would have used up its leave.
         """
         found: dict[str, Stored] = {}
-        unlimited = policy_of_queue(self._queues.config(queue)) is None
+        free = self._queues.gate(queue) is None
         for token in tokens:
             pushed = self._jobs.take_pushed(token.job_id)
             job = None if pushed is None else pushed.job
-            if pushed is not None and job is not None and unlimited and not job.rate_limit and token.stands_for(job):
+            if pushed is not None and job is not None and free and not self._asks(job) and token.stands_for(job):
                 found[token.job_id] = pushed
         return found
 
@@ -222,7 +221,7 @@ class Claims:
             if token.stands_for(stored.job):
                 return False
             if stored.job is not None:
-                await self._limiter.missed(stored.job)
+                await self._missed(stored.job)
             self._reader.done(token)
             return True
         if self._clock.now() - token.stored_at <= self._timings.young_ms:
@@ -237,21 +236,21 @@ class Claims:
         wanted: Wanted,
         claimed: ClaimedJobs,
     ) -> list[Token]:
-        """Commit claims together, as far as limits let them through; returns the tokens that have to be looked at again."""
+        """Commit claims together, as far as gates let them through; returns the tokens to look at again."""
         through, stopped = await self._let_through(queue, claims, wanted)
         claimed.stopped = claimed.stopped or stopped
         again: list[Token] = []
         done: list[Token] = []
         missed: list[Job] = []
-        unstarted: list[tuple[Candidate, Permitted]] = []
+        unstarted: list[tuple[Candidate, Start]] = []
         failure: OjsError | None = None
         # First what is certain, without a wait in between: nobody else knows of these claims.
         outcomes = await self._committer.commit_all([one.commit for one in through])
         for one, outcome in zip(through, outcomes, strict=True):
             token, job = one.token, one.transition.job
             started = job.state is State.ACTIVE
-            if one.permitted.granted and (isinstance(outcome, Conflict) or (isinstance(outcome, int) and not started)):
-                unstarted.append((one.candidate, one.permitted))
+            if one.start.at and (isinstance(outcome, Conflict) or (isinstance(outcome, int) and not started)):
+                unstarted.append((one.candidate, one.start))
             if isinstance(outcome, int):
                 done.append(token)
                 if started:
@@ -268,23 +267,26 @@ class Claims:
         await self._all_done(queue, done)
         try:
             for job in missed:
-                await self._limiter.missed(job)
-            if unstarted:
-                await self._limiter.refused(unstarted)
-        except OjsError as error:  # what this says, limits find out by themselves after ten seconds
-            log.debug("a limit was not told of what did not start", reason=error.message)
+                await self._missed(job)
+            if self._gate is not None and unstarted:
+                await self._gate.refused(unstarted)
+        except OjsError as error:  # a gate finds out by itself after a while
+            log.debug("a gate was not told of what did not start", reason=error.message)
         if failure is not None and not claimed.jobs:
             raise failure
         return again
 
     async def _let_through(self, queue: str, claims: list[_Claim], wanted: Wanted) -> tuple[list[_Through], bool]:
-        """What limits allow to be written, and whether the queue's own limit has stopped it."""
-        candidates: list[Candidate] = []
-        for token, stored, job in claims:
-            if job.rate_limit:
-                self._reader.limited(token)
-            candidates.append(self._candidate(token, stored, job))
-        judged = await self._limiter.judge(queue, candidates)
+        """What may be written, and whether the queue's gate has stopped the rest."""
+        candidates = [self._candidate(token, stored, job) for token, stored, job in claims]
+        gate = self._gate
+        asking = [] if gate is None else [token for token, _, job in claims if gate.asks(job)]
+        if gate is None or (not asking and self._queues.gate(queue) is None):
+            plain = zip(claims, candidates, strict=True)
+            return [_Through(token, one, _started(one, FREE, wanted)) for (token, _, _), one in plain], False
+        for token in asking:
+            self._reader.gated(token)
+        judged = await gate.judge(queue, candidates)
         through: list[_Through] = []
         aside: list[Token] = []
         stopped = False
@@ -308,14 +310,21 @@ class Claims:
         starts = transitions.expired(job, moment.now) is None
         return Candidate(job, starts, moment, stored.sequence, token.data, token.front)
 
+    def _asks(self, job: Job) -> object:
+        return self._gate is not None and self._gate.asks(job)
+
+    async def _missed(self, job: Job) -> None:
+        if self._gate is not None and self._gate.asks(job):
+            await self._gate.missed(job)
+
     def put_back(self, tokens: Iterable[Token]) -> None:
         """Tokens that are not wanted yet keep their places."""
         for token in tokens:
             self._reader.back(token)
 
-    async def set_aside(self, queue: str, tokens: list[Token]) -> bool:
-        """Put tokens aside whose keys have no permit, and drop those that stand for nothing; whether none is left. The others
-        return to their places.
+    async def set_aside(self, gate: StartGate, queue: str, tokens: list[Token]) -> bool:
+        """Have the gate hold tokens whose jobs can't start, drop those that stand for nothing, and put the others back
+        in their places. Returns whether none is left.
         """
         found = await self._records.many([token.job_id for token in tokens])
         candidates: dict[Token, Candidate] = {}
@@ -323,7 +332,7 @@ class Claims:
             stored = found[token.job_id]
             if stored.job is not None and token.stands_for(stored.job):
                 candidates[token] = self._candidate(token, stored, stored.job)
-        verdicts = dict(zip(candidates, await self._limiter.turn_away(list(candidates.values())), strict=True))
+        verdicts = dict(zip(candidates, await gate.turn_away(list(candidates.values())), strict=True))
         done = {token for token, verdict in verdicts.items() if verdict == "held"}
         written = {token: verdict for token, verdict in verdicts.items() if isinstance(verdict, Transition)}
         commits = [(verdict, candidates[token].expects, candidates[token].moment.op) for token, verdict in written.items()]
@@ -354,13 +363,13 @@ class Claims:
             self._reader.later(token, self._timings.park_s)
 
 
-def _started(candidate: Candidate, permitted: Permitted, wanted: Wanted) -> Transition:
-    """The job starts when its permits were granted, so that what `started_at` says keeps to its limits as well."""
+def _started(candidate: Candidate, start: Start, wanted: Wanted) -> Transition:
+    """The job starts when it has had leave to, so that what `started_at` says keeps to its limits as well."""
     job, moment, starts = candidate.job, candidate.moment, candidate.starts
-    if permitted.granted:
-        moment = replace(moment, now=max(moment.now, permitted.at))
+    if start.at:
+        moment = replace(moment, now=max(moment.now, start.at))
         starts = transitions.expired(job, moment.now) is None
     if not starts:
         return transitions.expire(job, moment)
     transition = transitions.claim(job, wanted.worker, wanted.lease_ms, moment)
-    return replace(transition, job=replace(transition.job, permits=permitted.permits)) if permitted.granted else transition
+    return replace(transition, job=replace(transition.job, permits=start.permits)) if start.at else transition

@@ -26,10 +26,10 @@ from ojs_core.store.dispatch.skipped_queues import SkippedQueues
 from ojs_core.store.dispatch.token_parking import TokenParking
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups, WakeupTimings
+from ojs_core.store.gates import StartGate
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.queues.fair_pools import FairPools, Plan
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.tokens import priority_of
 from ojs_core.telemetry import metrics
@@ -44,6 +44,8 @@ _MANY_UNFIT: Final = 64
 """Tokens that are taken together while their jobs are for other workers: the more, the more of them are met."""
 _ROTATED: Final = 1_000
 """Queues that rotate their priorities whose waits this process remembers."""
+_STOPPED: Final = 10_000
+"""Queues of which this process remembers that their gates stopped them."""
 
 
 class DispatchTimings(Timings, frozen=True, kw_only=True):
@@ -95,22 +97,26 @@ class Dispatcher:
         capacity: Capacity,
         jobs: Jobs,
         pools: FairPools,
-        limiter: Limiter,
+        gate: StartGate | None,
         timings: DispatchTimings,
     ) -> None:
         self._timings = timings
         self._queues = queues
         self._pools = pools
-        self._limiter = limiter
+        self._gate = gate
         self._capacity = capacity
         self._clock = bucket.clock
         self._consumers = QueueConsumers(bucket, queues, timings.consumers)
         self.wakeups = Wakeups(bucket, timings.wakeups)
         self._reader = TokenReader(bucket, self._consumers, queues, self.wakeups, timings.tokens)
         self._requeuer = Requeuer(jobs)
-        self._claims = Claims(bucket, self._reader, jobs, queues, limiter, self._requeuer, self.wakeups, timings.claims)
-        self._parking = TokenParking(self._reader, self._claims, self.wakeups, bucket.config)
+        self._claims = Claims(bucket, self._reader, jobs, queues, gate, self._requeuer, self.wakeups, timings.claims)
+        self._parking: TokenParking | None = None
+        if gate is not None:
+            self._parking = TokenParking(gate, self._reader, self._claims, self.wakeups, bucket.config)
         self._starvation: Lru[StarvationClock[int]] = Lru(_ROTATED)
+        self._stopped: Lru[bool] = Lru(_STOPPED)
+        """Queues that this process has seen stopped by their gates, and not empty since."""
         self._looks: set[asyncio.Task[list[Job]]] = set()
         queues.resumed.append(self.wakeups.wake_queue)
 
@@ -140,7 +146,7 @@ class Dispatcher:
         if wait_ms <= 0 or self.wakeups.closed:
             await self.wakeups.listen(queues)
             jobs = await self._whole_look(queues, wanted, pool, last=True)
-            if not jobs and await self._parking.settled(queues, self._timings.cleared_s):
+            if not jobs and self._parking is not None and await self._parking.settled(queues, self._timings.cleared_s):
                 jobs = await self._whole_look(queues, wanted, pool, last=True)
             return jobs
         loop = asyncio.get_running_loop()
@@ -200,7 +206,8 @@ class Dispatcher:
         self.wakeups.wake_all()
         if self._looks:
             await asyncio.wait(self._looks, timeout=self._timings.close_s)
-        await self._parking.close()
+        if self._parking is not None:
+            await self._parking.close()
         await self._requeuer.close()
 
     # Looking
@@ -296,18 +303,21 @@ class Dispatcher:
             plan.served(given, emptied)
 
     async def _look_into(self, queue: str, wanted: Wanted) -> list[Job]:
-        """What one queue has, unless it is paused, until its own limit stops it."""
+        """What one queue has, unless it is paused, until its gate stops it."""
         subjects = self._known(queue)
         if subjects is not None and not subjects:
             return []
         if await self._queues.held(queue):
             return []
-        room = await self._limiter.room(queue)
-        if room.hit is not None:
-            if not self._limiter.known_stopped(queue) and await self._reader.subjects(queue):
-                await self._limiter.stopped(queue, room.hit)
-            return []
-        wanted = wanted.but(min(wanted.most, room.number))
+        gate = self._queues.gate(queue)
+        if gate is not None:
+            room = await gate.room(queue)
+            if room.announce is not None:
+                if not self._stopped.get(queue) and await self._reader.subjects(queue):
+                    await room.announce()
+                    self._stopped.put(queue, True, 1)
+                return []
+            wanted = wanted.but(min(wanted.most, room.number))
         ready: dict[str, int] | None = None
         if subjects is None:
             ready = await self._reader.subjects(queue)
@@ -321,8 +331,9 @@ class Dispatcher:
                     outcome = await self._look_in_turn(queue, takes, rotation_ms, taken, wanted)
                 else:
                     outcome = await self._look_through(queue, takes, taken, wanted)
-                if outcome == "whole" and len(takes) == len(subjects) and len(taken) < wanted.most:
-                    await self._limiter.emptied(queue, taken[-1].id if taken else None)
+                whole = outcome == "whole" and len(takes) == len(subjects)
+                if whole and len(taken) < wanted.most and self._stopped.get(queue):
+                    await self._emptied(queue, taken[-1].id if taken else None)
                 if ready is not None:
                     await self._capacity.fetched(queue, sum(ready.values()) - len(taken))
         except OjsError:
@@ -330,14 +341,20 @@ class Dispatcher:
                 raise
         return taken
 
+    async def _emptied(self, queue: str, last: str | None) -> None:
+        """Say that a queue has no more jobs which its gate has stopped; the last was `last`."""
+        self._stopped.drop(queue)
+        if self._gate is not None:
+            await self._gate.emptied(queue, last)
+
     def _known(self, queue: str) -> list[str] | None:
         """The ready subjects that may have tokens to give, as far as that is known without asking the stream.
 
-        None if it isn't, or if more is needed than that: for a queue that is bounded or stopped by its limit, or whose
+        None if it isn't, or if more is needed than that: for a queue that is bounded or stopped by its gate, or whose
         priorities take turns.
         """
         config = self._queues.config(queue)
-        if config.max_size or config.rotation_ms or self._limiter.known_stopped(queue):
+        if config.max_size or config.rotation_ms or self._stopped.get(queue):
             return None
         known = self.wakeups.ready(queue)
         now = asyncio.get_running_loop().time()
@@ -358,7 +375,7 @@ class Dispatcher:
         self, queue: str, lanes: Sequence[str], taken: list[Job], wanted: Wanted, *, before_others: bool
     ) -> Looked:
         """The same for lanes of one priority, merged by age."""
-        left = self._parking.usable(lanes)
+        left = self._usable(lanes)
         whole = len(left) == len(lanes)
         after: dict[str, int] = {}
         pulls = fruitless = least = 0
@@ -381,7 +398,10 @@ class Dispatcher:
             claimed = await self._claims.claim(queue, tokens, wanted.but(wanted.most - len(taken)))
             taken += claimed.jobs.values()
             least = min(max(2 * number, _FEW_UNFIT), _MANY_UNFIT) if claimed.unfit else 0
-            if claimed.stopped or (not claimed.jobs and pulls >= _FRUITLESS_PULLS):
+            if claimed.stopped:
+                self._stopped.put(queue, True, 1)
+                return "over"
+            if not claimed.jobs and pulls >= _FRUITLESS_PULLS:
                 return "over"
             if len(tokens) == len(pulled) < number:  # that was all
                 left.remove(subject)
@@ -392,7 +412,7 @@ class Dispatcher:
             if taken:  # who has something isn't kept waiting while the jobs of a limited key step aside
                 left.remove(subject)
                 whole = False
-            elif fruitless >= _PATIENT_PULLS:
+            elif fruitless >= _PATIENT_PULLS and self._parking is not None:
                 self._parking.begin(queue, subject)
                 usable = self._parking.usable(left)
                 if not usable:
@@ -400,6 +420,10 @@ class Dispatcher:
                     usable = self._parking.usable(left)
                 whole, left = whole and len(usable) == len(left), usable
         return "whole" if whole else "part"
+
+    def _usable(self, lanes: Sequence[str]) -> list[str]:
+        parking = self._parking
+        return list(lanes) if parking is None or not parking.busy else parking.usable(lanes)
 
     async def _look_in_turn(
         self,

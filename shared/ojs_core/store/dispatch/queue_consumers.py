@@ -12,7 +12,6 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.base.timings import Timings
-from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.jetstream.api import ApiError
 from ojs_core.jetstream.consumers import SECOND_NS, is_paused, let_go, make_in_memory, remove
 from ojs_core.jetstream.subjects import handled_by_lane, lane_of
@@ -59,13 +58,13 @@ Way = Literal["durable", "head", "held"]
 @dataclass(slots=True)
 class _Use:
     """What a process knows of a subject (loop times): pulls since the window began, its durable's last use, and whether its
-    jobs are limited.
+    jobs ask for a gate.
     """
 
     since: float
     pulls: int = 0
     durable_at: float | None = None
-    limited: bool = False
+    gated: bool = False
 
 
 class QueueConsumers:
@@ -82,11 +81,11 @@ class QueueConsumers:
         self._told = SeldomLog(self._timings.log_s)
 
     async def way(self, subject: str, queue: str, *, much: bool = False) -> Way:
-        """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled, or if its
-        jobs are limited.
+        """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled, or
+        if its jobs pass a gate.
 
-        Who loses a race for a limited job has spent a start of its rate in vain; a durable delivers it to one fetch only. What
-        is put aside for other workers is there for a while, and has none: a pause needn't know of such lanes.
+        A fetch that loses a race for such a job may have used up its leave; a durable delivers it to one fetch only.
+        What is put aside for other workers is there for a while, and has none: a pause needn't know of such lanes.
         """
         if handled_by_lane(lane_of(subject)) is not None:
             return "head"
@@ -98,8 +97,8 @@ class QueueConsumers:
         if now - use.since > self._timings.window_s:
             use.since, use.pulls = now, 0
         use.pulls += 1
-        limited = use.limited or policy_of_queue(self._queues.config(queue)) is not None
-        if (use.pulls <= self._timings.busy_pulls and not much and not limited) or now < self._full_until:
+        gated = use.gated or self._queues.gate(queue) is not None
+        if (use.pulls <= self._timings.busy_pulls and not much and not gated) or now < self._full_until:
             return "head"
         return await self.make(subject, queue)
 
@@ -108,9 +107,9 @@ class QueueConsumers:
         use = self._uses.get(subject)
         return use is not None and use.durable_at is not None
 
-    def limited(self, subject: str) -> None:
-        """Note that jobs of a subject bring limits of their own."""
-        self._use(subject).limited = True
+    def gated(self, subject: str) -> None:
+        """Note that jobs of a subject ask for a gate."""
+        self._use(subject).gated = True
 
     def _use(self, subject: str) -> _Use:
         use = self._uses.get(subject)

@@ -1,4 +1,6 @@
-"""Putting the tokens of blocked keys aside many at a time, while whoever met them goes on with other jobs (docs/adr/014)."""
+"""Holding tokens many at a time when a gate lets none of their jobs start, while the fetch goes on with other jobs
+(docs/adr/014).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.store.dispatch.claims import Claims
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
+from ojs_core.store.gates import StartGate
 
 log = structlog.get_logger(__name__)
 
@@ -27,12 +30,18 @@ _TOLD: Final = 1_000
 class TokenParking:
     """Clears the heads of lanes until a job is met that may start, or nothing is left; one task for each lane."""
 
-    def __init__(self, reader: TokenReader, claims: Claims, wakeups: Wakeups, config: StoreConfig) -> None:
+    def __init__(self, gate: StartGate, reader: TokenReader, claims: Claims, wakeups: Wakeups, config: StoreConfig) -> None:
+        self._gate = gate
         self._reader = reader
         self._claims = claims
         self._wakeups = wakeups
         self._config = config
         self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether any lane is being cleared."""
+        return bool(self._tasks)
 
     def usable(self, lanes: Sequence[str]) -> list[str]:
         """Those of one priority's lanes that nobody clears just now."""
@@ -65,14 +74,14 @@ class TokenParking:
         number, aside = _FIRST, 0
         try:
             while tokens := await self._reader.pull(subject, queue, number, much=True):
-                if not await self._claims.set_aside(queue, tokens):
+                if not await self._claims.set_aside(self._gate, queue, tokens):
                     break
                 aside += len(tokens)
                 number = min(2 * number, _MOST)
         except OjsError as error:
-            log.debug("tokens of blocked keys stay in their lane for now", queue=queue, reason=error.message)
+            log.debug("tokens of blocked jobs stay in their lane for now", queue=queue, reason=error.message)
         finally:
             del self._tasks[subject]
             if aside > _TOLD:
-                log.info("tokens of blocked keys were put aside", queue=queue, tokens=aside)
+                log.info("tokens of blocked jobs were put aside", queue=queue, tokens=aside)
             self._wakeups.wake_queue(queue)

@@ -225,9 +225,9 @@ class TokenReader:
         else:
             self._heads.later(self._subject(token), token.sequence, seconds)
 
-    def limited(self, token: Token) -> None:
-        """The token's job brings a limit of its own: no two fetches should have such a token."""
-        self._consumers.limited(self._subject(token))
+    def gated(self, token: Token) -> None:
+        """The token's job asks for a gate: no two fetches should have such a token."""
+        self._consumers.gated(self._subject(token))
 
     def _subject(self, token: Token) -> str:
         return self._config.ready(token.queue, token.priority, token.lane)

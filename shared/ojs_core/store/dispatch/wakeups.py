@@ -14,7 +14,6 @@ from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Reply
 from ojs_core.store.dispatch.ready_subjects import ReadySubjects, ReadyTimings
-from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.records.bucket import Bucket
 
 
@@ -62,11 +61,11 @@ class Waiter:
 class _Watched:
     """A queue that somebody fetches from, or did a moment ago."""
 
-    __slots__ = ("connections", "names", "permit", "ready", "stop", "waiters")
+    __slots__ = ("connections", "names", "ready", "room", "stop", "waiters")
 
-    def __init__(self, permit: bytes, sure_s: float, timings: ReadyTimings) -> None:
-        self.permit = permit
-        """The subject of the word that the queue may have a permit again."""
+    def __init__(self, room: bytes, sure_s: float, timings: ReadyTimings) -> None:
+        self.room = room
+        """The subject of the word that the queue may have room again."""
         self.waiters: dict[Waiter, None] = {}
         """In the order in which they are woken next."""
         self.stop: Callable[[], Awaitable[None]] | None = None
@@ -174,8 +173,8 @@ class Wakeups:
         while (watched := self._queues.get(queue)) is None or watched.stop is None:
             starting = self._starting.get(queue)
             if starting is None:
-                permit = self._config.wake_for_limit(queue_scope(queue)).encode()
-                watched = self._queues.setdefault(queue, _Watched(permit, self._sure_s, self._timings.ready))
+                room = self._config.wake_for_room(queue).encode()
+                watched = self._queues.setdefault(queue, _Watched(room, self._sure_s, self._timings.ready))
                 starting = asyncio.create_task(self._subscribe(queue, watched), name=f"wake-{queue}")
                 self._starting[queue] = starting
             await asyncio.shield(starting)
@@ -197,7 +196,7 @@ class Wakeups:
             subject = watched.names[name] = self._config.ready_of_wake(name.decode())
         if subject is not None:
             watched.ready.arrived(subject, asyncio.get_running_loop().time())
-        elif name == watched.permit:
+        elif name == watched.room:
             watched.ready.let_go()
         else:  # a place
             return

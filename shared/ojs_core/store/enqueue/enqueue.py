@@ -19,9 +19,9 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import UniquePolicy, policy_of
 from ojs_core.store.capacity.capacity import Capacity
 from ojs_core.store.capacity.storage_room import StorageRoom
+from ojs_core.store.gates import PushGate
 from ojs_core.store.jobs.jobs import Jobs, size_of
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.permits import Permits
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
 from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
@@ -57,10 +57,10 @@ class Enqueue:
         room: StorageRoom,
         queues: Queues,
         capacity: Capacity,
-        permits: Permits,
         unique: Uniqueness,
         atomic: Atomic,
         jobs: Jobs,
+        gate: PushGate | None = None,
     ) -> None:
         self._records = bucket.records
         self._committer = bucket.committer
@@ -70,10 +70,10 @@ class Enqueue:
         self._room = room
         self._queues = queues
         self._capacity = capacity
-        self._permits = permits
         self._unique = unique
         self._atomic = atomic
         self._pushed = jobs.pushed
+        self._gate = gate
 
     async def push(self, draft: Job) -> Job:
         """Store a new job with its hints; return the existing job if its uniqueness policy says to ignore duplicates.
@@ -82,8 +82,8 @@ class Enqueue:
         """
         self._room.check()
         draft = await self._queues.admit(draft)  # as `admit`, without its list: most pushes are of one job
-        if draft.rate_limit:
-            await self._permits.note([draft])
+        if self._gate is not None and self._gate.asks(draft):
+            await self._gate.note([draft])
         if not self._queues.bound(draft.queue) or not transitions.waits_at_once(draft, self._clock.now()):
             return await self.store(draft)
         async with self._capacity.places(draft.queue, 1, partial(self._instead, draft)) as instead:
@@ -150,7 +150,7 @@ class Enqueue:
     # Stages
 
     async def admit(self, drafts: Sequence[Job], located: Locate) -> list[Job]:
-        """Fill in what drafts leave to their queues, and note the limits of their keys.
+        """Fill in what drafts leave to their queues, and show the gate those that ask for it.
 
         Raises OjsError storage_full; and what a queue refuses, located.
         """
@@ -161,7 +161,8 @@ class Enqueue:
                 admitted.append(await self._queues.admit(draft))
             except OjsError as error:
                 raise located(error, index) from None
-        await self._permits.note(admitted)
+        if self._gate is not None and (asking := [draft for draft in admitted if self._gate.asks(draft)]):
+            await self._gate.note(asking)
         return admitted
 
     async def store(self, draft: Job) -> Job:

@@ -24,6 +24,7 @@ from ojs_core.jetstream.consumers import remove, remove_all
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.jetstream.watch import WatchedEntry
+from ojs_core.store.gates import QueueGate
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 
@@ -60,6 +61,10 @@ class Queues:
         """By subject: what was stored, and the record that it is."""
         self._known: dict[str, QueueRecord] = {}
         self._settings: dict[str, QueueSettings] = {}
+        self.gate_of: Callable[[QueueConfig], QueueGate | None] | None = None
+        """Makes the gate of a queue of its settings, if that is some feature's."""
+        self._gates: dict[str, QueueGate] = {}
+        self._default_gate: QueueGate | None = None
         self._common = NOT_SET
         self._default: QueueSettings | None = None
         self._maintenance: QueueRecord | None = None
@@ -79,6 +84,10 @@ class Queues:
         """What is set for a queue, of what `settings` or `admit` have found before."""
         settings = self._settings.get(queue, self._default)
         return NOT_SET if settings is None else settings.config
+
+    def gate(self, queue: str) -> QueueGate | None:
+        """Return the gate that a queue has by its settings; as `config`."""
+        return self._gates.get(queue) if queue in self._settings else self._default_gate
 
     def bound(self, queue: str) -> int:
         """How many jobs of a queue may wait, 0 if any number; as `config`."""
@@ -232,6 +241,10 @@ class Queues:
             else QueueSettings(record.state, layered(common, record.config))
             for name, record in self._known.items()
         }
+        if self.gate_of is not None:
+            gates = {name: self.gate_of(one.config) for name, one in self._settings.items()}
+            self._gates = {name: gate for name, gate in gates.items() if gate is not None}
+            self._default_gate = None if self._default is None else self.gate_of(common)
         for name, record in before.items():
             if record.held and not self._held_now(name):
                 for tell in self.resumed:

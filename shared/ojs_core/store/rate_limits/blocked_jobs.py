@@ -22,11 +22,11 @@ from ojs_core.domain.threshold_alerts import Threshold
 from ojs_core.domain.transitions import claim_of
 from ojs_core.jetstream.api import delete, heard, put_all
 from ojs_core.jetstream.contents import message, messages, sequence_of, subjects_of
-from ojs_core.store.rate_limits.permits import LOOK, Permits, key_of_scope
-from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
+from ojs_core.store.rate_limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.tokens import read_token
 from ojs_core.store.records.writer import alarm
+from ojs_core.store.threshold_alerts import ThresholdAlerts
 from ojs_core.telemetry import metrics
 
 _PAGE: Final = 250
@@ -143,8 +143,8 @@ class BlockedJobs:
             age = self._clock.now() - at
             if job is not None and job.state is State.ACTIVE and claim_of(job) == data.decode() and age < self._limits.ahead_ms:
                 return min(max(self._limits.soon_ms, age), self._limits.latest_ms)
-        if scope.startswith("queue."):
-            self._nats.publish(self._config.wake_for_limit(scope), b"")
+        if scope.startswith(QUEUE_SCOPE):
+            self._nats.publish(self._config.wake_for_room(scope.removeprefix(QUEUE_SCOPE)), b"")
         else:
             await self._move(scope)
         return None

@@ -7,27 +7,26 @@ or from jobs that name no key, stops the queue: its tokens go back in order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from functools import partial
+from typing import Final
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.lru import Lru
 from ojs_core.base.portions import in_portions
 from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
-from ojs_core.domain.rate_limits.permits import MANY, FreePermits, Grant, Hit
+from ojs_core.domain.queues.config import QueueConfig
+from ojs_core.domain.rate_limits.permits import Grant, Hit
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.jetstream.clock import ServerClock
+from ojs_core.store.gates import FREE, Asks, Candidate, Room, Start, Verdict, Verdicts
 from ojs_core.store.queues.queues import Queues
+from ojs_core.store.rate_limits.asking import limited
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJob, BlockedJobs
 from ojs_core.store.rate_limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope
+from ojs_core.store.records.bucket import Bucket
 
 _AT_ONCE: Final = 8
 """Keys whose jobs are turned away together. Whoever fetches meanwhile waits for the work of as many, over and over."""
-_STOPPED: Final = 10_000
-"""Queues of which this process remembers that their own limit stopped them."""
-_UNLIMITED: Final = FreePermits(MANY)
 
 
 class LimiterTimings(Timings, frozen=True, kw_only=True):
@@ -39,98 +38,71 @@ class LimiterTimings(Timings, frozen=True, kw_only=True):
     """The same, when the record of its limit can't be read."""
 
 
-class Candidate(NamedTuple):
-    """A job in hand whose transition of the `moment` is to be written over its revision `expects`; `data` is its token's,
-    which may come from the `front`. One that doesn't start, because it has outlived a limit of its own, needs no permit.
+class Permitted(Start, frozen=True):
+    """Leave to start, with what limits have granted for it. Its time is that of the last grant, as every limit counts it.
+    Its permits are those of limits that count the job until it ends.
     """
-
-    job: Job
-    starts: bool
-    moment: Moment
-    expects: int
-    data: bytes
-    front: bool
-
-
-class Permitted(NamedTuple):
-    """A candidate that may go on, with what limits have granted it."""
 
     granted: tuple[Permit, ...] = ()
 
-    @property
-    def permits(self) -> tuple[str, ...]:
-        """The limits whose permits it holds until it ends."""
-        return tuple(permit.scope for permit in self.granted if permit.counted)
 
-    @property
-    def at(self) -> int:
-        """When it was granted the last of them (server time, Unix ms): then it starts, as every limit counts it."""
-        return max((permit.grant.at for permit in self.granted), default=0)
+class QueueLimit:
+    """The limit of a queue's settings."""
 
+    def __init__(self, limiter: Limiter, policy: LimitPolicy) -> None:
+        self._limiter = limiter
+        self._policy = policy
 
-_FREE: Final = Permitted()
-
-TokenFate = Literal["held", "back"]
-Verdict = Permitted | Transition | TokenFate
-"""What becomes of a candidate: it goes on; or this is written instead; or its token is safe elsewhere (`held`), or has to
-return to its place (`back`).
-"""
-
-
-class Verdicts(NamedTuple):
-    """A verdict on each candidate. `opens_at`: when the queue's own limit has room again by the passing of time."""
-
-    verdicts: list[Verdict]
-    opens_at: int | None = None
+    async def room(self, queue: str) -> Room:
+        return await self._limiter.room(queue, self._policy)
 
 
 class Limiter:
-    """What hand-out asks before it claims."""
+    """Limits as a gate of what is fetched (`StartGate`)."""
 
-    def __init__(
-        self, permits: Permits, blocked: BlockedJobs, queues: Queues, clock: ServerClock, timings: LimiterTimings
-    ) -> None:
+    def __init__(self, permits: Permits, blocked: BlockedJobs, queues: Queues, bucket: Bucket, timings: LimiterTimings) -> None:
+        self.asks: Asks = limited
         self._timings = timings
         self._permits = permits
         self._blocked = blocked
         self._queues = queues
-        self._clock = clock
-        self._stopped: Lru[bool] = Lru(_STOPPED)
-        """Queues that this process has seen stopped by their own limit, and not empty since."""
+        self._clock = bucket.clock
+        self._config = bucket.config
 
-    async def room(self, queue: str) -> FreePermits:
-        """How many jobs the queue's configuration lets start now."""
-        policy = policy_of_queue(self._queues.config(queue))
-        return _UNLIMITED if policy is None else await self._permits.room(queue_scope(queue), policy)
+    def of_queue(self, config: QueueConfig) -> QueueLimit | None:
+        """Return the limit of a queue's settings."""
+        policy = policy_of_queue(config)
+        return None if policy is None else QueueLimit(self, policy)
 
-    def known_stopped(self, queue: str) -> bool:
-        """Whether it has been said that the queue's own limit holds jobs up."""
-        return self._stopped.get(queue) is not None
+    async def room(self, queue: str, policy: LimitPolicy) -> Room:
+        """Return how many jobs a queue's own limit lets start now."""
+        found = await self._permits.room(queue_scope(queue), policy)
+        return Room(found.number, None if found.hit is None else partial(self._stopped, queue, found.hit))
 
-    async def stopped(self, queue: str, hit: Hit) -> None:
-        """Jobs of the queue wait although they were asked for, because of its own limit."""
+    async def _stopped(self, queue: str, hit: Hit) -> None:
+        """Note that jobs of the queue wait although they were asked for, because of its own limit."""
         await self._blocked.stopped(queue_scope(queue), queue, hit)
-        self._stopped.put(queue, True, 1)
 
     async def emptied(self, queue: str, last: str | None) -> None:
-        """A fetch has got all that the queue had, its own limit notwithstanding; `last` is the last job of it."""
-        if self.known_stopped(queue):
-            self._stopped.drop(queue)
-            await self._blocked.freed(queue_scope(queue), queue, last)
+        """Note that a fetch has got all that the queue had, its own limit notwithstanding; `last` is its last job."""
+        await self._blocked.freed(queue_scope(queue), queue, last)
+
+    def held_under(self, job: Job) -> str | None:
+        """Return where tokens of the job's key wait for a permit; None if it names no key."""
+        policy = policy_of(job)
+        return None if policy is None or policy.key is None else self._config.held_of(job.queue, key_scope(policy.key))
 
     async def judge(self, queue: str, candidates: Sequence[Candidate]) -> Verdicts:
         """Take the permits that the candidates need; all of one limit in one write."""
-        verdicts: list[Verdict] = [_FREE] * len(candidates)
+        verdicts: list[Verdict] = [FREE] * len(candidates)
         own = policy_of_queue(self._queues.config(queue))
-        if own is None and not any(candidate.job.rate_limit for candidate in candidates):
-            return Verdicts(verdicts)
         await self._by_key(candidates, verdicts)
         opens_at = await self._by_queue(queue, own, candidates, verdicts)
         return Verdicts(verdicts, opens_at)
 
     async def turn_away(self, candidates: Sequence[Candidate]) -> list[Verdict]:
-        """Judge candidates of which none is to start, in whatever number: those of keys without a permit step aside, or have
-        something else written. All others have to return to their places.
+        """Judge candidates of which none is to start: those of keys without a permit step aside, or have something else
+        written. All others have to return to their places.
         """
         verdicts: list[Verdict] = ["back"] * len(candidates)
         policies = list(_by_policy(candidates).items())
@@ -152,15 +124,15 @@ class Limiter:
 
     async def missed(self, job: Job) -> None:
         """A token of the job led to no claim; it may have been let go in the place of one that still waits."""
-        policy = policy_of(job) if job.rate_limit else None
+        policy = policy_of(job)
         if policy is not None and policy.key is not None:
             await self._permits.hint(key_scope(policy.key))
 
-    async def refused(self, unstarted: Iterable[tuple[Candidate, Permitted]]) -> None:
+    async def refused(self, unstarted: Iterable[tuple[Candidate, Start]]) -> None:
         """Candidates that were let through didn't start: another transition was faster, or their time was up."""
         claims: dict[tuple[str, Grant], list[PermitClaim]] = {}
-        for candidate, permitted in unstarted:
-            for permit in permitted.granted:
+        for candidate, start in unstarted:
+            for permit in start.granted if isinstance(start, Permitted) else ():
                 claims.setdefault((permit.scope, permit.grant), []).append(_claim(candidate))
         for (scope, grant), of_one in claims.items():
             await self._permits.give_back(scope, grant, of_one)
@@ -221,11 +193,9 @@ class Limiter:
     async def _by_queue(
         self, queue: str, own: LimitPolicy | None, candidates: Sequence[Candidate], verdicts: list[Verdict]
     ) -> int | None:
-        """Whatever comes behind the first that is stopped is stopped, too."""
+        """Once the queue's limit refuses a job, send back all that follow."""
         scope = queue_scope(queue)
-        claims = [
-            index for index, verdict in enumerate(verdicts) if isinstance(verdict, Permitted) and candidates[index].starts
-        ]
+        claims = [index for index, verdict in enumerate(verdicts) if isinstance(verdict, Start) and candidates[index].starts]
         start = 0
         while start < len(claims):
             policy = own or _keyless(candidates[claims[start]].job)
@@ -238,14 +208,14 @@ class Limiter:
                 _permit(verdicts, group[: taken.number], scope, taken)
                 if taken.number < len(group):
                     if taken.hit is not None:
-                        await self.stopped(queue, taken.hit)
+                        await self._stopped(queue, taken.hit)
                     await self._stop(candidates, verdicts, claims[start + taken.number :])
                     return taken.at
             start = end
         return None
 
     async def _stop(self, candidates: Sequence[Candidate], verdicts: list[Verdict], indexes: Sequence[int]) -> None:
-        let_through = [(candidates[index], verdict) for index in indexes if isinstance(verdict := verdicts[index], Permitted)]
+        let_through = [(candidates[index], verdict) for index in indexes if isinstance(verdict := verdicts[index], Start)]
         for index in indexes:
             verdicts[index] = "back"
         await self.refused(let_through)
@@ -278,6 +248,8 @@ def _claim(candidate: Candidate) -> PermitClaim:
 def _permit(verdicts: list[Verdict], indexes: Sequence[int], scope: str, taken: PermitsTaken) -> None:
     for index in indexes:
         verdict = verdicts[index]
-        assert isinstance(verdict, Permitted)
         assert taken.grant is not None
-        verdicts[index] = Permitted((*verdict.granted, Permit(scope, taken.grant, taken.counted)))
+        before = verdict.granted if isinstance(verdict, Permitted) else ()
+        granted = (*before, Permit(scope, taken.grant, taken.counted))
+        permits = tuple(permit.scope for permit in granted if permit.counted)
+        verdicts[index] = Permitted(max(permit.grant.at for permit in granted), permits, granted)

@@ -27,6 +27,8 @@ from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import Wildcard, decode_token, encode_token
+from ojs_core.store.gates import Asks
+from ojs_core.store.rate_limits.asking import limited
 from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
@@ -38,6 +40,8 @@ log = structlog.get_logger(__name__)
 _NOTED: Final = 10_000
 _AT_ONCE: Final = 500
 """Records written together."""
+QUEUE_SCOPE: Final = "queue."
+"""How the scopes of queues begin."""
 LOOK: Final = "_look"
 """What a hint names that is about no job in particular."""
 
@@ -119,13 +123,14 @@ def key_of_scope(scope: str) -> str:
 
 
 def queue_scope(queue: str) -> str:
-    return f"queue.{queue.replace('.', '_')}"
+    return f"{QUEUE_SCOPE}{queue.replace('.', '_')}"
 
 
 class Permits:
-    """Takes permits; any number of processes may."""
+    """Takes permits; any number of processes may. As a `PushGate` it makes the keys of new jobs known."""
 
     def __init__(self, bucket: Bucket, timings: PermitTimings) -> None:
+        self.asks: Asks = limited
         self._timings = timings
         self._nats = bucket.nats
         self._records = bucket.records
@@ -211,14 +216,14 @@ class Permits:
         return new is not old and until - (old.until or 0) >= self._timings.news_ms
 
     async def note(self, drafts: Iterable[Job]) -> None:
-        """Let the keys that jobs name be looked at before any of them starts.
+        """Let the keys that limited jobs name be looked at before any of them starts.
 
-        Costs those nothing that name none, and those little whose keys this process has noted within the hour.
+        Costs those little whose keys this process has noted within the hour.
         """
         now = asyncio.get_running_loop().time()
         policies: dict[str, LimitPolicy] = {}
         for draft in drafts:
-            policy = policy_of(draft) if draft.rate_limit else None
+            policy = policy_of(draft)
             if policy is not None and policy.key is not None and (self._noted.get(policy.key) or 0.0) < now:
                 policies[policy.key] = policy
         if not policies:

@@ -12,13 +12,13 @@ import msgspec
 from ojs_core.base.errors import OjsError, duplicate, too_large
 from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State, Timer
-from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions.effects import Apart, CancelTimer, Drop, Note, StaleToken, Token
 from ojs_core.domain.transitions.result import Transition
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.headers import ringing, time_to_live
 from ojs_core.jetstream.reading import Unreadable
-from ojs_core.jetstream.subjects import Lane, StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.gates import LaneRule
 from ojs_core.store.records.records import Stored, job_reader
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.records.writer import Conflict, Hint, Write, Writer, alarm
@@ -58,8 +58,11 @@ class _Commit(NamedTuple):
 class Committer:
     """Writes transitions. Several at once leave in one socket write, or a few if they are large, and are awaited together."""
 
-    def __init__(self, nats: Connection, writer: Writer, config: StoreConfig, timings: CommitTimings) -> None:
+    def __init__(
+        self, nats: Connection, writer: Writer, config: StoreConfig, timings: CommitTimings, lanes: LaneRule | None = None
+    ) -> None:
         self._timings = timings
+        self._lanes = lanes
         self._writer = writer
         self._nats = nats
         self._config = config
@@ -191,7 +194,8 @@ class Committer:
 
     def token(self, job: Job, replaces: int) -> Hint:
         """The token of an available job whose commit expects the sequence `replaces`."""
-        subject = self._config.ready(job.queue, job.priority, _lane(job))
+        lane = "line" if self._lanes is None or not self._lanes.asks(job) else self._lanes.lane(job)
+        subject = self._config.ready(job.queue, job.priority, lane)
         return Hint("token", subject, token_of(job.id, job.token, replaces))
 
     def timer(self, job_id: str, timer: Timer) -> Hint:
@@ -260,9 +264,3 @@ def _carries(job_id: str, op: str, data: bytes) -> bool:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _lane(job: Job) -> Lane:
-    """Return the lane of a job's next token: beside the line if a key limits the job (docs/adr/014)."""
-    policy = policy_of(job) if job.rate_limit else None
-    return "line" if policy is None or policy.key is None else "key"

@@ -14,7 +14,6 @@ from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.dispatch.wakeups import WakeupTimings
-from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.store import Store, StoreTimings
 from support.outside import EMPTY, Collect, collecting, tapped_connection
 from support.waiting import eventually
@@ -74,7 +73,7 @@ async def test_word_of_a_free_permit_wakes_a_fetcher_and_is_not_taken_for_a_toke
         return await look(*arguments, **options)  # type: ignore[arg-type]
 
     other.dispatcher._look = told  # type: ignore[method-assign,assignment]
-    store.nats.publish(store.config.wake_for_limit(queue_scope(queue)), b"")
+    store.nats.publish(store.config.wake_for_room(queue), b"")
     await asyncio.wait_for(looked.wait(), 60.0)
     pushed = await store.enqueue.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 60.0)] == [pushed.id]  # type: ignore[attr-defined]

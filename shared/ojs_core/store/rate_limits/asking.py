@@ -1,0 +1,24 @@
+"""Which jobs ask for a limit, and the lane of their tokens (docs/adr/014)."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Final
+
+from ojs_core.domain.job import Job
+from ojs_core.domain.rate_limits.policy import policy_of
+from ojs_core.jetstream.subjects import Lane
+from ojs_core.store.gates import Asks, LaneRule
+
+limited: Final[Asks] = attrgetter("rate_limit")
+"""Whether a job brings a limit."""
+
+
+def _lane(job: Job) -> Lane:
+    """Return the lane of a limited job's next token: beside the line if a key limits it."""
+    policy = policy_of(job)
+    return "line" if policy is None or policy.key is None else "key"
+
+
+LIMITED_LANE: Final = LaneRule(limited, _lane)
+"""The lane of the tokens of limited jobs."""
