@@ -9,16 +9,23 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from ojs_core.base.timings import Timings
 from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.domain.transitions.result import Moment
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Connection
 
-_LATE_MS: Final = 1_000
-_SLEW_MS: Final = 1_000
-"""A correction backwards of up to this is waited out; a larger one is nats-server's own clock having been set."""
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """What nobody sets. On Linux it counts the time in which the machine slept, too, as nats-server's clock does."""
+
+
+class ClockTimings(Timings, frozen=True, kw_only=True):
+    """How the clock is corrected, and what is late by it."""
+
+    slew_ms: int = 1_000
+    """A correction backwards of up to this is waited out; a larger one is nats-server's own clock having been set."""
+    late_ms: int = 1_000
+    """From here on a record says how late its transition is."""
 
 
 def _steady() -> float:
@@ -38,7 +45,9 @@ class ServerClock:
         chance: Callable[[], float] = random.random,
         *,
         workers: WorkerTimes = WorkerTimes(),
+        timings: ClockTimings = ClockTimings(),
     ) -> None:
+        self._timings = timings
         self.workers = workers
         self._steady = steady
         self._chance = chance
@@ -50,7 +59,7 @@ class ServerClock:
     def now(self) -> int:
         """Server time in Unix milliseconds. It stands still while a correction backwards is made up for."""
         now = int((self._steady() + self._offset) * 1000)
-        if now < self._last <= now + _SLEW_MS:
+        if now < self._last <= now + self._timings.slew_ms:
             return self._last
         self._last = now
         return now
@@ -62,7 +71,7 @@ class ServerClock:
         if now is None:
             return Moment(now=self.now(), op=op, chance=self._chance(), workers=self.workers)
         late_ms = self.now() - now
-        late_ms = late_ms if late_ms >= _LATE_MS else 0
+        late_ms = late_ms if late_ms >= self._timings.late_ms else 0
         return Moment(now=now, op=op, chance=self._chance(), late_ms=late_ms, workers=self.workers)
 
     async def measure(self, nats: Connection, stream: str) -> float:

@@ -6,14 +6,26 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
+from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, make_in_memory, most_bytes, pull, pulled
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 
 _BATCH: Final = 256
-_AGAIN_MS: Final = (250, 500, 1_000, 2_000, 5_000)
-"""When a message that could not be handled comes again; the last time holds for all further ones."""
+
+
+class DueTimings(Timings, frozen=True, kw_only=True):
+    """How long due messages are waited for, and when one comes again."""
+
+    park_s: int = 5
+    """How long a pull waits for the first."""
+    margin_s: float = 1.0
+    """How long its answer may take beyond that."""
+    ack_wait_s: int = 5
+    """A message in hand comes to another process after this long, unless the handler says that it works on it."""
+    again_ms: tuple[int, ...] = (250, 500, 1_000, 2_000, 5_000)
+    """When a message that could not be handled comes again; the last time holds for all further ones."""
 
 
 class Due(NamedTuple):
@@ -39,20 +51,18 @@ class DueMessages:
         bulk: Connection,
         config: StoreConfig,
         service: str,
-        ack_wait_s: int = 5,
+        timings: DueTimings = DueTimings(),
         subject: str | None = None,
         batch: int = _BATCH,
-        park_s: int = 5,
     ) -> None:
         """`subject` is the wildcard of what to take, by default the timers that were set for `service`; `batch` how many at
-        once; `park_s` how long the first is waited for.
+        once.
         """
-        self._park_s = park_s
+        self.timings = timings
         self._nats = nats
         self._bulk = bulk
         self._config = config
         self._service = service
-        self._ack_wait_s = ack_wait_s
         self._subject = subject or config.due(service, ANY)
         self._batch = batch
         self._ready = False
@@ -60,19 +70,19 @@ class DueMessages:
         """Sequences of what was handed over last and nobody has answered for yet."""
 
     async def next(self) -> list[Due]:
-        """Wait up to `park_s` for due messages; may return none. Raises OjsError backend_unavailable."""
+        """Wait for due messages; may return none. Raises OjsError backend_unavailable."""
         if not self._ready:
             await self._make_consumer()
         outcome = await self._pull({"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.
-            outcome = await self._pull({"batch": 1, "expires": self._park_s * SECOND_NS})
+            outcome = await self._pull({"batch": 1, "expires": self.timings.park_s * SECOND_NS})
         self._in_hand = {due.sequence for due in outcome}
         return outcome
 
     async def _pull(self, which: dict[str, Any]) -> list[Due]:
-        stream = self._config.records_stream
-        found = pulled(await pull(self._bulk, stream, self._service, which, self._park_s + 1))
+        timeout_s = self.timings.park_s + self.timings.margin_s
+        found = pulled(await pull(self._bulk, self._config.records_stream, self._service, which, timeout_s))
         self._ready = found is not None
         prefix = len(self._subject.rstrip("*>"))
         return [_due(Delivery.of(message), prefix) for message in found or ()]
@@ -82,7 +92,7 @@ class DueMessages:
         config = {
             "durable_name": self._service,
             "filter_subject": self._subject,
-            "ack_wait": self._ack_wait_s * SECOND_NS,
+            "ack_wait": self.timings.ack_wait_s * SECOND_NS,
             "max_ack_pending": 5_000,
         }
         error = await make_in_memory(self._nats, self._config.records_stream, config)
@@ -111,9 +121,10 @@ class DueMessages:
         """Have again, soon, what of a batch nobody has answered for. Silence would cost the time that a consumer grants for
         an ack, which is there for those that died.
         """
+        again_ms = self.timings.again_ms
         for due in batch:
             if due.sequence in self._in_hand:
-                self.later(due, _AGAIN_MS[min(due.deliveries, len(_AGAIN_MS)) - 1])
+                self.later(due, again_ms[min(due.deliveries, len(again_ms)) - 1])
 
     def working(self, messages: Sequence[Due]) -> None:
         """Ask for as much time again for messages in hand as they are granted until their acks."""

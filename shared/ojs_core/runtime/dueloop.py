@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.due_messages import Due, DueMessages
 
@@ -17,8 +18,16 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-_LATER_MS: Final = 500
-_STOP_S: Final = 2.0
+
+class DueLoopTimings(Timings, frozen=True, kw_only=True):
+    """How a loop rests and ends."""
+
+    held_s: float = 0.25
+    """Between two questions whether it is held."""
+    later_ms: int = 500
+    """When messages come again that were pulled while it was."""
+    stop_s: float = 2.0
+    """How long the batch in hand is waited for at its end."""
 
 
 class Again(NamedTuple):
@@ -88,10 +97,9 @@ class DueLoop:
         held: Callable[[], Awaitable[bool]] | None = None,
         *,
         tell: bool = True,
-        held_s: float = 0.25,
+        timings: DueLoopTimings = DueLoopTimings(),
     ) -> None:
-        """`held_s` is how long it rests between two questions whether it is held."""
-        self._held_s = held_s
+        self._timings = timings
         self._name = name
         self._messages = messages
         self._handle = handle
@@ -109,7 +117,7 @@ class DueLoop:
         self._stopping = True
         if self._task is None:
             return
-        await within(_STOP_S, self._idle)
+        await within(self._timings.stop_s, self._idle)
         await stop_loop(self._task)
 
     async def _turn(self) -> None:
@@ -117,7 +125,7 @@ class DueLoop:
         if self._stopping:
             return
         if self._held is not None and await self._held():
-            await asyncio.sleep(self._held_s)
+            await asyncio.sleep(self._timings.held_s)
             return
         batch = await self._messages.next()
         if not batch:
@@ -126,7 +134,7 @@ class DueLoop:
         try:
             if self._held is not None and await self._held():
                 for due in batch:
-                    self._messages.later(due, _LATER_MS)
+                    self._messages.later(due, self._timings.later_ms)
             else:
                 await self._handle(batch)
         finally:

@@ -16,7 +16,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Service, State, Timer
 from ojs_core.domain.transitions import Liveness, Moment, Rearm, Transition
 from ojs_core.jetstream.due_messages import Due
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.dueloop import DueLoop, DueLoopTimings
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
@@ -29,12 +29,10 @@ AskLiveness = Callable[[str, int], Awaitable[Liveness]]
 
 _ROUNDS: Final = 8
 """How often a job that keeps changing is looked at again before its due message waits for redelivery."""
-_HELD_S: Final = 0.25
-"""How often it is asked whether maintenance is over, by a copy of the record."""
-_WAIT_S: Final = 1.0
-"""How often NATS is asked whether a restored system was released."""
-_OLD_MS: Final = 5_000
-"""From here on a due message may be one that was delivered before."""
+_MAINTENANCE: Final = DueLoopTimings()
+"""A copy of the record says whether maintenance is over."""
+_RELEASE: Final = DueLoopTimings(held_s=1.0)
+"""NATS itself is asked whether a restored system was released."""
 
 
 class Timekeeper:
@@ -45,10 +43,10 @@ class Timekeeper:
         self._messages = store.due_messages(service)
         self._liveness = liveness
         # Under maintenance leases and limits of time go on, only what would start waits. A restored system waits whole.
-        held, held_s = store.queues.wait_for_release, _WAIT_S
+        held, timings = store.queues.wait_for_release, _RELEASE
         if service == "scheduler":
-            held, held_s = store.queues.under_maintenance, _HELD_S
-        self._loop = DueLoop(service, self._messages, self._handle, held, held_s=held_s)
+            held, timings = store.queues.under_maintenance, _MAINTENANCE
+        self._loop = DueLoop(service, self._messages, self._handle, held, timings=timings)
         self._lateness = metrics.DUE_LATENESS.labels(service)
 
     async def start(self) -> None:
@@ -125,9 +123,10 @@ class Timekeeper:
         return transitions.due(job, moment, liveness, revision)
 
     async def _tend(self, due: Due, stored: Stored) -> None:
-        """A message that came before may have been handled by a process that died between record and token. An old one may
-        have come before a restart of nats-server, which forgets that.
+        """A message that came before may have been handled by a process that died between record and token. So may one as
+        old as a second delivery: nats-server forgets the first when it is started again.
         """
-        again = due.deliveries > 1 or self._store.clock.now() - due.at >= _OLD_MS
+        old_ms = 1_000 * self._messages.timings.ack_wait_s
+        again = due.deliveries > 1 or self._store.clock.now() - due.at >= old_ms
         if again and stored.job is not None and stored.job.state is State.AVAILABLE:
             await self._store.committer.repeat_token(stored.job, stored.sequence)

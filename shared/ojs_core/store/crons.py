@@ -29,7 +29,7 @@ from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
-from ojs_core.jetstream.due_messages import DueMessages
+from ojs_core.jetstream.due_messages import DueMessages, DueTimings
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, StoreConfig, encode_token
 from ojs_core.store.capacity.storage_room import StorageRoom
@@ -120,7 +120,7 @@ class Crons:
 
     def due_messages(self) -> DueMessages:
         """The timers of entries that fired; `Due.job_id` is what `CronDue.of` takes apart."""
-        return DueMessages(self._nats, self._bulk, self._config, _SERVICE, self._tick_s)
+        return DueMessages(self._nats, self._bulk, self._config, _SERVICE, DueTimings(ack_wait_s=self._tick_s))
 
     async def get(self, name: str) -> Cron:
         """The entry as the leader has it. Raises OjsError not_found."""

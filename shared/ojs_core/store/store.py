@@ -15,10 +15,10 @@ from ojs_core.base.problems import Unreachable
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.domain.transitions.deadlines import WorkerTimes
-from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.clock import ClockTimings, ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.contents import damage
-from ojs_core.jetstream.due_messages import DueMessages
+from ojs_core.jetstream.due_messages import DueMessages, DueTimings
 from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
@@ -72,11 +72,13 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
 
     measure_s: float = 10.0
     """How often the clock is compared with that of nats-server."""
-    park_s: int = 5
-    """How long a pull waits for a timer that fires."""
     tick_s: int = 2
     """How long a scheduler may take over a tick before another gets it; short, so that the next tick of an entry that
     runs every second isn't lost with the one that dies."""
+    clock: ClockTimings = ClockTimings()
+    """The clock."""
+    due: DueTimings = DueTimings()
+    """Timers of jobs that fire."""
     connections: ConnectionTimings = ConnectionTimings()
     """Connections to nats-server."""
     presence: PresenceTimings = PresenceTimings()
@@ -131,6 +133,7 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
         ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
         ("commits.deadline_s", "sweeps.drop_after_ms", "a token would be deleted whose job is being written"),
         ("commits.deadline_s", "idempotency.silent_ms", "a request under way would be run again"),
+        ("commits.deadline_s", "due.ack_wait_s", "a due message would come again while its job is written"),
         ("connections.request_s", "commits.deadline_s", "one late answer would end a commit"),
         ("idempotency.wait_s", "idempotency.silent_ms", "a repetition would take the request over, and not wait"),
         ("presence.max_gap_ms", "workers.dead_ms", "a worker would die of silence while no gateway could hear it"),
@@ -239,7 +242,13 @@ class Store:
                 raise no_way_to_nats(url, error) from None
             check_server(nats)
             config = await provision(nats, config)
-            outside = _Outside(nats, bulk, ServerClock(workers=timings.workers) if clock is None else clock, url, connect)
+            outside = _Outside(
+                nats,
+                bulk,
+                ServerClock(timings=timings.clock, workers=timings.workers) if clock is None else clock,
+                url,
+                connect,
+            )
             store = cls(outside, config, role, room or RoomSettings(), timings)
             await store._begin(test_mode=test_mode)
         except BaseException:
@@ -264,7 +273,7 @@ class Store:
 
     def due_messages(self, service: str) -> DueMessages:
         """The timers that fired for a service."""
-        return DueMessages(self._nats, self._bulk, self._config, service, park_s=self._timings.park_s)
+        return DueMessages(self._nats, self._bulk, self._config, service, self._timings.due)
 
     @property
     def nats(self) -> Connection:

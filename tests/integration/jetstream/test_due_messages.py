@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from integration.samples import put_raw, subjects
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.due_messages import Due, DueMessages
+from ojs_core.jetstream.due_messages import Due, DueMessages, DueTimings
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.store import Store
 from support.waiting import eventually
@@ -14,7 +14,7 @@ LONG_S = 600
 
 
 def messages_of(store: Store, service: str) -> DueMessages:
-    return DueMessages(store.nats, store.bulk, store.config, service, LONG_S)
+    return DueMessages(store.nats, store.bulk, store.config, service, DueTimings(ack_wait_s=LONG_S))
 
 
 async def nothing_left(store: Store, service: str) -> bool:

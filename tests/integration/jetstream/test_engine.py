@@ -12,6 +12,7 @@ from integration.conftest import OpenStore
 from integration.samples import draft, due_subjects, fetch, message, new_id, put_raw, subjects, timed, timers
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.jetstream.api import purge
+from ojs_core.jetstream.due_messages import DueTimings
 from ojs_core.jetstream.headers import ringing
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
@@ -94,7 +95,7 @@ async def test_setting_a_live_timer_again_changes_nothing(own: Store) -> None:
     assert await message(own, own.config.timer(job_id, "op")) == before
 
 
-@timed(park_s=1)
+@timed(due=DueTimings(park_s=1))
 async def test_handled_messages_do_not_come_back_after_a_kill(own: Store, nats_server: NatsServer, queue: str) -> None:
     scheduler = ojs_scheduler.build(own, Settings())
     await scheduler.start()

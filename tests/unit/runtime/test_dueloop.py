@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.due_messages import Due, DueMessages
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.dueloop import DueLoop, DueLoopTimings
 from support.waiting import eventually
 
 DUE = Due("job", 1, 0, 1, "ack")
@@ -46,7 +46,7 @@ async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_
         handled.extend(batch)
 
     released: Any = False
-    loop = DueLoop("test", cast("DueMessages", messages), handle, held, held_s=0.001)
+    loop = DueLoop("test", cast("DueMessages", messages), handle, held, timings=DueLoopTimings(held_s=0.001))
     await loop.start()
     try:
         await eventually(lambda: asked > 9)

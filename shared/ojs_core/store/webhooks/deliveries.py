@@ -18,7 +18,7 @@ from ojs_core.base.timings import Timings
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus
 from ojs_core.jetstream.api import purge_unheard, put
 from ojs_core.jetstream.contents import messages
-from ojs_core.jetstream.due_messages import Due, DueMessages
+from ojs_core.jetstream.due_messages import Due, DueMessages, DueTimings
 from ojs_core.jetstream.headers import schedule
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY
@@ -85,7 +85,8 @@ class Deliveries:
         """The failing deliveries of a subscription whose time has come, which all who deliver share."""
         name = self._config.webhook_consumer(subscription_id)
         subject = self._config.delivery_due(subscription_id, ANY)
-        return DueMessages(self._nats, self._bulk, self._config, name, self._limits.ack_wait_s, subject, batch)
+        timings = DueTimings(ack_wait_s=self._limits.ack_wait_s)
+        return DueMessages(self._nats, self._bulk, self._config, name, timings, subject, batch)
 
     def of(self, subscription_id: str, due: Due) -> DeliveryRecord | None:
         """The delivery that is due; None if it can't be read."""
