@@ -1,4 +1,5 @@
-"""Writes services/ojs_dashboard/types/openapi.d.ts, what the dashboard knows of the API, from its OpenAPI description.
+"""Writes services/ojs_dashboard/types/openapi.d.ts, what the dashboard knows of the API, from its OpenAPI description, and
+static/members.js, what it knows of a job's members, from their table.
 
 `.venv/bin/python script/dashboard_types.py`; with `--check` it writes nothing, and fails if the file isn't as it would be.
 """
@@ -15,8 +16,10 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "services"), str(ROOT / "shared")]
 
+from ojs_core.domain.members import FOUND_BY, MEMBERS, OF_SERVER  # noqa: E402  # the path is set above
 from script.pages.endpoints import own_description  # noqa: E402  # the path is set above
 
+TABLE: Final = ROOT / "services" / "ojs_dashboard" / "static" / "members.js"
 WRITTEN: Final = ROOT / "services" / "ojs_dashboard" / "types" / "openapi.d.ts"
 BASE: Final = "/ojs/v1"
 HEAD: Final = """// Made by script/dashboard_types.py from the description of the API; don't change it by hand.
@@ -38,11 +41,23 @@ Schema = dict[str, Any]
 
 
 def main() -> None:
-    made = "\n".join([HEAD, *declarations(own_description())])
-    if "--check" not in sys.argv:
-        WRITTEN.write_text(made, encoding="utf-8")
-    elif not WRITTEN.is_file() or WRITTEN.read_text(encoding="utf-8") != made:
-        sys.exit(f"{WRITTEN.relative_to(ROOT)} isn't current: run script/dashboard_types.py")
+    for path, made in ((WRITTEN, "\n".join([HEAD, *declarations(own_description())])), (TABLE, members())):
+        if "--check" not in sys.argv:
+            path.write_text(made, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != made:
+            sys.exit(f"{path.relative_to(ROOT)} isn't current: run script/dashboard_types.py")
+
+
+def members() -> str:
+    """Return the module that says what of a job is whose, from the table of its members."""
+    lists = {
+        "FOUND_BY": [by.name for by in FOUND_BY],
+        "OF_SERVER": sorted(OF_SERVER),
+        "OPTIONS": [member.name for member in MEMBERS if member.option and member.shown == "always"],
+        "TEXTS": [member.name for member in MEMBERS if member.kind is not None],
+    }
+    head = "// Made by script/dashboard_types.py from ojs_core.domain.members; don't change it by hand."
+    return "\n".join([head, *(f"export const {name} = {json.dumps(names)};" for name, names in lists.items()), ""])
 
 
 def declarations(described: Schema) -> Iterator[str]:

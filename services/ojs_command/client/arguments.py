@@ -46,6 +46,11 @@ def pushable(name: str, args: tuple[Any, ...], job_id: str | None = None, **opti
     return new
 
 
+def in_help(about: str) -> str:
+    """Return a sentence of the API's description as the help of an option."""
+    return about[:1].lower() + about[1:].removesuffix(".")
+
+
 def when(text: str) -> datetime:
     """A time in ISO 8601; without a zone it is this machine's."""
     try:

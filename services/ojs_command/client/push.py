@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_command.client.arguments import duration, job_args, member, positive, pushable, when
+from ojs_command.client.arguments import duration, in_help, job_args, member, positive, pushable, when
 from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
+from ojs_core.domain.members import LABELLED, SEVERAL
 from ojs_nats import Job, Retry, Unique
 from ojs_nats._json import decoded
 from ojs_nats.errors import RefusedError
@@ -65,7 +66,10 @@ def define(parser: CommandParser) -> None:
     parser.add_argument("--run-timeout", type=duration, metavar="TIME", help="how long an attempt may take")
     parser.add_argument("--unique", action="store_true", help="refuse it while a job of this type and arguments hasn't ended")
     parser.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="again for more")
-    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="again for more")
+    for by in LABELLED:
+        several = by.field in SEVERAL
+        help_text = "again for more" if several else in_help(by.about)
+        parser.add_argument(f"--{by.name}", action="append" if several else "store", metavar=by.name.upper(), help=help_text)
     parser.add_argument("--id", metavar="UUID", help="a UUIDv7 [made here]")
     parser.add_argument("--wait", action="store_true", help="until it has ended, and print its result")
     parser.add_argument("--timeout", type=duration, metavar="TIME", help="how long to wait, at most")
@@ -173,5 +177,5 @@ def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> JobRequest[Any]:
         timeout=given.run_timeout,
         unique=Unique() if given.unique else None,
         meta=dict(given.meta) or None,
-        tags=given.tag or None,
+        **{by.field: getattr(given, by.name) for by in LABELLED},
     )

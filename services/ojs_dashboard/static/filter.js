@@ -1,14 +1,16 @@
 /** The filter line of the jobs: what is typed, as questions to the lists and as filters of bulk operations. */
 import { time } from './format.js';
+import { FOUND_BY } from './members.js';
 
 export const STATES = ['scheduled', 'available', 'pending', 'active', 'retryable', 'completed', 'cancelled', 'discarded'];
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 });
 
 /** Terms of the line; each is a parameter of `GET /jobs`. */
-const LISTED = ['state', 'queue', 'type', 'tag', 'error', 'worker', 'since', 'until', 'sort', 'order'];
+const FOUND = FOUND_BY.map((name) => (name === 'error_type' ? 'error' : name));
+const LISTED = ['state', 'queue', 'type', ...FOUND, 'since', 'until', 'sort', 'order'];
 const parameter = (/** @type {string} */ name) => (name === 'error' ? 'error_type' : name);
 /** Those that filters of bulk operations have as well. */
-const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta', 'tag', 'error', 'worker']);
+const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta', ...FOUND]);
 
 /** What can stand in the line, for its suggestions. */
 export const SUGGESTIONS = [

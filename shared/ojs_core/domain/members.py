@@ -160,6 +160,7 @@ LABELLED: Final = tuple(one for one in FOUND_BY if one.letter)
 OF_SERVER: Final = frozenset(member.name for member in MEMBERS if member.by == "server")
 CARRIED: Final = frozenset(member.name for member in MEMBERS if member.carried)
 OPTIONS: Final = frozenset(member.name for member in MEMBERS if member.option)
+SEVERAL: Final = frozenset(member.name for member in MEMBERS if member.kind == "texts")
 PRINTED: Final = tuple(member.name for member in MEMBERS if member.printed)
 KEPT: Final = frozenset(member.field or member.name for member in MEMBERS if member.kept) | {
     inner.name for inner in INNER if inner.kept

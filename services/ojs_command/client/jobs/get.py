@@ -9,6 +9,7 @@ from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
 from ojs_core.base.wording import duration
+from ojs_core.domain.members import LABELLED
 from ojs_nats.models.jobs import JobDetail, TimelineEntry
 
 _EXAMPLES: Final = """\
@@ -43,7 +44,7 @@ def tell_job(session: Session, job: JobDetail) -> None:
             ("attempt", attempts),
             ("arguments", json_text(job.args)),
             ("metadata", json_text(job.meta) if job.meta else None),
-            ("tags", job.tags or None),
+            *((by.field, getattr(job, by.field) or None) for by in LABELLED),
             ("result", None if job.result is None else json_text(job.result)),
             ("worker", job.worker_id),
             ("workflow", job.workflow_id),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from ojs_command.client.arguments import STATES, ago, member, positive
+from ojs_command.client.arguments import STATES, ago, in_help, member, positive
 from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_core.domain.members import FOUND_BY
 from ojs_nats import Job
 
 COLUMNS: Final = ("id", "type", "queue", "state", "attempt", "created", "error")
@@ -32,10 +33,10 @@ def add_filters(parser: CommandParser) -> None:
     parser.add_argument("--queue", metavar="NAME")
     parser.add_argument("--state", choices=STATES)
     parser.add_argument("--type", metavar="TYPE", help="may end in '*'")
-    parser.add_argument("--tag", metavar="TAG")
+    for by in FOUND_BY:
+        flag, called = f"--{by.name.replace('_', '-')}", by.name.rpartition("_")[2].upper()
+        parser.add_argument(flag, metavar=called, help=in_help(by.about))
     parser.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="again for more")
-    parser.add_argument("--error-type", metavar="NAME", help="of the last error")
-    parser.add_argument("--worker", metavar="ID", help="that has it")
     parser.add_argument("--since", type=ago, metavar="WHEN", help="created since then: 1h, or 2026-11-24T08:00Z")
     parser.add_argument("--until", type=ago, metavar="WHEN", help="created until then")
 
@@ -46,10 +47,8 @@ def filters_of(given: argparse.Namespace) -> dict[str, Any]:
         "queue": given.queue,
         "state": given.state,
         "type": given.type,
-        "tag": given.tag,
         "meta": {name: value if isinstance(value, str) else json_text(value) for name, value in given.meta},
-        "error_type": given.error_type,
-        "worker": given.worker,
+        **{by.name: getattr(given, by.name) for by in FOUND_BY},
         "since": given.since,
         "until": given.until,
     }

@@ -5,6 +5,7 @@ import { copier } from '../dialogs.js';
 import { duration, millis, moment, number, percent, plain, relative, said, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import { PRIORITY } from '../matching.js';
+import { TEXTS } from '../members.js';
 import {
 	badge,
 	facts,
@@ -121,10 +122,17 @@ function summary(/** @type {Job} */ job, /** @type {import('../openapi.js').JobL
 			optional(job.rate_limit?.['key'], (key) => html`<a href=${address('/limits', { q: String(key) })}>${text(key, 80)}</a>`),
 		],
 		['Schema', optional(job.schema, (uri) => text(uri, 80))],
-		['Tags', job.tags.length ? text(job.tags.join(', ')) : nothing],
+		...texts(job),
 		['Leaves the server', optional(job.leaves_at, moment)],
 	]);
 }
+
+/** The plain texts that it was pushed with. */
+const texts = (/** @type {Record<string, any>} */ job) =>
+	TEXTS.map((name) => {
+		const given = job[name]?.length ? text([job[name]].flat().join(', ')) : nothing;
+		return /** @type {const} */ ([name.charAt(0).toUpperCase() + name.slice(1), given]);
+	});
 
 const traced = (/** @type {string} */ id) => html`<span class="id">${id}</span> ${copier('Copy', id)}`;
 

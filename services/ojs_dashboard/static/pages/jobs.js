@@ -6,6 +6,7 @@ import { beyondBulk, listed, parsed, replaced, STATES, SUGGESTIONS } from '../fi
 import { count, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { asksFor, OPERATIONS, ofAll, progress, typed } from '../matching.js';
+import { OF_SERVER, OPTIONS } from '../members.js';
 import { badge, head, jobLink, list, pages, queueLink, search, table, tree, when } from '../parts.js';
 import { address, go, place } from '../router.js';
 import { signal } from '../signals-core.js';
@@ -215,17 +216,10 @@ function schemas() {
 	};
 }
 
-const words = (/** @type {string} */ text) => new Set(text.split(/\s+/));
 /** Members of a job that another one like it isn't pushed with: the server's own, and those that have fields of their own. */
-const OWN = words(`specversion id type args meta state attempt max_attempts created_at enqueued_at activated_at started_at
-	completed_at cancelled_at discarded_at re_enqueued_at next_attempt_at retry_delay_ms uncounted_attempts worker_id result
-	result_size_bytes result_stored_at result_expires_at error errors workflow_id workflow_step workflow_step_id previous_state
-	rate_limit_until checkpoint parent_results parent_results_by_index visible_until leaves_at timeline timers dead_letter redacted
-	retry_policy`);
+const OWN = new Set([...OF_SERVER, 'specversion', 'id', 'type', 'args', 'meta', 'max_attempts', 'redacted', 'retry_policy']);
 /** Those that are options; other members are a client's own. */
-const OPTIONS =
-	words(`queue priority tags retry schema version rate_limit timeout timeout_ms visibility_timeout_ms total_timeout
-	enqueue_ttl heartbeat_timeout grace_period result_ttl result_size_limit unique expires_at scheduled_at metadata`);
+const ASKED = new Set(OPTIONS.filter((name) => !OWN.has(name)));
 
 /** What a job like another one is pushed with: all that it carries, but for a time that is over and what says the same twice. */
 function optionsOf(/** @type {import('../openapi.js').JobDetail} */ job) {
@@ -272,7 +266,7 @@ export function push(/** @type {() => void} */ after, /** @type {import('../open
 		preview: schemas(),
 		body: ({ type, args, meta, options }) => {
 			const typed = Object.entries(json(options, 'Options') ?? {});
-			const others = typed.filter(([name]) => like && name in like && !OPTIONS.has(name));
+			const others = typed.filter(([name]) => like && name in like && !ASKED.has(name));
 			return {
 				...Object.fromEntries(others),
 				type,
