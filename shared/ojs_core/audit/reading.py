@@ -11,6 +11,7 @@ import structlog
 from msgspec import Struct
 
 from ojs_core.audit.entry import Entry, Outcome, decode
+from ojs_core.audit.trail import AuditTimings
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.contents import messages, sequence_of, stream_info
 from ojs_core.jetstream.subjects import StoreConfig
@@ -22,7 +23,6 @@ _READ: Final = 500
 _READS: Final = 20
 """How often one question reads."""
 _READ_BYTES: Final = 4 * 1024 * 1024
-_TIMEOUT_S: Final = 5.0
 _WHAT: Final = "the audit"
 
 
@@ -72,7 +72,8 @@ class Page(NamedTuple):
 class AuditReader:
     """Reads entries. `nats` carries pages of up to 4 MB."""
 
-    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, timings: AuditTimings = AuditTimings()) -> None:
+        self._read_s = timings.read_s
         self._nats = nats
         self._config = config
 
@@ -131,7 +132,7 @@ class AuditReader:
         found: list[Read] = []
         while begin < end:
             which = {"next_by_subj": self._config.audit, "seq": begin, "batch": end - begin, "max_bytes": _READ_BYTES}
-            batch, _ = await messages(self._nats, self._config.audit_stream, which, _WHAT, _TIMEOUT_S)
+            batch, _ = await messages(self._nats, self._config.audit_stream, which, _WHAT, self._read_s)
             if not batch:
                 break
             found += _readable(batch, end)
@@ -142,7 +143,7 @@ class AuditReader:
         """The sequence of the first entry that was stored at a time (Unix ms) or later."""
         stamp = datetime.fromtimestamp(at / 1_000, UTC).isoformat().replace("+00:00", "Z")
         which = {"next_by_subj": self._config.audit, "start_time": stamp, "batch": 1}
-        batch, _ = await messages(self._nats, self._config.audit_stream, which, _WHAT, _TIMEOUT_S)
+        batch, _ = await messages(self._nats, self._config.audit_stream, which, _WHAT, self._read_s)
         return sequence_of(batch[0]) if batch else otherwise
 
 

@@ -13,8 +13,6 @@ from ojs_core.audit.entry import SEVERAL, Entry
 
 K = TypeVar("K", bound=Hashable)
 
-WINDOW_S: Final = 60.0
-"""How long acts are counted as one entry after the first."""
 MOST: Final = 30
 """How many different acts of one principal, or of one stranger's address, get entries of their own in a window."""
 STRANGERS: Final = 100
@@ -107,7 +105,7 @@ class Repeats:
     of strangers from more than `strangers` addresses.
     """
 
-    def __init__(self, window_s: float = WINDOW_S, most: int = MOST, strangers: int = STRANGERS) -> None:
+    def __init__(self, window_s: float, most: int = MOST, strangers: int = STRANGERS) -> None:
         self._window_s = window_s
         self._most = most
         self._strangers = strangers
@@ -149,7 +147,7 @@ class Acts:
     Acts beyond `most` different ones aren't counted: each of them is written.
     """
 
-    def __init__(self, window_s: float = WINDOW_S, alone: int = ALONE, most: int = MOST_ACTS) -> None:
+    def __init__(self, window_s: float, alone: int = ALONE, most: int = MOST_ACTS) -> None:
         self._window_s = window_s
         self._alone = alone
         self._most = most

@@ -18,6 +18,7 @@ from ojs_core.audit.repeats import Acts, Owner, Repeats
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.ids import new_request_id
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import put_once
 from ojs_core.jetstream.connection import Connection
@@ -29,13 +30,21 @@ log = structlog.get_logger(__name__)
 MOST: Final = 1_000
 """Places for entries that wait to be stored: so many for acts, and so many for all others."""
 _AT_ONCE: Final = 250
-PLACE_S: Final = 5.0
-"""How long an act waits for a place before it is refused."""
-HOLD_S: Final = 1.0
-"""How long an answer is held up for its entry to be stored."""
-_LAST_S: Final = 0.5
-"""What is left of a process's end for entries that wait."""
-_IDLE_S: Final = 3_600.0
+
+
+class AuditTimings(Timings, frozen=True, kw_only=True):
+    """How long acts wait for their entries, and how long those of equal acts are one entry."""
+
+    place_s: float = 5.0
+    """How long an act waits for a place before it is refused."""
+    hold_s: float = 1.0
+    """How long an answer is held up for its entry to be stored."""
+    last_s: float = 0.5
+    """The part of a process's end that is left for entries that wait."""
+    window_s: float = 60.0
+    """How long acts are counted as one entry after the first."""
+    read_s: float = 5.0
+    """How long an answer with entries is waited for."""
 
 
 class _Waiting:
@@ -60,21 +69,17 @@ class Trail:
         nats: Connection,
         config: StoreConfig,
         *,
-        hold_s: float = HOLD_S,
-        place_s: float = PLACE_S,
+        timings: AuditTimings = AuditTimings(),
         most: int = MOST,
-        repeats: Repeats | None = None,
-        acts: Acts | None = None,
     ) -> None:
         self._nats = nats
         self._config = config
-        self._hold_s = hold_s
-        self._place_s = place_s
+        self._timings = timings
         self._most = most
         self._places = asyncio.Semaphore(most)
         self._without_place = 0
-        self._repeats = repeats or Repeats()
-        self._acts = acts or Acts()
+        self._repeats = Repeats(timings.window_s)
+        self._acts = Acts(timings.window_s)
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -88,7 +93,7 @@ class Trail:
         await stop_loop(self._task)
         self._note_over(inf)
         try:
-            async with asyncio.timeout(_LAST_S):
+            async with asyncio.timeout(self._timings.last_s):
                 while self._waiting:
                     await self._store()
         except (OjsError, TimeoutError):
@@ -116,7 +121,7 @@ class Trail:
     async def take_place(self) -> None:
         """Return when there is a place for the entry of an act. Raises OjsError backend_unavailable: don't do it now."""
         try:
-            async with asyncio.timeout(self._place_s):
+            async with asyncio.timeout(self._timings.place_s):
                 await self._places.acquire()
         except TimeoutError:
             raise unavailable(
@@ -134,7 +139,7 @@ class Trail:
 
     async def keep(self, entry: Entry) -> None:
         """Put an entry; return when it is stored, or after a moment: then it is stored later."""
-        if not await within(self._hold_s, self.put(entry)):
+        if not await within(self._timings.hold_s, self.put(entry)):
             metrics.audited("late")
 
     def counts(self, act: Hashable, entry: Entry) -> bool:
@@ -166,8 +171,8 @@ class Trail:
         """Wait for entries and store them. Raises OjsError if they can't be stored now; they stay."""
         if not self._waiting:
             ends = [one.next_end for one in (self._repeats, self._acts)]
-            until = min((end for end in ends if end is not None), default=self._now() + _IDLE_S)
-            await within(max(until - self._now(), 0), self._wake)
+            until = min((end for end in ends if end is not None), default=None)
+            await within(None if until is None else max(until - self._now(), 0), self._wake)
         self._wake.clear()
         self._note_over(self._now())
         while self._waiting:

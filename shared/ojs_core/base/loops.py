@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from typing import Any, ClassVar
 
 import structlog
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Order, Timings
 from ojs_link.lasting import Lasting
 
 log = structlog.get_logger(__name__)
 
-_WAIT_S: Final = 0.25
-"""After a turn that a broken dependency has ended: whoever waits for it to be back wants to hear of that soon."""
-_FIRST_PAUSE_S: Final = 0.25
-_LAST_PAUSE_S: Final = 5.0
-"""After a turn that has failed in an unexpected way, twice as long each time."""
-_CANCELLED_S: Final = 1.0
-"""What a task has to end in before it is cancelled again."""
+
+class LoopTimings(Timings, frozen=True, kw_only=True):
+    """The pauses of background work behind turns that failed."""
+
+    wait_s: float = 0.25
+    """Behind a turn that a broken dependency has ended: its return is noticed soon."""
+    first_pause_s: float = 0.25
+    """Behind a turn that has failed in an unexpected way; each is twice as long as the one before."""
+    last_pause_s: float = 5.0
+    """The longest of these pauses."""
+    order: ClassVar[Order] = (("first_pause_s", "last_pause_s", "pauses would grow shorter"),)
 
 
 async def run_forever(
@@ -29,6 +34,7 @@ async def run_forever(
     every_s: float = 0.0,
     tell: bool = True,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    timings: LoopTimings = LoopTimings(),
 ) -> None:
     """Take `turn` after `turn` until this is cancelled, `every_s` seconds ahead of each.
 
@@ -37,7 +43,7 @@ async def run_forever(
     """
     waits = Lasting()
     pause = 0.0
-    failed_s = _FIRST_PAUSE_S
+    failed_s = timings.first_pause_s
     while True:
         await sleep(max(every_s, pause))
         try:
@@ -48,15 +54,15 @@ async def run_forever(
                 log.warning("background work waits", work=name, reason=error.message, seconds=round(seconds))
             else:
                 log.debug("background work waits", work=name, reason=error.message)
-            pause = _WAIT_S
+            pause = timings.wait_s
         except (Exception, asyncio.CancelledError):
             if _is_cancelled():
                 raise
             log.exception("background work failed and goes on", work=name)
             pause = failed_s
-            failed_s = min(failed_s * 2, _LAST_PAUSE_S)
+            failed_s = min(failed_s * 2, timings.last_pause_s)
         else:
-            pause, failed_s = 0.0, _FIRST_PAUSE_S
+            pause, failed_s = 0.0, timings.first_pause_s
             if (seconds := waits.over()) is not None and tell:
                 log.info("background work goes on", work=name, after_seconds=round(seconds, 1))
 
@@ -79,15 +85,15 @@ async def stop_loop(task: asyncio.Task[None] | None) -> None:
         await stop_tasks([task])
 
 
-async def stop_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def stop_tasks(tasks: Iterable[asyncio.Task[Any]], again_s: float = 1.0) -> None:
     """End tasks and return when all have ended, however they do.
 
-    What a task waits in may swallow its cancellation, as `asyncio.wait_for` does before Python 3.12, so that is repeated.
+    A task's cancellation may be swallowed, as by `asyncio.wait_for` before Python 3.12, so it is repeated after `again_s`.
     """
     ending = list(tasks)
     left = {task for task in ending if not task.done()}
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_CANCELLED_S)
+        _, left = await asyncio.wait(left, timeout=again_s)
     await asyncio.gather(*ending, return_exceptions=True)

@@ -7,21 +7,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
 from ojs_core.store.announce import announce
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store
 
-_EVERY_S: Final = 1.0
 _MOST: Final = 10_000
 """Queues whose last refusal is remembered."""
+
+
+class RejectionTimings(Timings, frozen=True, kw_only=True):
+    """How often a queue's refusals are announced."""
+
+    every_s: float = 1.0
+    """Between two events of one queue."""
 
 
 class RejectionEvents:
     """One event for each queue and second: `backpressure.rejected`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, timings: RejectionTimings = RejectionTimings()) -> None:
+        self._every_s = timings.every_s
         self._store = store
         self._told: dict[str, float] = {}
 
@@ -29,7 +37,7 @@ class RejectionEvents:
         """Do nothing unless `error` says that the queue of one of the drafts is full."""
         now = asyncio.get_running_loop().time()
         draft = next((draft for draft in drafts if draft.queue == error.details.get("queue")), drafts[0])
-        if error.code != "queue_full" or now - self._told.get(draft.queue, -_EVERY_S) < _EVERY_S:
+        if error.code != "queue_full" or now - self._told.get(draft.queue, -self._every_s) < self._every_s:
             return
         if len(self._told) >= _MOST:
             self._told.clear()

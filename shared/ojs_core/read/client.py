@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.connection import Failed
 from ojs_core.read.messages import (
@@ -43,11 +44,7 @@ from ojs_core.read.messages import (
 from ojs_core.read.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
 from ojs_core.store.store import Store
 
-_MARGIN_S: Final = 1.0
 _NOBODY: Final = "no projector answers; start one with 'ojs-nats projector'"
-_BARRIER_TTL_S: Final = 60
-_BUILT_S: Final = 5
-"""How long to wait before asking again while an index is built."""
 
 T = TypeVar("T", bound=Struct)
 A = TypeVar("A", bound=Answer)
@@ -56,22 +53,33 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode_outcome: Final = msgspec.json.Decoder(AskOutcome).decode
 
 
+class QueryTimings(Timings, frozen=True, kw_only=True):
+    """How long answers of projectors are waited for."""
+
+    wait_s: float = WAIT_S
+    """How long projectors wait until they have come so far."""
+    margin_s: float = 1.0
+    """How long their answer may take beyond that."""
+    barrier_s: int = 60
+    """How long a barrier stays."""
+    order: ClassVar[Order] = (("wait_s", "barrier_s", "a barrier would be gone before an index has come so far"),)
+
+
 def settled(answer: A) -> A:
     """An answer by which something is decided or done. Raises OjsError backend_unavailable while the index is built anew."""
     if answer.partial:
-        raise unavailable("the index of jobs is being built; send the request again later", retry_after=_BUILT_S)
+        raise unavailable("the index of jobs is being built; send the request again later", retry_after=5)
     return answer
 
 
 class Queries:
     """Asks the projectors. All methods raise OjsError backend_unavailable: no projector, or one that is behind."""
 
-    def __init__(self, store: Store, wait_s: float = WAIT_S) -> None:
-        """`wait_s` is how long projectors wait until they have come so far; an answer is waited for a little longer."""
-        self._wait_s = wait_s
+    def __init__(self, store: Store, timings: QueryTimings = QueryTimings()) -> None:
+        self._timeout_s = timings.wait_s + timings.margin_s
         self._nats = store.bulk
         self._config = store.config
-        self._barrier = Barrier(store)
+        self._barrier = Barrier(store, timings)
 
     async def queue(self, name: str) -> Queue:
         """One queue's statistics; all zero if nothing is known of it."""
@@ -137,7 +145,7 @@ class Queries:
         return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
 
     async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
-        body, timeout_s = _encode(ask), self._wait_s + _MARGIN_S
+        body, timeout_s = _encode(ask), self._timeout_s
         reply = await self._nats.request(self._config.query(name), body, timeout_s=timeout_s)
         if isinstance(reply, Failed) and not reply.sent:  # nobody listens
             reply = await self._nats.request(self._config.query(name, building=True), body, timeout_s=timeout_s)
@@ -156,7 +164,8 @@ class Barrier:
     that was stored before it was asked for.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, timings: QueryTimings = QueryTimings()) -> None:
+        self._kept_s = timings.barrier_s
         self._nats = store.nats
         self._subject = store.config.record("barrier", store.instance)
         self._running: asyncio.Task[int] | None = None
@@ -175,4 +184,4 @@ class Barrier:
             await asyncio.wait([running])
             del running  # a failure keeps this frame, which would keep the failure before it, and so on
         self._running, self._following = self._following, None
-        return await put(self._nats, self._subject, b"", _BARRIER_TTL_S, "a barrier")
+        return await put(self._nats, self._subject, b"", self._kept_s, "a barrier")

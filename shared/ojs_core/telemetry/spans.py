@@ -29,18 +29,25 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, get_cu
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain.job import NOTHING, Job, JobError
 from ojs_core.domain.transitions.result import Change
 
 log = structlog.get_logger(__name__)
 
-_EXPORT_TIMEOUT_S: Final = 2.0
-_FLUSH_S: Final = 0.3
-
 _NO_CONTEXT: Final = Context()
 _propagator: Final = TraceContextTextMapPropagator()
 _request: ContextVar[Context | None] = ContextVar("request", default=None)
+
+
+class SpanTimings(Timings, frozen=True, kw_only=True):
+    """How long a collector of spans is waited for."""
+
+    export_s: float = 2.0
+    """For its answer to one batch."""
+    last_s: float = 0.3
+    """For it to have the last ones, when the process stops."""
 
 
 class _Carried(Struct):
@@ -53,7 +60,7 @@ class _Carried(Struct):
 _decode_carried: Final = msgspec.json.Decoder(_Carried).decode
 
 
-def exporting(endpoint: str, service: str, instance: str) -> Spans:
+def exporting(endpoint: str, service: str, instance: str, timings: SpanTimings = SpanTimings()) -> Spans:
     """Spans that go to an OTLP collector (`endpoint` is its base URL) in the background, in batches.
 
     The variables of OpenTelemetry count where they say more: sampler, headers, resource, limits.
@@ -62,16 +69,17 @@ def exporting(endpoint: str, service: str, instance: str) -> Spans:
     name = os.environ.get("OTEL_SERVICE_NAME") or f"ojs-nats-{service}"
     resource = Resource.create({SERVICE_NAME: name, SERVICE_VERSION: version, SERVICE_INSTANCE_ID: instance})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=timings.export_s)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     log.info("traces are exported", endpoint=endpoint)
-    return Spans(provider)
+    return Spans(provider, timings)
 
 
 class Spans:
     """Makes the spans of one process."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, timings: SpanTimings = SpanTimings()) -> None:
+        self._last_s = timings.last_s
         self._provider = provider
         self._tracer = provider.get_tracer("ojs-nats", importlib.metadata.version("ojs-nats-server"))
 
@@ -86,7 +94,7 @@ class Spans:
                 loop.call_soon_threadsafe(delivered.set)
 
         threading.Thread(target=deliver, name="last-traces", daemon=True).start()
-        if not await within(_FLUSH_S, delivered):
+        if not await within(self._last_s, delivered):
             log.warning("the last traces were not delivered in time")
 
     def answering(self, headers: Mapping[str, str]) -> None:

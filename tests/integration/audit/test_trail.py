@@ -14,8 +14,8 @@ from integration.samples import frozen, losing_answers, unreachable
 from ojs_core.audit.entry import Detail, Entry, encode
 from ojs_core.audit.fill import Fill, audit_fill
 from ojs_core.audit.reading import AuditReader, Read, Wanted
-from ojs_core.audit.repeats import Owner, Repeats
-from ojs_core.audit.trail import Trail
+from ojs_core.audit.repeats import Owner
+from ojs_core.audit.trail import AuditTimings, Trail
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call, purge, put
 from ojs_core.store.store import Store
@@ -45,7 +45,7 @@ def counted(outcome: str) -> float:
 
 @asynccontextmanager
 async def trail_of(store: Store, *, hold_s: float = 60.0, most: int = 1_000) -> AsyncIterator[Trail]:
-    trail = Trail(store.nats, store.config, hold_s=hold_s, place_s=60.0, most=most, repeats=Repeats())
+    trail = Trail(store.nats, store.config, timings=AuditTimings(hold_s=hold_s, place_s=60.0), most=most)
     trail.start()
     try:
         yield trail
@@ -156,7 +156,8 @@ async def test_very_many_acts_at_once_are_all_stored_in_a_flood_of_others(store:
 
 
 async def test_an_act_that_finds_no_place_is_refused_before_it_is_done(store: Store) -> None:
-    trail = Trail(store.nats, store.config, most=2, place_s=0.01)  # it isn't started, so nothing leaves its place
+    # It isn't started, so nothing leaves its place.
+    trail = Trail(store.nats, store.config, timings=AuditTimings(place_s=0.01), most=2)
     await trail.take_place()
     await trail.take_place()
     with pytest.raises(OjsError, match="nothing was done") as refused:

@@ -15,7 +15,7 @@ from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Failure, Moment, Transition, nack
 from ojs_core.jetstream.event_reader import StoredEvent
-from ojs_core.read.client import Queries
+from ojs_core.read.client import Queries, QueryTimings
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.truth import all_events, all_jobs, counts_of
@@ -84,7 +84,7 @@ async def crash(projector: Projector) -> None:
 
 def patient(store: Store) -> Queries:
     """Ask projectors, and wait for their answers as long as a busy machine may take."""
-    return Queries(store, PATIENCE_S)
+    return Queries(store, QueryTimings(wait_s=PATIENCE_S))
 
 
 def projecting(*timings: ProjectorTimings) -> pytest.MarkDecorator:

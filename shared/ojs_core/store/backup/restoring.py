@@ -48,9 +48,6 @@ class RestoreTimings(Timings, frozen=True, kw_only=True):
     """How long NATS may take for one answer."""
 
 
-_USUAL: Final = RestoreTimings()
-
-
 class Restored(Struct, frozen=True, kw_only=True):
     """Counts of a restore. `ended` counts messages whose time was over, `passed_over` cron entries without their late ticks."""
 
@@ -158,7 +155,7 @@ class Restore:
         config: StoreConfig,
         archive: Archive,
         tell: Tell,
-        timings: RestoreTimings = _USUAL,
+        timings: RestoreTimings = RestoreTimings(),
         *,
         quiet: bool | None = None,
     ) -> None:

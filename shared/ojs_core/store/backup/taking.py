@@ -46,14 +46,11 @@ class BackupTimings(Timings, frozen=True, kw_only=True):
     """How long a pull waits for messages."""
     margin_s: float = 10.0
     """How long its answer may take beyond that."""
-    patience_s: float = 30.0
+    away_s: float = 30.0
     """How long NATS may be away before a backup is given up."""
     again_s: float = 0.5
     """The pause behind a read that failed."""
-    order: ClassVar[Order] = (("margin_s", "patience_s", "one late answer would end the backup"),)
-
-
-_TIMINGS: Final = BackupTimings()
+    order: ClassVar[Order] = (("margin_s", "away_s", "one late answer would end the backup"),)
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -68,7 +65,9 @@ class Taken(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-async def take_backup(nats: Connection, config: StoreConfig, folder: Path, tell: Tell) -> Taken:
+async def take_backup(
+    nats: Connection, config: StoreConfig, folder: Path, tell: Tell, timings: BackupTimings = BackupTimings()
+) -> Taken:
     """Write a backup of a namespace into a new folder. Raises BackupProblem, OjsError backend_unavailable."""
     now = asyncio.get_running_loop().time
     began = now()
@@ -79,10 +78,10 @@ async def take_backup(nats: Connection, config: StoreConfig, folder: Path, tell:
     selection = Selection(config)
     with new_archive(folder) as archive:
         relayed = (await Lease(nats, config, "events").read()).done
-        events = await _copy(nats, config.events_stream, archive, "events", tell)
+        events = await _copy(nats, config.events_stream, archive, "events", tell, timings)
         delivered = await _delivered(nats, config, events.last)
-        audit = await _copy(nats, config.audit_stream, archive, "audit", tell)
-        records = await _copy(nats, config.records_stream, archive, "records", tell, selection.keeps)
+        audit = await _copy(nats, config.audit_stream, archive, "audit", tell, timings)
+        records = await _copy(nats, config.records_stream, archive, "records", tell, timings, selection.keeps)
         manifest = Manifest(
             format=FORMAT,
             version=version("ojs-nats-server"),
@@ -124,6 +123,7 @@ async def _copy(
     archive: NewArchive,
     part: Part,
     tell: Tell,
+    timings: BackupTimings,
     keeps: Callable[[str], bool] = lambda _subject: True,
 ) -> PartManifest:
     """Write what a stream holds into a file."""
@@ -131,7 +131,7 @@ async def _copy(
     writer = archive.part(part)
     seen = 0
     tell(part, 0, state.messages)
-    async for batch in _read(nats, stream, state):
+    async for batch in _read(nats, stream, state, timings):
         for one in batch:
             subject = one.message.subject.decode()
             if keeps(subject) and (one.message.data or not subject.startswith("$KV.")):  # a record without a body is a marker
@@ -142,11 +142,16 @@ async def _copy(
     return writer.finish(state.last_seq)
 
 
-async def _read(nats: Connection, stream: str, state: StreamState) -> AsyncIterator[list[Delivery]]:
+async def _read(
+    nats: Connection,
+    stream: str,
+    state: StreamState,
+    timings: BackupTimings,
+) -> AsyncIterator[list[Delivery]]:
     """Read a stream until nothing is left, and at least all that there was in its `state`."""
     consumer = OrderedConsumer(nats, stream, f"backup-{secrets.token_hex(4)}", [], _BATCH)
     loop = asyncio.get_running_loop()
-    following, late, looks = max(1, state.first_seq), loop.time() + _TIMINGS.patience_s, 0
+    following, late, looks = max(1, state.first_seq), loop.time() + timings.away_s, 0
     try:
         while True:
             try:
@@ -156,17 +161,17 @@ async def _read(nats: Connection, stream: str, state: StreamState) -> AsyncItera
                         looks += 1
                         if following > state.last_seq or looks == _LOOKS:
                             return
-                        await asyncio.sleep(_TIMINGS.again_s)
+                        await asyncio.sleep(timings.again_s)
                         consumer.drop()
                         continue
-                found = consumer.take(await consumer.pull(_TIMINGS.wait_s, _TIMINGS.margin_s))
+                found = consumer.take(await consumer.pull(timings.wait_s, timings.margin_s))
             except OjsError:
                 if loop.time() > late:
                     raise
                 consumer.drop()
-                await asyncio.sleep(_TIMINGS.again_s)
+                await asyncio.sleep(timings.again_s)
                 continue
-            late = loop.time() + _TIMINGS.patience_s
+            late = loop.time() + timings.away_s
             if not found:  # what was left has been removed, or a replica is behind: a new consumer knows
                 consumer.drop()
                 continue
