@@ -29,25 +29,16 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, get_cu
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain.job import NOTHING, Job, JobError
 from ojs_core.domain.transitions.result import Change
+from ojs_core.telemetry.tracing import SpanTimings
 
 log = structlog.get_logger(__name__)
 
 _NO_CONTEXT: Final = Context()
 _propagator: Final = TraceContextTextMapPropagator()
 _request: ContextVar[Context | None] = ContextVar("request", default=None)
-
-
-class SpanTimings(Timings, frozen=True, kw_only=True):
-    """How long a collector of spans is waited for."""
-
-    export_s: float = 2.0
-    """For its answer to one batch."""
-    last_s: float = 0.3
-    """For it to have the last ones, when the process stops."""
 
 
 class _Carried(Struct):
@@ -60,7 +51,7 @@ class _Carried(Struct):
 _decode_carried: Final = msgspec.json.Decoder(_Carried).decode
 
 
-def exporting(endpoint: str, service: str, instance: str, timings: SpanTimings = SpanTimings()) -> Spans:
+def exporting(endpoint: str, service: str, instance: str, timings: SpanTimings) -> Spans:
     """Spans that go to an OTLP collector (`endpoint` is its base URL) in the background, in batches.
 
     The variables of OpenTelemetry count where they say more: sampler, headers, resource, limits.

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions.result import Change
 
@@ -26,6 +27,15 @@ T = TypeVar("T")
 _spans: Spans | None = None
 
 
+class SpanTimings(Timings, frozen=True, kw_only=True):
+    """How long a collector of spans is waited for."""
+
+    export_s: float = 2.0
+    """For its answer to one batch."""
+    last_s: float = 0.3
+    """For it to have the last ones, when the process stops."""
+
+
 def start(endpoint: str | None, service: str, instance: str) -> None:
     """Trace from now on if there is an endpoint of a collector. Raises StartupProblem if OpenTelemetry isn't installed."""
     if endpoint is None:
@@ -34,7 +44,7 @@ def start(endpoint: str | None, service: str, instance: str) -> None:
         spans = importlib.import_module("ojs_core.telemetry.spans")
     except ImportError:
         raise StartupProblem(_MISSING) from None
-    use(spans.exporting(endpoint, service, instance))
+    use(spans.exporting(endpoint, service, instance, SpanTimings()))
 
 
 def use(spans: Spans | None) -> None:
