@@ -1,4 +1,4 @@
-"""Two kinds of messages: hints that a member of a workflow starts or ends, and timers of workflows that fired."""
+"""Two kinds of messages: notes that a member of a workflow starts or ends, and timers of workflows that fired."""
 
 from __future__ import annotations
 

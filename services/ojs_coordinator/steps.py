@@ -24,13 +24,13 @@ class StepTimings(Timings, frozen=True, kw_only=True):
     """When a note of a step is checked again."""
 
     again_ms: tuple[int, ...] = (5, 20, 100, 500, 2_000, 5_000)
-    """When a hint whose record isn't there yet is checked again; the last time holds for all further ones."""
+    """When a note whose record isn't there yet is checked again; the last time holds for all further ones."""
     give_up_ms: int = 60_000
-    """A commit that hasn't stored its record by then never will; if it did, it hinted again."""
+    """A commit that hasn't stored its record by then never will; if it did, it sent the note again."""
 
 
 class StepNote(NamedTuple):
-    """What a hint says: that the job at a node is about to start, or to end."""
+    """The content of a note: that the job at a node is about to start, or to end."""
 
     due: Due
     workflow_id: str
@@ -41,7 +41,7 @@ class StepNote(NamedTuple):
 
     @classmethod
     def of(cls, due: Due) -> StepNote:
-        """Raises ValueError for what is no hint."""
+        """Raises ValueError for what is no note."""
         workflow_id, job_id = due.job_id.split(".")
         node, run, kind = due.data.decode().split(" ")
         return cls(due, workflow_id, job_id, int(node), int(run), kind)
@@ -57,14 +57,14 @@ class StepWorker:
         self.messages = store.workflows.step_messages()
 
     async def handle(self, batch: list[Due]) -> None:
-        """Read the jobs of a batch, advance their workflows side by side, and let go of the hints that were taken up."""
-        hints = [hint for due in batch if (hint := self._read(due)) is not None]
-        found = await self._store.records.many(list({hint.job_id for hint in hints}))
+        """Read the jobs of a batch, advance their workflows side by side, and let go of the notes that were taken up."""
+        notes = [note for due in batch if (note := self._read(due)) is not None]
+        found = await self._store.records.many(list({note.job_id for note in notes}))
         reports: dict[str, Report] = {}
         taken: dict[str, list[Due]] = {}
-        for hint in hints:
-            if await self._judge(hint, found[hint.job_id], reports.setdefault(hint.workflow_id, Report())):
-                taken.setdefault(hint.workflow_id, []).append(hint.due)
+        for note in notes:
+            if await self._judge(note, found[note.job_id], reports.setdefault(note.workflow_id, Report())):
+                taken.setdefault(note.workflow_id, []).append(note.due)
         outcomes = await asyncio.gather(*(contained("workflow", name, self._apply(name, reports[name])) for name in taken))
         await self.messages.done([due for name, done in zip(taken, outcomes, strict=True) if done for due in taken[name]])
 
@@ -76,36 +76,36 @@ class StepWorker:
             self.messages.later(due, self._timings.give_up_ms)
             return None
 
-    async def _judge(self, hint: StepNote, stored: Stored, report: Report) -> bool:
-        """Put what a hint's job has come to into `report`; whether the hint may go once that is taken up."""
-        if self._told(hint, stored, report):
+    async def _judge(self, note: StepNote, stored: Stored, report: Report) -> bool:
+        """Put what a note's job has come to into `report`; whether the note may go once that is taken up."""
+        if self._told(note, stored, report):
             return True
         now = self._store.clock.now()
-        old = now - hint.due.at > self._timings.give_up_ms
+        old = now - note.due.at > self._timings.give_up_ms
         if old or not self._store.records.nearest_is_leader:
-            stored = await self._store.records.leader_for_hint(hint.job_id)
-            if self._told(hint, stored, report):
+            stored = await self._store.records.leader_for_hint(note.job_id)
+            if self._told(note, stored, report):
                 return True
         if stored.job is None:
-            # There was a job, or there would be no hint; that it is gone means that it had ended.
-            report.ended(hint.node, gone(hint.node, hint.run, now), None)
+            # There was a job, or there would be no note; that it is gone means that it had ended.
+            report.ended(note.node, gone(note.node, note.run, now), None)
             return True
         if old:
-            log.debug("note of a step dropped: its commit never came", job_id=hint.job_id, kind=hint.kind)
+            log.debug("note of a step dropped: its commit never came", job_id=note.job_id, kind=note.kind)
             return True
-        self.messages.later(hint.due, self._timings.again_ms[min(hint.due.deliveries, len(self._timings.again_ms)) - 1])
+        self.messages.later(note.due, self._timings.again_ms[min(note.due.deliveries, len(self._timings.again_ms)) - 1])
         return False
 
     @staticmethod
-    def _told(hint: StepNote, stored: Stored, report: Report) -> bool:
+    def _told(note: StepNote, stored: Stored, report: Report) -> bool:
         job = stored.job
         if job is None:
             return False
         outcome = outcome_of(job)
         if outcome is not None:
-            report.ended(hint.node, outcome, job)
+            report.ended(note.node, outcome, job)
             return True
-        if hint.kind == "started" and job.started_at is not None:
+        if note.kind == "started" and job.started_at is not None:
             report.started(job.started_at)
             return True
         return False

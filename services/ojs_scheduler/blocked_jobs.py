@@ -1,4 +1,4 @@
-"""Acting on hints to limits: jobs that were put aside go on when there is room."""
+"""Acting on notes of limits: jobs that were put aside go on when there is room."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ojs_core.store.store import Store
 
 
 def blocked_jobs_loop(store: Store) -> DueLoop:
-    """Return the loop that takes the hints. Any number may run: two that look at one limit move a token twice at worst."""
+    """Return the loop that takes the notes. Any number may run: two that look at one limit move a token twice at worst."""
     messages = DueMessages(store.nats, store.bulk, store.config, "limit", subject=store.config.notes("limit"))
 
     async def look(due: Due) -> Handled:

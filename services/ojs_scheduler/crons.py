@@ -81,13 +81,13 @@ class CronWorker:
 
     async def _one(self, due: Due, found: dict[str, StoredCron]) -> bool | None:
         """True: let the message go; False: judge it again; None: leave it to come back."""
-        hint = CronDue.of(due.job_id)
-        stored = found.get(hint.token)
+        fired = CronDue.of(due.job_id)
+        stored = found.get(fired.token)
         if stored is None:
             return None
         if stored.cron is None:
             return True
-        return await contained("cron entry", stored.cron.name, self._judged(stored.cron, stored.sequence, hint.op, due.at))
+        return await contained("cron entry", stored.cron.name, self._judged(stored.cron, stored.sequence, fired.op, due.at))
 
     async def _judged(self, cron: Cron, sequence: int, op: str, fired_at: int) -> bool:
         try:

@@ -160,13 +160,13 @@ class LostTokens:
     async def _blocked_since(self, queue: str, scope: str, priority: int) -> float:
         """Return when the first blocked job became available: infinity if there is none, 0 if that isn't known.
 
-        The scheduler gets a hint for the limit: that hint may be what was lost.
+        The scheduler gets a note of the limit: that note may be what was lost.
         """
         held = [self._store.config.hold(scope, priority, queue, front=front) for front in (True, False)]
         first = [said for subject in held if (said := await self._tokens.first(subject)) is not None]
         if not first:
             return math.inf
-        await self._store.permits.hint(scope)
+        await self._store.permits.send_note(scope)
         others = [await self._store.records.leader_for_hint(token[0]) for said in first if (token := _said(said)) is not None]
         times = [available_at(other.job) for other in others if other.job is not None]
         return 0 if len(times) < len(first) else min(times) - self._timings.grace_ms

@@ -105,7 +105,7 @@ class UnreadableRecords:
             # The name is free by now: whoever has it next may have set a timer of his own.
             purge_unheard(self._nats, self._config.records_stream, pattern, before=removed)
         if kind == "limit":  # jobs may wait for it
-            await self._permits.hint(key)
+            await self._permits.send_note(key)
 
     def _belongings(self, kind: Kind, key: str) -> list[str]:
         """What else is stored under a record's name, and of no use without it."""

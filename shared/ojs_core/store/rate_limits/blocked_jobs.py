@@ -2,7 +2,7 @@
 
 Tokens whose key has no permit left move to `ojs.hold.<queue>.<key>.<priority>`, where nobody fetches them; those that had been
 let go before, to `….front`, so that they keep their places.
-`ojs.step.limit.<scope>.<what>` is the hint to look whether held tokens can go on: ahead of every end of a claim that holds a
+`ojs.step.limit.<scope>.<what>` is the note to look whether held tokens can go on: ahead of every end of a claim that holds a
 permit, after a token was held though there is room by then, after a stale token of a limited key was dropped, and as a timer
 when time alone makes room.
 """
@@ -51,9 +51,9 @@ class BlockedJobTimings(Timings, frozen=True, kw_only=True):
     """How much of a key's backlog is checked, and when."""
 
     at_once: int = 1_000
-    """Tokens that one hint checks."""
+    """Tokens that one note checks."""
     ahead_ms: int = 60_000
-    """A hint whose claim still runs after this long was ahead of a commit that failed."""
+    """A note whose claim still runs after this long was ahead of a commit that failed."""
     soon_ms: int = 20
     """The shortest time until a check of a limit whose claim may be ahead of its record."""
     latest_ms: int = 1_000
@@ -92,7 +92,7 @@ class BlockedJobs:
         if not sequence:  # so that whoever looks knows the policy, and an operator the key
             await self._permits.remember(scope, policy)
         if room.hit is None:
-            await self._permits.hint(scope)
+            await self._permits.send_note(scope)
             return
         await self.stopped(scope, None, room.hit, len(waiting))
         if (at := _first(room.at, later)) is not None:
@@ -134,9 +134,9 @@ class BlockedJobs:
     # Moving on
 
     async def look(self, scope: str, ended: str, data: bytes, at: int) -> int | None:
-        """Act on a hint: None when it is done with, or in how many ms to look again because its record isn't there yet.
+        """Act on a note: None when it is done with, or in how many ms to look again because its record isn't there yet.
 
-        `ended` and `data` are the job and the claim that were about to end, `at` is when the hint was stored.
+        `ended` and `data` are the job and the claim that were about to end, `at` is when the note was stored.
         """
         if data:
             job = (await self._records.leader_for_hint(ended)).job
@@ -175,7 +175,7 @@ class BlockedJobs:
             started = permits.taken(record, gone, policy, self._clock.now(), "")
             after = permits.room(started, policy, self._clock.now())
         if after.hit is None:  # there are more than one look moves
-            await self._permits.hint(scope)
+            await self._permits.send_note(scope)
             return
         await self.stopped(scope, None, after.hit)
         if (wake := _first(after.at, later)) is not None:  # time alone makes room once those have started

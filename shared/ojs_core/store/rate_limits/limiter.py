@@ -126,7 +126,7 @@ class Limiter:
         """A token of the job led to no claim; it may have been let go in the place of one that still waits."""
         policy = policy_of(job)
         if policy is not None and policy.key is not None:
-            await self._permits.hint(key_scope(policy.key))
+            await self._permits.send_note(key_scope(policy.key))
 
     async def refused(self, unstarted: Iterable[tuple[Candidate, Start]]) -> None:
         """Candidates that were let through didn't start: another transition was faster, or their time was up."""
@@ -137,7 +137,7 @@ class Limiter:
         for (scope, grant), of_one in claims.items():
             await self._permits.give_back(scope, grant, of_one)
         for scope in {scope for scope, _ in claims}:
-            await self._permits.hint(scope)
+            await self._permits.send_note(scope)
 
     # Keys
 

@@ -43,7 +43,7 @@ _AT_ONCE: Final = 500
 QUEUE_SCOPE: Final = "queue."
 """How the scopes of queues begin."""
 LOOK: Final = "_look"
-"""What a hint names that is about no job in particular."""
+"""The name of no job, in a note that is about none in particular."""
 
 
 class PermitTimings(Timings, frozen=True, kw_only=True):
@@ -202,7 +202,7 @@ class Permits:
         """Set what an operator puts in place of the policies of jobs, or take it back, and with it what closed the limit."""
         lifted = {"until": None} if override is None else {}
         _, new = await self._change(scope, lambda record, op: replace(record, override=override, op=op, **lifted))
-        await self.hint(scope)
+        await self.send_note(scope)
         return new
 
     async def close_until(self, scope: str, policy: LimitPolicy, until: int) -> bool:
@@ -258,9 +258,9 @@ class Permits:
         sequence, record = await self.read(scope)
         return (await self.judge(scope, record.policy)).record if sequence else None
 
-    async def hint(self, scope: str) -> None:
+    async def send_note(self, scope: str) -> None:
         """Have somebody look at a limit soon."""
-        await put(self._nats, self._config.note("limit", scope, LOOK), b"", None, "a hint")
+        await put(self._nats, self._config.note("limit", scope, LOOK), b"", None, "a note")
 
     async def _change(self, scope: str, decide: DecideLimit, *, once: bool = False) -> tuple[LimitRecord, LimitRecord]:
         """Write what a pure decision makes of a record; as it was and as it stands, one object if it was left as it was.

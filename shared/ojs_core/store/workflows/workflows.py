@@ -1,7 +1,7 @@
 """Workflows in the bucket: `workflow.<id>` is the small record that is swapped, beside a definition that never changes.
 
 Every step is swapped first, with the jobs that follow from it named in the record, and these are created then. Whoever goes on
-with the workflow sees to it that they exist, so a crash in between is made good by the hint or timer that comes again; and
+with the workflow sees to it that they exist, so a crash in between is made good by the note or timer that comes again; and
 since a job's id follows from its place, a second creation is refused. So each step is created exactly once, with any number of
 coordinators and whoever dies in between.
 """
@@ -109,7 +109,7 @@ class Workflows:
         return DueMessages(self._nats, self._bulk, self._config, SERVICE)
 
     def step_messages(self) -> DueMessages:
-        """The hints of members; `Due.job_id` is `<workflow id>.<job id>`."""
+        """The notes of members; `Due.job_id` is `<workflow id>.<job id>`."""
         return DueMessages(self._nats, self._bulk, self._config, _STEPS, subject=self._config.notes("workflow"))
 
     async def clear(self) -> None:
