@@ -7,7 +7,7 @@ that has no row is hidden, and a test refuses it.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -155,6 +155,19 @@ FOUND_BY: Final = (
     FoundBy("error_type", "Of its last failure."),
     FoundBy("worker", "Who holds it, or held it last."),
 )
+
+
+class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a list or a bulk operation finds jobs by: a text for each row of `FOUND_BY`. None is not asked about."""
+
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        return {by.name: getattr(self, by.name) for by in FOUND_BY}
+
 
 LABELLED: Final = tuple(one for one in FOUND_BY if one.letter)
 OF_SERVER: Final = frozenset(member.name for member in MEMBERS if member.by == "server")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ojs_core.domain.job import State
-from ojs_core.read.messages import Found, found
+from ojs_core.domain.members import Found
 
 Operation = Literal["cancel", "retry", "delete", "reprioritise"]
 
@@ -30,7 +30,7 @@ class Filter(Found, frozen=True, kw_only=True):
     @property
     def broad(self) -> bool:
         """Whether it names nothing of a job itself: states and times alone may well fit every job."""
-        named = (self.type, self.queue, self.priority, self.meta, *found(self).values())
+        named = (self.type, self.queue, self.priority, self.meta, *self.texts.values())
         return all(value is None for value in named)
 
 

@@ -15,7 +15,7 @@ from ojs_core.operations.outcomes import Rest
 from ojs_core.operations.selection import Filter, Selection
 from ojs_core.read.client import Queries
 from ojs_core.read.documents import jobs_of
-from ojs_core.read.messages import JobRow, JobsAsk, cursor_after, found, is_job_cursor
+from ojs_core.read.messages import JobRow, JobsAsk, cursor_after, is_job_cursor
 from ojs_core.read.walk import walk
 from ojs_core.store.store import Store
 
@@ -102,7 +102,7 @@ def _ask(wanted: Filter, state: State, cursor: str | None = None) -> JobsAsk:
         state=state,
         queue=wanted.queue,
         type=wanted.type,
-        **found(wanted),
+        **wanted.texts,
         since=wanted.since,
         until=wanted.until,
         limit=1,

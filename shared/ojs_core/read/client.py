@@ -140,11 +140,11 @@ class Queries:
         """Return when the events of everything that was stored before are in the event stream."""
         await self._ask("relayed", Ask(), RelayedAnswer)
 
-    async def _ask(self, name: str, ask: Ask, answer: type[T]) -> T:
+    async def _ask(self, name: str, ask: Ask | JobsAsk, answer: type[T]) -> T:
         sequence = await self._barrier.sequence()
         return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
 
-    async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
+    async def _send(self, name: str, ask: Ask | JobsAsk, answer: type[T]) -> T:
         body, timeout_s = _encode(ask), self._timeout_s
         reply = await self._nats.request(self._config.query(name), body, timeout_s=timeout_s)
         if isinstance(reply, Failed) and not reply.sent:  # nobody listens

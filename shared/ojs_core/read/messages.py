@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Raw, Struct
 
 from ojs_core.domain.job import NOTHING, State
+from ojs_core.domain.members import Found
 from ojs_core.domain.workflows.graph import NodeKind
 from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.store.workers.presence import WorkerRecord
@@ -88,34 +89,22 @@ class QueuesAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     backlog: bool = False
 
 
-class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What jobs are found by (`ojs_core.domain.members.FOUND_BY`); what is None is not asked about."""
-
-    tag: str | None = None
-    error_type: str | None = None
-    worker: str | None = None
-
-
-def found(given: Found | JobsAsk) -> dict[str, Any]:
-    """Return what jobs are found by, by its name."""
-    return {name: getattr(given, name) for name in Found.__struct_fields__}
-
-
-class JobsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
+class JobsAsk(Found, frozen=True, kw_only=True, omit_defaults=True):
     """Jobs, the newest first; what is None is not asked about. A `type` that ends in `*` stands for all that begin so.
 
-    `worker` is the one that holds a job or held it last, `error_type` that of its last failure. `since` and `until` bound
-    the time of its creation, both included. `meta` are members of its metadata, all of which it has: a string by its text,
-    other plain values as JSON writes them. Among jobs of one priority or one
-    time `created_at` decides, and those without a time come last. `whole` asks for their documents, too.
+    It is a `PageAsk` with the texts that jobs are found by. `since` and `until` bound the time of its creation, both
+    included. `meta` are members of its metadata, all of which it has: a string by its text, other plain values as JSON writes
+    them. Among jobs of one priority or one time `created_at` decides, and those without a time come last. `whole` asks for
+    their documents, too.
     """
 
+    barrier: int = 0
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
     state: State | None = None
     queue: str | None = None
     type: str | None = None
-    tag: str | None = None
-    error_type: str | None = None
-    worker: str | None = None
     meta: tuple[tuple[str, str], ...] = ()
     since: int | None = None
     until: int | None = None

@@ -8,9 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from ojs_core.read.client import settled
-from ojs_core.read.messages import MAX_PAGE, PageAnswer, PageAsk
+from ojs_core.read.messages import MAX_PAGE, JobsAsk, PageAnswer, PageAsk
 
-A = TypeVar("A", bound=PageAsk)
+A = TypeVar("A", bound=PageAsk | JobsAsk)
 P = TypeVar("P", bound=PageAnswer)
 
 

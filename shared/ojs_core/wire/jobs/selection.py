@@ -25,8 +25,8 @@ from ojs_core.base.ids import is_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import NOTHING, State
+from ojs_core.domain.members import Found
 from ojs_core.operations.selection import Filter, Operation, Selection
-from ojs_core.read.messages import Found, found
 
 _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
     "cancel": (State.AVAILABLE, State.SCHEDULED),
@@ -161,7 +161,7 @@ def _filter(sent: Any, operation: Operation, now: int, limits: PayloadLimits) ->
         enqueued_after=_moment(given.enqueued_after, "filter.enqueued_after", now),
         priority=None if given.priority is None else priority_of(given.priority, "filter.priority"),
         meta=given.meta or None,
-        **{name: None if text is None else short_text(text, f"filter.{name}", limits) for name, text in found(given).items()},
+        **{name: None if text is None else short_text(text, f"filter.{name}", limits) for name, text in given.texts.items()},
         since=_moment(given.since, "filter.since", now),
         until=_moment(given.until, "filter.until", now),
     )
