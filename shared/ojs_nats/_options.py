@@ -25,8 +25,11 @@ _MOST_STARTS: Final = 2**53 - 1
 _NAMES: Final = Options.__optional_keys__
 _OF_A_WORKER: Final = DefinitionOptions.__optional_keys__ - _NAMES
 _RUNS_IN: Final = ("thread", "process")
-_AS_THEY_ARE: Final = ("queue", "priority", "tags", "meta", "version", "schema", "pending")
 _TIMEOUTS: Final = ("timeout", "total_timeout", "enqueue_ttl", "heartbeat_timeout", "grace_period")
+_POLICIES: Final[Mapping[str, type[Any]]] = {"retry": Retry, "unique": Unique, "rate_limit": RateLimit}
+_WRITTEN: Final = frozenset((*_TIMEOUTS, *_POLICIES, "result_ttl", "delay", "scheduled_at", "expires_at"))
+AS_THEY_ARE: Final = tuple(name for name in Options.__annotations__ if name not in _WRITTEN)
+"""The others: each is sent as it is, and is a short text unless it has a check of its own."""
 
 
 class _Checked(dict[str, Any]):
@@ -95,10 +98,10 @@ def wire(options: Options) -> dict[str, Any]:
         TypeError, ValueError: As `checked`.
     """
     said: dict[str, Any] = {**options}
-    sent: dict[str, Any] = {name: said[name] for name in _AS_THEY_ARE if name in said}
+    sent: dict[str, Any] = {name: said[name] for name in AS_THEY_ARE if name in said}
     for name, value in sent.items():
-        if (check := _CHECKS.get(name)) is not None:
-            sent[name] = check(value)
+        check = _CHECKS.get(name)
+        sent[name] = short_text(value, name) if check is None else check(value)
     for name, kind in _POLICIES.items():
         if name in said:
             sent[name] = policy(_a(kind, said[name], name))
@@ -136,12 +139,10 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "tags": lambda value: short_texts(value, "tags"),
     "meta": _meta,
     "version": _version,
-    "schema": lambda value: short_text(value, "schema"),
     "pending": lambda value: yes_or_no(value, "pending"),
 }
 
 P = TypeVar("P", Retry, Unique, RateLimit, Rate)
-_POLICIES: Final[Mapping[str, type[Any]]] = {"retry": Retry, "unique": Unique, "rate_limit": RateLimit}
 
 
 def _a(kind: type[P], value: Any, name: str) -> P:

@@ -152,14 +152,14 @@ class Options(TypedDict, total=False):
     priority: int
     unique: Unique
     rate_limit: RateLimit
+    tags: Sequence[str]
+    meta: dict[str, Any]
     version: int | str
     schema: str
     pending: bool
     delay: Duration
     scheduled_at: datetime
     expires_at: datetime
-    tags: Sequence[str]
-    meta: dict[str, Any]
 
 
 class DefinitionOptions(Options, total=False):

@@ -12,8 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ojs_nats._names import job_type, queue_name
+from ojs_nats._options import AS_THEY_ARE
 from ojs_nats._refusals import refused
 from ojs_nats.jobs import Checkpoint, Job, JobError, JobRetry
+from ojs_nats.options import DEFAULT_QUEUE
 
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
 _COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
@@ -50,16 +52,13 @@ class UniquePolicy(msgspec.Struct, frozen=True):
 
 
 class _Options(msgspec.Struct, frozen=True):
-    queue: str = "default"
-    priority: int = 0
-    tags: list[str] = []
+    queue: str = DEFAULT_QUEUE
     meta: dict[str, Any] = {}
     retry: RetryPolicy = RetryPolicy()
     unique: UniquePolicy | None = None
     timeout_ms: int = 1_800_000
     delay_until: str | None = None
     expires_at: datetime | None = None
-    version: int | str | None = None
     pending: bool = False
 
 
@@ -69,7 +68,21 @@ class Envelope(msgspec.Struct, frozen=True):
     type: str
     args: list[Any]
     id: str
-    options: _Options = _Options()
+    options: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse options of another type when the push is read."""
+        self.said()
+        self.job()
+
+    def said(self) -> _Options:
+        """Return the options that the store acts on."""
+        return msgspec.convert(self.options, _Options)
+
+    def job(self) -> Job:
+        """Return the job with the options that it shows as they were sent."""
+        plain = {name: value for name, value in self.options.items() if name in AS_THEY_ARE}
+        return msgspec.convert({"id": self.id, "type": self.type, "args": self.args, "state": "available"} | plain, Job)
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -141,7 +154,7 @@ class Store:
 
     def _push(self, pushed: Envelope) -> Job:
         _check(pushed)
-        said, now = pushed.options, self._now()
+        said, now = pushed.said(), self._now()
         if pushed.id in self._held:
             raise _duplicate(self._held[pushed.id].job, f"a job with id {pushed.id} already exists")
         due = None if said.delay_until is None else _due(said.delay_until, now)
@@ -157,10 +170,9 @@ class Store:
                 case _:
                     self.cancel(other.id)
         state = "pending" if said.pending else "scheduled" if due is not None and due > now else "available"
-        job = Job(
-            pushed.id, pushed.type, state, said.queue, args=pushed.args, meta=said.meta, tags=said.tags, priority=said.priority,
-            max_attempts=said.retry.max_attempts, created_at=now, enqueued_at=now if state == "available" else None,
-            scheduled_at=due, expires_at=said.expires_at, timeout_ms=said.timeout_ms, version=said.version,
+        job = replace(
+            pushed.job(), state=state, max_attempts=said.retry.max_attempts, created_at=now, scheduled_at=due,
+            enqueued_at=now if state == "available" else None, expires_at=said.expires_at, timeout_ms=said.timeout_ms,
             retry=JobRetry([*said.retry.non_retryable_errors]),
         )  # fmt: skip
         self._held[job.id] = Held(job, said.retry, said.unique)
@@ -169,7 +181,8 @@ class Store:
     def _same(self, pushed: Envelope, policy: UniquePolicy, now: datetime) -> Job | None:
         """The newest one that counts as the same."""
         period = None if policy.period is None else _duration(policy.period)
-        wanted = {"type": pushed.type, "args": pushed.args, "queue": pushed.options.queue, "meta": pushed.options.meta}
+        said = pushed.said()
+        wanted = {"type": pushed.type, "args": pushed.args, "queue": said.queue, "meta": said.meta}
         for held in reversed(self._held.values()):
             job = held.job
             if job.state not in policy.states or job.type != pushed.type:
@@ -271,7 +284,7 @@ class Store:
 
 
 def _check(pushed: Envelope) -> None:
-    for name, value, rule in (("type", pushed.type, job_type), ("options.queue", pushed.options.queue, queue_name)):
+    for name, value, rule in (("type", pushed.type, job_type), ("options.queue", pushed.said().queue, queue_name)):
         try:
             rule(value)
         except ValueError as error:

@@ -1,0 +1,33 @@
+"""The client's jobs, options and filters have what the server's table of a job's members has."""
+
+from __future__ import annotations
+
+import inspect
+
+from ojs_core.domain.members import FOUND_BY, MEMBERS, OPTIONS, shown_in
+from ojs_nats.jobs import Job
+from ojs_nats.models.jobs import JobDetail
+from ojs_nats.operations.jobs import JobFilter, Jobs
+from ojs_nats.options import Options
+
+PLAIN = {member.name for member in MEMBERS if member.kind is not None}
+
+
+def test_a_job_of_the_client_has_no_member_that_the_server_never_shows() -> None:
+    assert set(Job.__struct_fields__) <= shown_in("always", "change", "fetch")
+    assert set(JobDetail.__struct_fields__) - set(Job.__struct_fields__) <= shown_in("always", "detail")
+
+
+def test_each_option_of_the_client_is_one_of_the_server() -> None:
+    assert set(Options.__annotations__) - {"delay"} <= OPTIONS
+
+
+def test_what_is_carried_as_it_was_sent_is_an_option_and_a_member_of_the_clients_jobs() -> None:
+    assert set(Options.__annotations__) >= PLAIN
+    assert set(Job.__struct_fields__) >= PLAIN
+
+
+def test_the_client_finds_jobs_by_all_that_the_server_finds_them_by() -> None:
+    named = {by.name for by in FOUND_BY}
+    assert set(JobFilter.__struct_fields__) >= named
+    assert set(inspect.signature(Jobs.list).parameters) >= named
