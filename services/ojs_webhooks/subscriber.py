@@ -15,7 +15,6 @@ from ojs_core.base.loops import start_loop, stop_loop, stop_tasks
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.webhooks.records import DeliveryRecord, Tally
 from ojs_core.domain.webhooks.rules import OWN, Verdict, delivery_id, judge
-from ojs_core.jetstream.event_consumer import WORKING_S
 from ojs_core.jetstream.event_reader import EventFilter
 from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
 from ojs_core.store.announce import announce
@@ -200,7 +199,7 @@ class Subscriber:
             self._targets.deliver(self.subscription, delivery.id, delivery.event_type, body, now), name=delivery.id
         )
         try:
-            while not (await asyncio.wait([sending], timeout=WORKING_S))[0]:
+            while not (await asyncio.wait([sending], timeout=self._consumer.timings.working_s))[0]:
                 working()
             return sending.result()
         finally:

@@ -26,9 +26,8 @@ from ojs_core.domain.transitions.result import Change
 from ojs_core.domain.unique import counts, policy_of
 from ojs_core.domain.worker import Mark
 from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.jetstream.watch import Watches
+from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 
@@ -331,7 +330,7 @@ class FakeStore:
         self.instance = "fake"
         # Never connected: what asks the projector or reads events is refused, as without NATS.
         self.nats = self.bulk = Connection("fake")
-        self.watches = Watches(self.nats, self.config, self.instance, LostRecords(self.nats, self.config))
+        self.watches = Watches(self.nats, self.config, self.instance, WatchTimings())
         self.records: dict[str, Job] = {}
         self._order = count(1)
         self._places: dict[str, int] = {}

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, most_bytes, pull, pulled
 from ojs_core.jetstream.event_reader import StoredEvent, event_of
 from ojs_core.jetstream.subjects import StoreConfig
 
-WORKING_S: Final = 5.0
-"""How often whoever has an event in hand says so."""
-_ACK_WAIT_S: Final = 15
-"""After so long a silence another process gets it."""
 _MAX_WAITING: Final = 1_000
 """Events that processes have in hand, or have given back for a while; no further ones are delivered beyond."""
-_PARK_S: Final = 5
-_MARGIN_S: Final = 1.0
+
+
+class EventConsumerTimings(Timings, frozen=True, kw_only=True):
+    """How long a process may have an event in hand, and how long the next one is waited for."""
+
+    working_s: float = 5.0
+    """How often the process says that it still has it."""
+    ack_wait_s: int = 15
+    """After so long a silence another process gets it."""
+    park_s: int = 5
+    """How long a pull waits for the first."""
+    margin_s: float = 1.0
+    """How long its answer may take beyond that."""
+    order: ClassVar[Order] = (("working_s", "ack_wait_s", "two processes would have the event in hand"),)
 
 
 class ConsumedEvent(NamedTuple):
@@ -33,7 +42,15 @@ class ConsumedEvent(NamedTuple):
 class EventConsumer:
     """One process's share of it. Its state is in a file, so nothing is delivered anew when nats-server is started again."""
 
-    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig, name: str) -> None:
+    def __init__(
+        self,
+        nats: Connection,
+        bulk: Connection,
+        config: StoreConfig,
+        name: str,
+        timings: EventConsumerTimings = EventConsumerTimings(),
+    ) -> None:
+        self.timings = timings
         self._nats = nats
         self._bulk = bulk
         self._stream = config.events_stream
@@ -49,7 +66,7 @@ class EventConsumer:
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": since + 1,
             "ack_policy": "explicit",
-            "ack_wait": _ACK_WAIT_S * SECOND_NS,
+            "ack_wait": self.timings.ack_wait_s * SECOND_NS,
             "max_ack_pending": _MAX_WAITING,
             "max_deliver": -1,
         }
@@ -57,17 +74,18 @@ class EventConsumer:
             self._config, self._ready = config, False
 
     async def next(self, batch: int) -> list[ConsumedEvent]:
-        """Up to `batch` events, waiting up to five seconds for the first; may be none. Raises OjsError backend_unavailable."""
+        """Up to `batch` events, waiting for the first; may be none. Raises OjsError backend_unavailable."""
         if not self._ready:
             config = self._config
             wanted = {"stream_name": self._stream, "config": config}
             await ask(self._nats, f"CONSUMER.CREATE.{self._stream}.{self._name}", wanted, "the consumer of a webhook")
             self._ready = config is self._config
         found = await self._pull({"batch": batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
-        return found or await self._pull({"batch": 1, "expires": _PARK_S * SECOND_NS})
+        return found or await self._pull({"batch": 1, "expires": self.timings.park_s * SECOND_NS})
 
     async def _pull(self, which: dict[str, Any]) -> list[ConsumedEvent]:
-        found = pulled(await pull(self._bulk, self._stream, self._name, which, _PARK_S + _MARGIN_S))
+        timeout_s = self.timings.park_s + self.timings.margin_s
+        found = pulled(await pull(self._bulk, self._stream, self._name, which, timeout_s))
         self._ready = self._ready and found is not None
         return [_consumed(Delivery.of(message)) for message in found or ()]
 

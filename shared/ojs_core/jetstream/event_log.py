@@ -9,21 +9,27 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
+from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import parse_ack, refused
 from ojs_core.jetstream.connection import Connection, Failed, header
 from ojs_core.jetstream.contents import Message, message, stream_info, subjects_of
 from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
 
-_APPEND_TIMEOUT_S: Final = 5.0
-_FEW: Final = 8
-"""So many events cost less one by one than as an atomic batch, for which nats-server makes and removes files (docs/adr/007)."""
-_LOOKED_AT: Final = 500
-"""Messages of others between two appends that are looked at one by one; more end the tenure."""
+
+class EventLogTimings(Timings, frozen=True, kw_only=True):
+    """How events are appended."""
+
+    append_s: float = 5.0
+    """How long nats-server may take to store some."""
+    few: int = 8
+    """So many cost less one by one than as an atomic batch, for which nats-server makes files (docs/adr/007)."""
+    foreign: int = 500
+    """Messages of others between two appends that are read; more end the relay's term."""
 
 
 class Outgoing(Struct, frozen=True):
@@ -50,7 +56,8 @@ class Fenced(Exception):
 class EventLog:
     """One writer's view of the event stream; `nats` should be its own, since appends are large."""
 
-    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, timings: EventLogTimings = EventLogTimings()) -> None:
+        self._timings = timings
         self._nats = nats
         self._config = config
         self._prefix = secrets.token_hex(6)
@@ -78,7 +85,7 @@ class EventLog:
         What others publish without a relay may lie between. Raises `Fenced`, or OjsError backend_unavailable, which
         leaves it open whether the events were stored.
         """
-        parts = [[event] for event in events] if apart and len(events) <= _FEW else [events]
+        parts = [[event] for event in events] if apart and len(events) <= self._timings.few else [events]
         for part in parts:
             after = await self._store(part, after)
         self._nats.publish(self._config.events_stored, b"")
@@ -108,7 +115,7 @@ class EventLog:
             else:
                 if len(events) > 1:
                     headers += "Nats-Batch-Commit: 1\r\n"
-                answer = self._nats.request(event.subject, event.body, headers, _APPEND_TIMEOUT_S)
+                answer = self._nats.request(event.subject, event.body, headers, self._timings.append_s)
         assert answer is not None, "nothing to append"
         outcome = await answer
         if isinstance(outcome, Failed):
@@ -118,7 +125,7 @@ class EventLog:
     async def _behind_others(self, after: int) -> int:
         """The last sequence, if all that came since `after` was published without a relay."""
         last = await self.last_sequence()
-        if last < after or last - after > _LOOKED_AT:
+        if last < after or last - after > self._timings.foreign:
             raise Fenced
         found = await asyncio.gather(*(self._message({"seq": number}) for number in range(after + 1, last + 1)))
         if any(other is not None and _appended(other) is not None for other in found):

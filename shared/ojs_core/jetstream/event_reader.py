@@ -12,25 +12,27 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.contents import count, messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
 
 _READ_BYTES: Final = 4 * 1024 * 1024
-_READ_TIMEOUT_S: Final = 5.0
 _TWO_WORDS: Final = re.compile(r"[a-z_]+\.[a-z_]+", re.ASCII)
 
 
-class EventReaderLimits(Struct, frozen=True, kw_only=True):
+class EventReaderLimits(Timings, frozen=True, kw_only=True):
     """How much of the event stream is read for one page, and how often a tail reads."""
 
     read: int = 1_000
     """Events of one read."""
     reads: int = 10
     """Reads for one page; a rarer match is found by asking again with the page's cursor."""
+    read_s: float = 5.0
+    """How long its answer is waited for."""
     fallback_s: float = 1.0
-    """How often a tail reads though nobody has announced an event."""
+    """How often a tail reads though no event was announced."""
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -155,10 +157,11 @@ class EventReader:
         """Up to `limit` events with a sequence above `after` (0: from the oldest kept)."""
         found: list[StoredEvent] = []
         cursor = after
+        stream = self._config.events_stream
         size = min(limit, self._limits.read) if wanted.exact else self._limits.read
         for _ in range(self._limits.reads):
             which = {"next_by_subj": wanted.subject(self._config), "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
-            batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
+            batch, pending = await messages(self._nats, stream, which, "events", self._limits.read_s)
             for left, event in zip(range(len(batch) - 1, -1, -1), map(_read, batch), strict=True):
                 cursor = event.sequence
                 if wanted.admits(event):
@@ -193,7 +196,9 @@ class EventReader:
     async def _from(self, sequence: int, wanted: EventFilter) -> int:
         """How many events there are that match, from a sequence on."""
         stream, before = self._config.events_stream, sequence - 1
-        return await count(self._nats, stream, wanted.subject(self._config), "events", after=before, timeout_s=_READ_TIMEOUT_S)
+        return await count(
+            self._nats, stream, wanted.subject(self._config), "events", after=before, timeout_s=self._limits.read_s
+        )
 
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""

@@ -6,20 +6,18 @@ After a loss a new consumer begins behind the last record that arrived.
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from ojs_core.base.times import parse_duration_ms
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, header
 from ojs_core.jetstream.consumers import Delivery
-from ojs_core.jetstream.ordered_consumer import OrderedConsumer
+from ojs_core.jetstream.ordered_consumer import OrderedConsumer, OrderedTimings
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
 from ojs_core.jetstream.subjects import Kind as Key
 
 _BATCH: Final = 1_000
 """What is said once for a batch, numbers and statistics, costs half for each record of what it would for 500."""
-_MARGIN_S: Final = 2.0
-_AHEAD_MARGIN_S: Final = 10.0
-"""For a pull that is asked for before its predecessor's records are dealt with."""
 
 FeedKind = Literal[
     "job",
@@ -70,6 +68,21 @@ class Record(NamedTuple):
     ttl_s: int | None
 
 
+class FeedTimings(Timings, frozen=True, kw_only=True):
+    """How long answers with records may take beyond the time for the first."""
+
+    margin_s: float = 2.0
+    """An answer that is waited for."""
+    ahead_margin_s: float = 10.0
+    """One that is asked for before the records of the one before are handled."""
+    consumer: OrderedTimings = OrderedTimings()
+    """Its consumer."""
+    order: ClassVar[Order] = (
+        ("margin_s", "ahead_margin_s", "an answer would have less time the earlier it is asked for"),
+        ("ahead_margin_s", "consumer.idle_s", "the consumer would leave while its answer is waited for"),
+    )
+
+
 class FeedBatch(NamedTuple):
     """Records in order. `behind` says how many more are stored already."""
 
@@ -80,10 +93,11 @@ class FeedBatch(NamedTuple):
 class Feed:
     """One follower, on a connection of its own: pulls of 8 MiB would hold up everything else."""
 
-    def __init__(self, nats: Connection, config: StoreConfig, name: str) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, name: str, timings: FeedTimings = FeedTimings()) -> None:
+        self._timings = timings
         self._name = name
         # One filter, though it lets through more: with several, nats-server searches for each message (docs/adr/006).
-        self._consumer = OrderedConsumer(nats, config.records_stream, name, [config.records], _BATCH)
+        self._consumer = OrderedConsumer(nats, config.records_stream, name, [config.records], _BATCH, timings.consumer)
         self._ahead: asyncio.Task[Collected | Failed] | None = None
         self._next = 1
         self._behind = 0
@@ -105,14 +119,17 @@ class Feed:
         if not self._consumer.live:
             await self._begin()
         ahead, self._ahead = self._ahead, None
-        found = self._consumer.take(await (ahead if ahead is not None else self._consumer.pull(wait_s, _MARGIN_S)))
+        pull = self._consumer.pull(wait_s, self._timings.margin_s) if ahead is None else ahead
+        found = self._consumer.take(await pull)
         if found:
             self._next, self._behind = found[-1].sequence + 1, found[-1].pending
         elif self._behind:
             # The server was too slow for this pull, or what was left has been removed: a new consumer knows.
             self._consumer.drop()
         if self._consumer.live and self._behind > _BATCH:
-            self._ahead = asyncio.create_task(self._consumer.pull(wait_s, _AHEAD_MARGIN_S), name=f"{self._name}-ahead")
+            self._ahead = asyncio.create_task(
+                self._consumer.pull(wait_s, self._timings.ahead_margin_s), name=f"{self._name}-ahead"
+            )
             for _ in range(2):  # it runs, and its request leaves, before the caller keeps the loop busy
                 await asyncio.sleep(0)
         return FeedBatch([record for one in found if (record := self._read(one)) is not None], self._behind)

@@ -6,9 +6,9 @@ from typing import Final
 
 from ojs_core.base.times import format_ms
 
-_LATEST_TIMER_MS: Final = 7_258_118_400_000
-"""The year 2200. nats-server counts nanoseconds in 64 bits, and a schedule past 2262 fires at once. One that is set for
-less than its deadline fires early and is set again, like any other early one."""
+_LATEST_AT: Final = 7_258_118_400_000
+"""The year 2200 (Unix ms). nats-server counts nanoseconds in 64 bits, and a schedule past 2262 fires at once. One that
+is set for less than its deadline fires early and is set again, like any other early one."""
 
 
 def expecting(sequence: int) -> str:
@@ -41,5 +41,5 @@ def ringing(every_s: int, target: str, source: str) -> str:
 
 def schedule(at: int, target: str, ttl_s: int | None = None) -> str:
     """Of a timer: a message on `target` at a time (Unix ms), which leaves after `ttl_s`, if that is given."""
-    headers = f"Nats-Schedule: @at {format_ms(min(max(at, 0), _LATEST_TIMER_MS))}\r\nNats-Schedule-Target: {target}\r\n"
+    headers = f"Nats-Schedule: @at {format_ms(min(max(at, 0), _LATEST_AT))}\r\nNats-Schedule-Target: {target}\r\n"
     return headers if ttl_s is None else f"{headers}Nats-Schedule-TTL: {ttl_s}s\r\n"

@@ -23,7 +23,6 @@ _SUBJECT: Final = re.compile(rb"%b(?:\.%b)*" % (_TOKEN, _TOKEN))
 """Printable ASCII without blanks, wildcards and empty tokens."""
 PREFIXES: Final = ("_INBOX", "_R_.")
 """How inboxes of clients begin. The second is NATS's own, for requests of other accounts, and nobody else may use it."""
-_LOG_S: Final = 30.0
 _MOST_SHOWN: Final = 100
 
 
@@ -32,7 +31,7 @@ class Inboxes:
 
     def __init__(self, prefixes: Sequence[str] = PREFIXES) -> None:
         self._prefixes = tuple(prefix.encode() for prefix in prefixes)
-        self._refusals = SeldomLog(_LOG_S)
+        self._refusals = SeldomLog(30.0)
 
     def admit(self, request: Reply) -> bool:
         """Return whether a request may be carried out and answered. A refusal is counted, and logged now and then."""

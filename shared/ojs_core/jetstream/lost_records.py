@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 import structlog
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.portions import in_portions
+from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import put_if
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import Message, message, stream_info
@@ -24,13 +25,20 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-TRACE_S: Final = 3_600
-"""How long the trace of a deleted record stays."""
-_MARGIN_S: Final = 60
 _MOST_NAMES: Final = 100
 _SHOWN: Final = 5
 _READS: Final = 32
 _WHAT: Final = "a record that NATS has lost"
+
+
+class LostRecordTimings(Timings, frozen=True, kw_only=True):
+    """When a record that is gone was lost."""
+
+    trace_s: float = 3_600.0
+    """How long the trace of a deleted record stays."""
+    margin_s: float = 60.0
+    """A process that heard nothing for that time but this much can't tell."""
+    order: ClassVar[Order] = (("margin_s", "trace_s", "no process could tell"),)
 
 
 class Known(NamedTuple):
@@ -71,7 +79,8 @@ def _has_ended(body: bytes) -> bool:
 class LostRecords:
     """The records that one process has found to be lost since it was started."""
 
-    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, timings: LostRecordTimings) -> None:
+        self._timings = timings
         self._nats = nats
         self._stream = config.records_stream
         self._subject = config.records.removesuffix(REST)
@@ -115,7 +124,8 @@ class LostRecords:
         if not doubtful:
             return {}
         await self.begin()
-        if away_s > TRACE_S - _MARGIN_S or (await stream_info(self._nats, self._stream)).created != self._created:
+        cut_off = away_s > self._timings.trace_s - self._timings.margin_s
+        if cut_off or (await stream_info(self._nats, self._stream)).created != self._created:
             log.warning(
                 "records are gone: this process was cut off for an hour, or the stream was made anew",
                 names=[subject[self._prefix :] for subject in doubtful[:_SHOWN]],

@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from ojs_core.base.errors import unavailable
+from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import ask
 from ojs_core.jetstream.connection import Collected, Connection, Failed, status
 from ojs_core.jetstream.consumers import NOTHING, SECOND_NS, Delivery, most_bytes, pull
@@ -19,13 +20,28 @@ from ojs_core.jetstream.consumers import NOTHING, SECOND_NS, Delivery, most_byte
 log = structlog.get_logger(__name__)
 
 _BATCH: Final = 500
-_IDLE_S: Final = 30
+
+
+class OrderedTimings(Timings, frozen=True, kw_only=True):
+    """How long a follower's consumer stays."""
+
+    idle_s: int = 30
+    """nats-server deletes one that has not been asked for this long."""
 
 
 class OrderedConsumer:
     """One follower's consumers, one after the other; `live` while it has one. A pull brings `batch` messages at most."""
 
-    def __init__(self, nats: Connection, stream: str, name: str, subjects: Sequence[str], batch: int = _BATCH) -> None:
+    def __init__(
+        self,
+        nats: Connection,
+        stream: str,
+        name: str,
+        subjects: Sequence[str],
+        batch: int = _BATCH,
+        timings: OrderedTimings = OrderedTimings(),
+    ) -> None:
+        self._timings = timings
         self._nats = nats
         self._stream = stream
         self._name = name
@@ -52,7 +68,7 @@ class OrderedConsumer:
             "ack_policy": "none",
             "mem_storage": True,
             "num_replicas": 1,
-            "inactive_threshold": _IDLE_S * SECOND_NS,
+            "inactive_threshold": self._timings.idle_s * SECOND_NS,
         }
         create = f"CONSUMER.CREATE.{self._stream}.{self._current}"
         answer = await ask(self._nats, create, {"stream_name": self._stream, "config": config}, "a consumer of records")
@@ -96,7 +112,7 @@ class OrderedConsumer:
         return taken, None
 
     def drop(self) -> None:
-        """Let the consumer go; the server would find out by itself after half a minute."""
+        """Let the consumer go; the server would delete it after `idle_s`."""
         if self.live:
             delete = f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._current}"
             self._nats.publish(delete, b"", reply=self._nats.nobody)

@@ -1,32 +1,48 @@
 """Small records that every process knows by heart: a copy of some of the bucket's subjects that follows what is stored.
 
 Each change arrives in order and after it is stored, some milliseconds later; a gap, a silence or a lost consumer makes the copy
-anew. `fresh` says whether the copy is at most `FRESH_S` behind.
+anew. `fresh` says whether the copy is at most `fresh_s` behind.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import ClassVar
 
 from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
-from ojs_core.jetstream.lost_records import Known, Lasts, LostRecords, stays
-from ojs_core.jetstream.ordered_consumer import OrderedConsumer
+from ojs_core.jetstream.lost_records import Known, Lasts, LostRecords, LostRecordTimings, stays
+from ojs_core.jetstream.ordered_consumer import OrderedConsumer, OrderedTimings
 from ojs_core.jetstream.subjects import StoreConfig
-
-FRESH_S: Final = 3.0
-"""A copy that was not confirmed for longer may be behind by more than who relies on it can bear."""
-_PULL_S: Final = 1.0
-_MARGIN_S: Final = 1.0
-_FIRST_LOOK_S: Final = 3.0
 
 WatchedEntry = tuple[int, bytes]
 """A record's sequence and body."""
+
+
+class WatchTimings(Timings, frozen=True, kw_only=True):
+    """How far copies may be behind, and how long their parts are waited for."""
+
+    fresh_s: float = 3.0
+    """A copy that was not confirmed for longer may be behind by more than its readers can bear."""
+    pull_s: float = 1.0
+    """How long a pull waits for news; each answer confirms the copy."""
+    margin_s: float = 1.0
+    """How long its answer may take beyond that."""
+    first_s: float = 3.0
+    """How long the first copy is waited for."""
+    consumer: OrderedTimings = OrderedTimings()
+    """Its consumer."""
+    lost: LostRecordTimings = LostRecordTimings()
+    """Records that NATS has lost."""
+    order: ClassVar[Order] = (
+        ("pull_s", "fresh_s", "a copy would count as behind while there is no news"),
+        ("pull_s", "consumer.idle_s", "the consumer would leave while its answer is waited for"),
+    )
 
 
 class Watch:
@@ -45,10 +61,12 @@ class Watch:
         changed: Callable[[], None],
         lost: LostRecords | None = None,
         lasts: Lasts = stays,
+        timings: WatchTimings = WatchTimings(),
     ) -> None:
+        self._timings = timings
         self._nats = nats
         self._name = name
-        self._consumer = OrderedConsumer(nats, config.records_stream, name, subjects)
+        self._consumer = OrderedConsumer(nats, config.records_stream, name, subjects, timings=timings.consumer)
         self._changed = changed
         self._lost = lost
         self._lasts = lasts
@@ -70,7 +88,7 @@ class Watch:
 
     @property
     def fresh(self) -> bool:
-        return self._loaded.is_set() and asyncio.get_running_loop().time() - self._confirmed < FRESH_S
+        return self._loaded.is_set() and asyncio.get_running_loop().time() - self._confirmed < self._timings.fresh_s
 
     async def begin(self) -> None:
         """Return when the copy has been complete once; starts it if need be. Raises OjsError backend_unavailable."""
@@ -78,7 +96,7 @@ class Watch:
             self._task = start_loop(f"watch-{self._name}", self._run, tell=False)
         if not self._loaded.is_set() and not self._nats.connected:
             raise unavailable("settings can't be read: there is no connection to NATS")
-        if not await within(_FIRST_LOOK_S, self._loaded):
+        if not await within(self._timings.first_s, self._loaded):
             raise unavailable("settings can't be read: NATS is slow to send them")
 
     async def stop(self) -> None:
@@ -116,7 +134,7 @@ class Watch:
         empty = False
         # One pull at least: on a cluster a new consumer may not be reached yet, and a copy that begins with a loss is behind.
         while True:
-            first = await self._pull(_PULL_S if pending else 0.0)
+            first = await self._pull(self._timings.pull_s if pending else 0.0)
             pending -= len(first)
             for one in first:
                 _take(found, one)
@@ -137,7 +155,7 @@ class Watch:
         self._loaded.set()
         self._changed()
         while True:
-            news = await self._pull(_PULL_S)
+            news = await self._pull(self._timings.pull_s)
             self._confirm()
             for one in news:
                 self._hear(one)
@@ -172,7 +190,7 @@ class Watch:
 
     async def _pull(self, wait_s: float) -> list[Delivery]:
         """What is new, waiting for it for so long. Raises OjsError at a gap or without an answer."""
-        news = self._consumer.take(await self._consumer.pull(wait_s, _MARGIN_S))
+        news = self._consumer.take(await self._consumer.pull(wait_s, self._timings.margin_s))
         if not self._consumer.live:
             raise unavailable("records were lost on the way")
         return news
@@ -181,11 +199,12 @@ class Watch:
 class Watches:
     """The copies of small records that one process keeps. They forget together at a reset, and end together."""
 
-    def __init__(self, nats: Connection, config: StoreConfig, instance: str, lost: LostRecords) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, instance: str, timings: WatchTimings) -> None:
+        self._timings = timings
         self._nats = nats
         self._config = config
         self._instance = instance
-        self.lost = lost
+        self.lost = LostRecords(nats, config, timings.lost)
         """Records that this process knows and NATS has lost."""
         self._wiped: list[Watch] = []
         self._kept: list[Watch] = []
@@ -200,7 +219,8 @@ class Watches:
         stays_at_reset: bool = False,
     ) -> Watch:
         """Return a new one, which begins when it is first asked. `name` is that of its consumers."""
-        watch = Watch(self._nats, self._config, f"{name}-{self._instance}", subjects, changed, self.lost, lasts)
+        name = f"{name}-{self._instance}"
+        watch = Watch(self._nats, self._config, name, subjects, changed, self.lost, lasts, self._timings)
         (self._kept if stays_at_reset else self._wiped).append(watch)
         return watch
 

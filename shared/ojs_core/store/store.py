@@ -19,10 +19,9 @@ from ojs_core.jetstream.clock import ClockTimings, ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages, DueTimings
-from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.jetstream.watch import Watches
+from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
 from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
 from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
@@ -81,6 +80,8 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Timers of jobs that fire."""
     connections: ConnectionTimings = ConnectionTimings()
     """Connections to nats-server."""
+    watches: WatchTimings = WatchTimings()
+    """Copies of small records."""
     presence: PresenceTimings = PresenceTimings()
     """Signs of life of services."""
     workers: WorkerTimes = WorkerTimes()
@@ -134,6 +135,8 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
         ("commits.deadline_s", "sweeps.drop_after_ms", "a token would be deleted whose job is being written"),
         ("commits.deadline_s", "idempotency.silent_ms", "a request under way would be run again"),
         ("commits.deadline_s", "due.ack_wait_s", "a due message would come again while its job is written"),
+        ("watches.fresh_s", "dispatch.consumers.newborn_ms", "a consumer whose maker died would ignore a pause"),
+        ("watches.lost.trace_s", "kept.deleted_s", "a deleted record would leave and be taken for lost"),
         ("connections.request_s", "commits.deadline_s", "one late answer would end a commit"),
         ("idempotency.wait_s", "idempotency.silent_ms", "a repetition would take the request over, and not wait"),
         ("presence.max_gap_ms", "workers.dead_ms", "a worker would die of silence while no gateway could hear it"),
@@ -173,7 +176,7 @@ class Store:
         self.blobs = Blobs(self.records, config)
         writer = Writer(nats, self.records, config, timings.writes)
         self.committer = Committer(nats, writer, config, timings.commits, LIMITED_LANE)
-        self.watches = Watches(nats, config, instance, LostRecords(nats, config))
+        self.watches = Watches(nats, config, instance, timings.watches)
         self._bucket = bucket = Bucket(
             nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches, timings.kept, timings.writes
         )

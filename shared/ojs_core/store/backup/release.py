@@ -13,11 +13,10 @@ from ojs_core.jetstream.api import call
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import count, subjects_of
-from ojs_core.jetstream.lost_records import LostRecords
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.streams import is_restoring
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
-from ojs_core.jetstream.watch import Watches
+from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.backup.archive import BackupProblem
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.queues import Queues, queue_reader
@@ -60,7 +59,7 @@ class Release:
         records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
         committer = Committer(nats, writer, config, CommitTimings())
-        watches = Watches(nats, config, f"release-{secrets.token_hex(4)}", LostRecords(nats, config))
+        watches = Watches(nats, config, f"release-{secrets.token_hex(4)}", WatchTimings())
         bucket = Bucket(nats, nats, config, clock, records, committer, writer, watches)
         self._nats = nats
         self._config = config

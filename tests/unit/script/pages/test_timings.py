@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
     *("access/slowing.py", "audit/reading.py", "audit/repeats.py", "audit/trail.py", "base/loops.py"),
-    *("operations/rejections.py", "read/client.py", "store", "telemetry/spans.py"),
+    *("jetstream", "operations/rejections.py", "read/client.py", "store", "telemetry/spans.py"),
 )
 IN_STRUCTS = (
     "services",
@@ -29,6 +29,7 @@ NO_DURATIONS = {
     "starts.py: WINDOW_S",  # what a number of the API is of
     "hub.py: _FULL_RETRY_S",  # a pause that an answer asks clients for, as is the next
     "sse.py: _RETRY_MS",
+    "subjects.py: AUDIT_DAYS",  # the default of a setting
 }
 """Constants that nothing waits by."""
 DURATION = re.compile(r"_(MS|S|SECONDS|MINUTES|HOURS|DAYS)$")
