@@ -24,8 +24,8 @@ from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition, 
 from ojs_core.jetstream import contents
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
 from support.outside import Send, standing, tapped

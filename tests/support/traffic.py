@@ -52,11 +52,6 @@ def counted(store: Store) -> Iterator[Counter[str]]:
             nats.publish = original  # type: ignore[method-assign]
 
 
-class _NoBounds:
-    async def fetched(self, _queue: str, _ready: int) -> None:
-        return
-
-
 class _NoQueues:
     async def admit(self, draft: Job) -> Job:
         return draft
@@ -68,16 +63,9 @@ class _NoQueues:
 @contextmanager
 def without_limits(store: Store) -> Iterator[None]:
     """Push and fetch as if there were neither settings of queues nor limits nor bounds: what those cost who uses none."""
-    parts: tuple[tuple[object, str, object], ...] = (
-        (store.dispatcher, "_gate", None),
-        (store.dispatcher, "_capacity", _NoBounds()),
-        (store.enqueue, "_queues", _NoQueues()),
-    )
-    before = [getattr(owner, name) for owner, name, _ in parts]
-    for owner, name, part in parts:
-        setattr(owner, name, part)
+    before = store.enqueue._queues
+    store.enqueue._queues = _NoQueues()  # type: ignore[assignment]
     try:
         yield
     finally:
-        for (owner, name, _), part in zip(parts, before, strict=True):
-            setattr(owner, name, part)
+        store.enqueue._queues = before

@@ -26,7 +26,8 @@ from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
 from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
 from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
 from ojs_core.store.crons import Crons
-from ojs_core.store.dispatch.dispatcher import Dispatcher, DispatchTimings
+from ojs_core.store.dispatch.dispatcher import Dispatcher
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.enqueue.enqueue import Enqueue
 from ojs_core.store.jobs.atomic_changes import AtomicChanges
 from ojs_core.store.jobs.checkpoints import Checkpoints, CheckpointTimings

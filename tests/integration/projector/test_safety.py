@@ -189,7 +189,7 @@ async def looked(net: SafetyNet, found: int) -> bool:
 async def test_a_token_in_somebodys_hands_is_not_lost(net: SafetyNet, store: Store) -> None:
     await store.enqueue.push(draft(queue="q"))
     dispatcher = store.dispatcher
-    taken = await dispatcher._reader.pull(store.config.ready("q", 0), "q", 1)
+    taken = await dispatcher.reader.pull(store.config.ready("q", 0), "q", 1)
     await indexed(store)
     await net.look()
     assert (len(taken), net.found) == (1, {})

@@ -168,7 +168,7 @@ async def test_all_jobs_are_fetched_after_all_servers_were_killed_at_once(
     store = await open_store(nats_cluster.url, replicas=3)
     jobs = [(await store.enqueue.push(draft(queue=queue))).id for _ in range(30)]
     found = [job.id for job in await fetch(store, queue, count=5)]
-    await store.dispatcher._reader.pull(store.config.ready(queue, 0), queue, 5)  # and nothing follows
+    await store.dispatcher.reader.pull(store.config.ready(queue, 0), queue, 5)  # and nothing follows
     await put(store.nats, store.config.due("scheduler", queue), b"", None, "a due message")
     await delivered(store, queue)  # and nothing follows, either
     for node in nats_cluster.nodes:

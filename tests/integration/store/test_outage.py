@@ -20,7 +20,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 from ojs_core.runtime.settings import Settings
-from ojs_core.store.dispatch.dispatcher import DispatchTimings
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from support.examples import examples

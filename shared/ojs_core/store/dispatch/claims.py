@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain import transitions
-from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
 from ojs_core.jetstream.api import put_all
-from ojs_core.jetstream.subjects import handled_by_lane, lane_of
+from ojs_core.store.dispatch.request import FetchRequest
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
@@ -46,38 +45,18 @@ class ClaimTimings(Timings, frozen=True, kw_only=True):
     order: ClassVar[Order] = (("young_ms", "drop_after_ms", "a token would be dropped ahead of its record"),)
 
 
-class Wanted(NamedTuple):
-    """How many jobs a fetch asks for, for whom, and leased for how long (None for what their own say); `handled` is what the
-    worker can run, None for everything.
-    """
-
-    most: int
-    worker: str | None
-    lease_ms: int | None
-    handled: Handled | None = None
-
-    def but(self, most: int) -> Wanted:
-        """The same with another number."""
-        return self if most == self.most else self._replace(most=most)
-
-    def takes(self, subject: str) -> bool:
-        """Whether tokens of a ready subject may stand for jobs that the worker can run."""
-        for_whom = handled_by_lane(lane_of(subject))
-        return for_whom is None or self.handled is None or self.handled.runs(*for_whom)
-
-
 @dataclass(slots=True)
 class ClaimedJobs:
     """What came of some tokens: jobs by id, in the order of the tokens.
 
-    `stood`: some token stood for a job, whether or not it could be had. `stopped`: the gate sent one back.
-    `unfit`: some were put aside for other workers.
+    `found_live`: some token stood for a job, whether or not it could be had. `stopped`: the gate sent one back.
+    `for_other_workers`: tokens were moved to the lanes of others.
     """
 
     jobs: dict[str, Job] = field(default_factory=dict)
-    stood: bool = False
+    found_live: bool = False
     stopped: bool = False
-    unfit: bool = False
+    for_other_workers: bool = False
 
 
 _Claim = tuple[Token, Stored, Job]
@@ -123,7 +102,7 @@ class Claims:
         self._requeuer = requeuer
         self._wakeups = wakeups
 
-    async def claim(self, queue: str, tokens: list[Token], wanted: Wanted) -> ClaimedJobs:
+    async def claim(self, queue: str, tokens: list[Token], request: FetchRequest) -> ClaimedJobs:
         """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment. Of more than
         are wanted those that follow keep their places.
 
@@ -132,7 +111,7 @@ class Claims:
         claimed = ClaimedJobs()
         try:
             with self._requeuer.unless_handed_on(claimed.jobs.values()):
-                await self._claim_into(claimed, queue, tokens, wanted)
+                await self._claim_into(claimed, queue, tokens, request)
         except OjsError:
             if not claimed.jobs:
                 raise
@@ -140,7 +119,7 @@ class Claims:
         claimed.jobs = {job_id: claimed.jobs[job_id] for job_id in ids if job_id in claimed.jobs}
         return claimed
 
-    async def _claim_into(self, claimed: ClaimedJobs, queue: str, tokens: list[Token], wanted: Wanted) -> None:
+    async def _claim_into(self, claimed: ClaimedJobs, queue: str, tokens: list[Token], request: FetchRequest) -> None:
         waiting = tokens
         loop = asyncio.get_running_loop()
         until = loop.time() + self._timings.reread_s
@@ -158,11 +137,12 @@ class Claims:
                     claims.append((token, stored, stored.job))
                 elif not await self._stale(token, stored):
                     again.append(token)
-            if wanted.handled is not None:
-                claims = await self._fitting(queue, claims, wanted, claimed)
-            contended = await self._swap(queue, claims, wanted, claimed)
+            if request.handled is not None:
+                claims = await self._fitting(queue, claims, request, claimed)
+            contended = await self._swap(queue, claims, request, claimed)
             # Of what wasn't read it shows by its claim whether its token stood for it.
-            claimed.stood = claimed.stood or any(token.job_id not in unread or token not in contended for token, _, _ in claims)
+            if any(token.job_id not in unread or token not in contended for token, _, _ in claims):
+                claimed.found_live = True
             again += contended
             if again and loop.time() >= until:
                 for token in again:
@@ -173,24 +153,24 @@ class Claims:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
 
-    async def _fitting(self, queue: str, claims: list[_Claim], wanted: Wanted, claimed: ClaimedJobs) -> list[_Claim]:
-        """Those whose jobs the worker can run, and no more than are wanted. The tokens of others move beside their line, where
-        whoever can run them finds them (docs/adr/029), each once.
+    async def _fitting(self, queue: str, claims: list[_Claim], request: FetchRequest, claimed: ClaimedJobs) -> list[_Claim]:
+        """Return those whose jobs the worker can run, and no more than are wanted. The tokens of others move to lanes
+        where workers that can run them find them (docs/adr/029), each once.
         """
         fit: list[_Claim] = []
         unfit: list[tuple[str, bytes]] = []
         moved: list[Token] = []
         for claim in claims:
             token, _, job = claim
-            if wanted.handled is not None and not wanted.handled.runs_job(job):
+            if request.handled is not None and not request.handled.runs_job(job):
                 unfit.append((self._config.ready(queue, token.priority, lane_for(job)), token.data))
                 moved.append(token)
-            elif len(fit) < wanted.most - len(claimed.jobs):
+            elif len(fit) < request.most - len(claimed.jobs):
                 fit.append(claim)
             else:
                 self._reader.back(token)
         if unfit:
-            claimed.unfit = True
+            claimed.for_other_workers = True
             try:
                 await put_all(self._nats, unfit, "tokens")
             except OjsError:
@@ -233,11 +213,11 @@ class Claims:
         self,
         queue: str,
         claims: list[_Claim],
-        wanted: Wanted,
+        request: FetchRequest,
         claimed: ClaimedJobs,
     ) -> list[Token]:
         """Commit claims together, as far as gates let them through; returns the tokens to look at again."""
-        through, stopped = await self._let_through(queue, claims, wanted)
+        through, stopped = await self._let_through(queue, claims, request)
         claimed.stopped = claimed.stopped or stopped
         again: list[Token] = []
         done: list[Token] = []
@@ -276,14 +256,14 @@ class Claims:
             raise failure
         return again
 
-    async def _let_through(self, queue: str, claims: list[_Claim], wanted: Wanted) -> tuple[list[_Through], bool]:
+    async def _let_through(self, queue: str, claims: list[_Claim], request: FetchRequest) -> tuple[list[_Through], bool]:
         """What may be written, and whether the queue's gate has stopped the rest."""
         candidates = [self._candidate(token, stored, job) for token, stored, job in claims]
         gate = self._gate
         asking = [] if gate is None else [token for token, _, job in claims if gate.asks(job)]
         if gate is None or (not asking and self._queues.gate(queue) is None):
             plain = zip(claims, candidates, strict=True)
-            return [_Through(token, one, _started(one, FREE, wanted)) for (token, _, _), one in plain], False
+            return [_Through(token, one, _started(one, FREE, request)) for (token, _, _), one in plain], False
         for token in asking:
             self._reader.gated(token)
         judged = await gate.judge(queue, candidates)
@@ -299,7 +279,7 @@ class Claims:
             elif isinstance(verdict, Transition):
                 through.append(_Through(token, candidate, verdict))
             else:
-                through.append(_Through(token, candidate, _started(candidate, verdict, wanted), verdict))
+                through.append(_Through(token, candidate, _started(candidate, verdict, request), verdict))
         await self._all_done(queue, aside)
         if judged.opens_at is not None:
             self._wakeups.wake_later(queue, (judged.opens_at - self._clock.now()) / 1_000)
@@ -363,7 +343,7 @@ class Claims:
             self._reader.later(token, self._timings.park_s)
 
 
-def _started(candidate: Candidate, start: Start, wanted: Wanted) -> Transition:
+def _started(candidate: Candidate, start: Start, request: FetchRequest) -> Transition:
     """The job starts when it has had leave to, so that what `started_at` says keeps to its limits as well."""
     job, moment, starts = candidate.job, candidate.moment, candidate.starts
     if start.at:
@@ -371,5 +351,5 @@ def _started(candidate: Candidate, start: Start, wanted: Wanted) -> Transition:
         starts = transitions.expired(job, moment.now) is None
     if not starts:
         return transitions.expire(job, moment)
-    transition = transitions.claim(job, wanted.worker, wanted.lease_ms, moment)
+    transition = transitions.claim(job, request.worker, request.lease_ms, moment)
     return replace(transition, job=replace(transition.job, permits=start.permits)) if start.at else transition

@@ -11,8 +11,8 @@ from ojs_core.domain import transitions
 from ojs_core.domain.transitions import Liveness
 from ojs_core.jetstream.connection import Collected, Failed
 from ojs_core.runtime.timekeeping import Timekeeper
-from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.dispatch.wakeups import WakeupTimings
 from ojs_core.store.store import Store, StoreTimings
 from support.outside import EMPTY, Collect, collecting, tapped_connection
@@ -38,7 +38,7 @@ def waiting(store: Store, queue: str) -> bool:
 async def parked(store: Store, queue: str, number: int = 1) -> list[asyncio.Task[list[object]]]:
     """Fetchers that have found nothing and wait."""
     looks = 0
-    look = store.dispatcher._look
+    look = store.dispatcher.scans.scan
 
     async def counted(*arguments: object, **options: object) -> object:
         nonlocal looks
@@ -46,10 +46,10 @@ async def parked(store: Store, queue: str, number: int = 1) -> list[asyncio.Task
         looks += 1
         return found
 
-    store.dispatcher._look = counted  # type: ignore[method-assign,assignment]
+    store.dispatcher.scans.scan = counted  # type: ignore[method-assign,assignment]
     tasks = [asyncio.create_task(fetch(store, queue, wait_ms=WAIT_MS)) for _ in range(number)]
     await eventually(lambda: looks == number and waiting(store, queue))
-    store.dispatcher._look = look  # type: ignore[method-assign]
+    store.dispatcher.scans.scan = look  # type: ignore[method-assign]
     return tasks  # type: ignore[return-value]
 
 
@@ -66,13 +66,13 @@ async def test_word_of_a_free_permit_wakes_a_fetcher_and_is_not_taken_for_a_toke
 ) -> None:
     [waiter] = await parked(other, queue)
     looked = asyncio.Event()
-    look = other.dispatcher._look
+    look = other.dispatcher.scans.scan
 
     async def told(*arguments: object, **options: object) -> object:
         looked.set()
         return await look(*arguments, **options)  # type: ignore[arg-type]
 
-    other.dispatcher._look = told  # type: ignore[method-assign,assignment]
+    other.dispatcher.scans.scan = told  # type: ignore[method-assign,assignment]
     store.nats.publish(store.config.wake_for_room(queue), b"")
     await asyncio.wait_for(looked.wait(), 60.0)
     pushed = await store.enqueue.push(draft(queue=queue))
@@ -207,7 +207,7 @@ async def test_a_failed_job_is_not_seen_before_its_back_off(store: Store, queue:
 def asked(store: Store) -> list[str]:
     """The queues whose tokens the stream is asked about, one for each time."""
     queues: list[str] = []
-    reader = store.dispatcher._reader
+    reader = store.dispatcher.reader
     subjects = reader.subjects
 
     async def counted(queue: str) -> dict[str, int]:
@@ -326,7 +326,7 @@ async def test_idle_waiters_ask_once_for_all(store: Store, queue: str, asked: li
 
 async def test_a_token_that_comes_back_without_a_sound_is_found(store: Store, other: Store, queue: str) -> None:
     pushed = await store.enqueue.push(draft(queue=queue))
-    reader = other.dispatcher._reader
+    reader = other.dispatcher.reader
     assert [token.job_id for token in await reader.pull(store.config.ready(queue, 0), queue, 1, much=True)] == [pushed.id]
     # It is in the other process's hand, which dies with it: nobody says so.
     assert [job.id for job in await fetch(store, queue, wait_ms=WAIT_MS)] == [pushed.id]

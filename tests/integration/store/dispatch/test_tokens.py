@@ -175,7 +175,7 @@ async def test_what_is_no_token_is_dropped(store: Store, queue: str, body: bytes
 async def test_a_token_whose_fetcher_died_comes_back(store: Store, queue: str) -> None:
     pushed = await store.enqueue.push(draft(queue=queue))
     dispatcher = store.dispatcher
-    tokens_in_hand = await dispatcher._reader.pull(store.config.ready(queue, 0), queue, 1)  # and nothing follows
+    tokens_in_hand = await dispatcher.reader.pull(store.config.ready(queue, 0), queue, 1)  # and nothing follows
     assert len(tokens_in_hand) == 1
     assert await fetch(store, queue) == []
     assert [job.id for job in await fetch(store, queue, wait_ms=60_000)] == [pushed.id]

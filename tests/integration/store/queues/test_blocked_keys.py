@@ -19,7 +19,7 @@ from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.jetstream import contents
 from ojs_core.jetstream.api import call, delete, deleted
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch.dispatcher import DispatchTimings
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobTimings
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store, StoreTimings

@@ -17,7 +17,7 @@ from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.permits import COMING_MS, Grant, LimitOverride
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.jetstream.contents import message
-from ojs_core.store.dispatch.dispatcher import DispatchTimings
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_core.store.store import Store
 from support.outside import after, clock_of, standing

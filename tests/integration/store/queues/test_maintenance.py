@@ -76,7 +76,7 @@ async def test_a_durable_that_opened_by_itself_is_not_pulled_from(store: Store, 
     await store.jobs.change(job.id, requeued)
     await store.queues.hold_all(Maintenance())
     subject = store.config.ready("a", 0)
-    assert await other.dispatcher._consumers.create(subject)
+    assert await other.dispatcher.consumers.create(subject)
     name = f"{store.config.ready_stream}.{store.config.ready_consumer(subject)}"
     assert "error" not in await call(store.nats, f"CONSUMER.PAUSE.{name}", {})
     await eventually(lambda: store.queues._watch.fresh)

@@ -15,8 +15,8 @@ from ojs_core.domain.job import Job
 from ojs_core.jetstream.api import call, put
 from ojs_core.jetstream.connection import Collected, Connection, Failed
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.dispatch.dispatcher import DispatchTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from support.nats import NatsServer
@@ -121,11 +121,11 @@ async def test_tokens_in_hand_come_back_in_their_places_when_nats_was_killed(
         store = await open_store(server.url)
         jobs = await pushed(store, queue, 30)
         found = [job.id for job in await fetch(store, queue, count=5)]
-        in_hand = await store.dispatcher._reader.pull(store.config.ready(queue, 0), queue, 5)
+        in_hand = await store.dispatcher.reader.pull(store.config.ready(queue, 0), queue, 5)
         assert [token.job_id for token in in_hand] == jobs[5:10], way
         await asyncio.to_thread(server.restart)
         await eventually(lambda: store.connected)
-        store.dispatcher._reader.back(in_hand[0])
+        store.dispatcher.reader.back(in_hand[0])
 
         async def rest() -> bool:
             with_rest = await fetch(store, queue, count=100)

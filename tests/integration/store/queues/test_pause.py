@@ -148,7 +148,7 @@ async def test_a_durable_whose_maker_died_stays_shut_while_the_queue_is_paused(s
     await store.queues.pause(queue)
     assert await fetch(other, queue) == []
     subject = store.config.ready(queue, 0)
-    made = await other.dispatcher._consumers.create(subject)  # and nothing after that
+    made = await other.dispatcher.consumers.create(subject)  # and nothing after that
     assert made
     assert await fetch(store, queue) == []
     assert await fetch(other, queue) == []

@@ -1,0 +1,55 @@
+"""The lanes of one priority, whose tokens are taken in the order of their age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ojs_core.store.dispatch.token_reader import TokenReader
+from ojs_core.store.records.tokens import Token
+
+
+class Run(NamedTuple):
+    """The next tokens, all of one lane. `asked` is how many were asked for; `end` says that the lane has no more."""
+
+    lane: str
+    tokens: list[Token]
+    asked: int
+    end: bool
+
+
+class MergedLanes:
+    """What is left of some lanes of a queue."""
+
+    def __init__(self, reader: TokenReader, queue: str, lanes: Sequence[str], *, before_others: bool) -> None:
+        self._reader = reader
+        self._queue = queue
+        self.left = list(lanes)
+        """The lanes that may have more."""
+        self.pulls = 0
+        self._before_others = before_others
+        self._after: dict[str, int] = {}
+        """By lane, the place up to which it is known to be empty."""
+
+    async def next(self, most: int) -> Run | None:
+        """Take up to `most` tokens that are older than those of other lanes; None if there are no more.
+
+        Raises OjsError backend_unavailable.
+        """
+        while self.left:
+            lane, asked, end = await self._reader.next_run(self.left, most, self._after)
+            pulled = await self._reader.pull(lane, self._queue, asked, before_others=self._before_others)
+            self.pulls += 1
+            if not pulled:
+                self.left.remove(lane)
+                continue
+            if len(self.left) == 1:
+                return Run(lane, pulled, asked, len(pulled) < asked)
+            tokens = [token for token in pulled if token.sequence < end]
+            too_soon = [token for token in pulled if token.sequence >= end]
+            for token in too_soon:
+                self._reader.back(token)
+            self._after[lane] = max(token.sequence for token in tokens) if tokens else too_soon[0].sequence - 1
+            if tokens:
+                return Run(lane, tokens, asked, not too_soon and len(pulled) < asked)
+        return None
