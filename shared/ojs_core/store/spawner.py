@@ -14,6 +14,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.store.enqueue.enqueue import Enqueue, Push
+from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.unique.unique import Uniqueness
@@ -30,6 +31,7 @@ class Spawner:
         self._enqueue = enqueue
         self._unique = unique
         self._clock = bucket.clock
+        self._tries = bucket.tries
 
     async def missing(self, ids: Sequence[str], *, tend: bool) -> list[str]:
         """Return the ids, in order, under which no job was ever created, as far as the nearest replica knows.
@@ -68,9 +70,12 @@ class Spawner:
         return refused
 
     async def discard(self, draft: Job, problem: OjsError) -> None:
-        """Create a job that was refused as discarded, for a record that waits for its end, unless it exists."""
+        """Create a job that was refused as discarded, for a record that waits for its end, unless it exists.
+
+        Raises OjsError backend_unavailable: it may be missing then.
+        """
         expected = 0
-        while True:
+        async for _ in self._tries():
             moment = self._clock.moment()
             try:
                 await self._committer.commit(transitions.push_discarded(draft, problem, moment), expected, moment.op)
@@ -82,6 +87,7 @@ class Spawner:
             else:
                 log.info("a job of a workflow is not unique", job_id=draft.id, reason=problem.message)
                 return
+        raise contended(f"job {draft.id}")
 
 
 async def _refusal(draft: Job, push: Push) -> OjsError | None:
