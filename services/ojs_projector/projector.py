@@ -25,7 +25,7 @@ from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.reading import Unreadable
 from ojs_core.jetstream.subjects import REST
-from ojs_core.read.messages import WAIT_S, ProjectorStatus
+from ojs_core.read.messages import ProjectorStatus
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
@@ -64,7 +64,7 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """How long reading rests while the index's disk is full."""
     safety_s: float = 5.0
     """How often lost hints are looked for."""
-    wait_s: float = WAIT_S
+    wait_s: float = 2.0
     """How long a question waits until the index has come so far."""
     partial_wait_s: float = 0.5
     """The same while the index is being built, before it is looked whether another one is whole."""

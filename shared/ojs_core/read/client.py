@@ -14,7 +14,6 @@ from ojs_core.jetstream.api import put
 from ojs_core.jetstream.connection import Failed
 from ojs_core.read.messages import (
     BEHIND,
-    WAIT_S,
     Answer,
     Ask,
     AskOutcome,
@@ -56,7 +55,7 @@ _decode_outcome: Final = msgspec.json.Decoder(AskOutcome).decode
 class QueryTimings(Timings, frozen=True, kw_only=True):
     """How long answers of projectors are waited for."""
 
-    wait_s: float = WAIT_S
+    wait_s: float = 2.0
     """How long projectors wait until they have come so far."""
     margin_s: float = 1.0
     """How long their answer may take beyond that."""

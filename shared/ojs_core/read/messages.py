@@ -14,10 +14,9 @@ from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.store.workers.presence import WorkerRecord
 
 BEHIND: Final = "behind"
-"""An error of a projector: it did not reach the barrier within `WAIT_S`."""
+"""An error of a projector: it did not reach the barrier in time."""
 FAILED: Final = "its log says why"
 """The other: it failed. What failed is nobody's business who may only ask."""
-WAIT_S: Final = 2.0
 MAX_PAGE: Final = 200
 MAX_OFFSET: Final = 5_000
 """A larger `offset` is refused at the edge, and counts as this here; cursors reach any depth at the same cost."""

@@ -3,18 +3,27 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import pytest
 
+from ojs_coordinator.steps import StepTimings
 from ojs_core.base.timings import Order, Timings
+from ojs_core.domain.cron.ticks import GRACE_MS
+from ojs_core.domain.rate_limits.permits import COMING_MS
+from ojs_core.domain.transitions.retention import TOMBSTONE_S
+from ojs_core.read.client import QueryTimings
+from ojs_core.store.backup.restoring import RestoreTimings
+from ojs_core.store.store import StoreTimings
+from ojs_projector.projector import ProjectorTimings
+from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from script.pages.timings import meanings, reference, structs
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
-    *("access/slowing.py", "audit/reading.py", "audit/repeats.py", "audit/trail.py", "base/loops.py"),
-    *("jetstream", "operations/rejections.py", "read/client.py", "store", "telemetry/spans.py"),
+    *("access", "audit", "base", "jetstream", "read", "store"),
+    *("operations/rejections.py", "telemetry/spans.py", "telemetry/tracing.py"),
 )
 IN_STRUCTS = (
     "services",
@@ -27,8 +36,16 @@ NO_DURATIONS = {
     "workers.py: _LONGEST_CLOSED_MS",
     "starts.py: SECOND_MS",  # a unit
     "starts.py: WINDOW_S",  # what a number of the API is of
-    "hub.py: _FULL_RETRY_S",  # a pause that an answer asks clients for, as is the next
+    "hub.py: _FULL_RETRY_S",  # a pause that an answer asks clients for, as are the next two
     "sse.py: _RETRY_MS",
+    "allowances.py: _PLACE_AGAIN_S",
+    "allowances.py: _BURST_S",  # how much a key may save up, in its own unit
+    "sessions.py: LASTS_S",  # stands in what is stored, or sealed
+    "fill.py: _NS_A_MS",  # a unit
+    "numbers.py: EARLIEST_MS",  # bounds of what clients may send
+    "numbers.py: LATEST_MS",
+    "numbers.py: LONGEST_MS",
+    "numbers.py: BACKLOG_STEP_MS",  # what a number of the API is of
     "subjects.py: AUDIT_DAYS",  # the default of a setting
 }
 """Constants that nothing waits by."""
@@ -47,6 +64,25 @@ def test_every_duration_says_what_it_is() -> None:
 def test_the_order_of_what_everybody_has_holds() -> None:
     for struct in structs():
         struct().check(struct.usual)
+
+
+STORE = StoreTimings()
+BETWEEN: Final = {
+    "a claim that is being written would count as stuck": (STORE.commits.deadline_s, COMING_MS / 1_000),
+    "the tick of a scheduler that dies would count as missed": (STORE.tick_s, GRACE_MS / 1_000),
+    "a hint would be judged when its record's tombstone is gone": (STORE.blocked.ahead_ms / 1_000, TOMBSTONE_S),
+    "a note would be judged when its record's tombstone is gone": (StepTimings().give_up_ms / 1_000, TOMBSTONE_S),
+    "a note would be dropped whose record is being written": (STORE.commits.deadline_s, StepTimings().give_up_ms / 1_000),
+    "a token that is being stored would count as lost": (STORE.commits.deadline_s, LostTokenTimings().grace_ms / 1_000),
+    "a token of a batch would count as lost": (STORE.writes.hints_s, LostTokenTimings().grace_ms / 1_000),
+    "a restore would see no service that runs": (STORE.presence.beat_s, RestoreTimings().beats_s),
+    "an index would wait when nobody waits for it any more": (ProjectorTimings().wait_s, QueryTimings().wait_s),
+}
+"""What goes wrong unless the first, of one process or function, is at most the second, of another."""
+
+
+def test_the_order_holds_between_processes_and_the_rules_of_the_domain() -> None:
+    assert [wrong for wrong, (shorter, longer) in BETWEEN.items() if shorter > longer] == []
 
 
 def constants(path: Path) -> list[str]:
