@@ -352,6 +352,8 @@ class Connection:
         self._sweep_at = inf
         """When the next look is, by the loop's clock."""
         self._looking: asyncio.Task[None] | None = None
+        self._servers_changed = asyncio.Event()
+        """Set when other servers may have become known."""
         self._unled_since: float | None = None
         """When the server at the other end may have lost its leader (loop time), None while it has one."""
         self._may_look = True
@@ -405,6 +407,10 @@ class Connection:
             log.info("nats connection is back", nats=self.name, after_seconds=round(self._away.over() or 0.0, 1))
             self._reconnects.inc()
             self.connections += 1
+            self._servers_changed.set()
+
+        async def on_discovered() -> None:
+            self._servers_changed.set()
 
         try:
             # After a handshake that failed nats-py may wait without end.
@@ -415,6 +421,7 @@ class Connection:
                     error_cb=on_error,
                     disconnected_cb=on_disconnect,
                     reconnected_cb=on_reconnect,
+                    discovered_server_cb=on_discovered,
                     connect_timeout=self.timings.connect_s,
                     reconnect_time_wait=self.timings.reconnect_s,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=2,
@@ -433,7 +440,7 @@ class Connection:
         self.connections = 1
         self._inbox = self._nc.new_inbox() + "."
         self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
-        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=self.timings.led_every_s)
+        self._looking = start_loop(f"{self.name}-led", self._look_if_there_are_others, every_s=self.timings.led_every_s)
 
     @property
     def closed(self) -> bool:
@@ -703,6 +710,14 @@ class Connection:
         for slot in self._busy:
             if slot.future is not None and not slot.future.done():
                 slot.future.set_result(failed)
+
+    async def _look_if_there_are_others(self) -> None:
+        """Look for a leader; where there is one server only, return once others may be known."""
+        if len(self._nc._server_pool) > 1:
+            await self._look_for_leader()
+        else:
+            self._servers_changed.clear()
+            await self._servers_changed.wait()
 
     async def _look_for_leader(self) -> None:
         """Leave a server that has been cut off from its cluster: it says so itself, by having no leader for a while, or leaves
