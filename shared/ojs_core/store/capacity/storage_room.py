@@ -1,7 +1,8 @@
 """Watches how much room NATS has left, so that new jobs are refused while those that are there can still be finished
 (docs/adr/010).
 
-Asking costs a push nothing: a task looks, the more often the less is left, and leaves a flag.
+Asking costs a push nothing: a task looks, the more often the less is left, and leaves a flag. While there are no new jobs it
+looks seldom; the first one has it look at once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import structlog
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.timings import Order, Timings
+from ojs_core.base.waiting import within
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
 from ojs_core.jetstream.api import purge
 from ojs_core.jetstream.connection import Connection
@@ -42,11 +44,14 @@ class RoomTimings(Timings, frozen=True, kw_only=True):
     """The shortest time until then."""
     longest_s: float = 1.0
     """The longest."""
+    quiet_s: float = 5.0
+    """For how long processes that take new jobs look as often as that behind the last one, and how often they look then."""
     others_s: float = 10.0
     """How often processes that take no new jobs look, for their metrics alone."""
     order: ClassVar[Order] = (
         ("shortest_s", "longest_s", "there would be no time between the two"),
-        ("longest_s", "others_s", "processes that take new jobs have to know sooner"),
+        ("longest_s", "quiet_s", "a process without new jobs would look more often than one that has some"),
+        ("quiet_s", "others_s", "processes that take new jobs have to know sooner"),
     )
 
 
@@ -73,11 +78,13 @@ class StorageRoom:
         self._takes_new = role not in _TAKING_NONE
         self._warned = False
         self._timeouts = 0
-        self._next_s = 0.0
-        """When the levels are asked for next (loop time)."""
+        self._next_s = self._busy_until_s = 0.0
+        """When the levels are asked for next at the latest, and until when new jobs count as coming (loop time)."""
+        self._asked = asyncio.Event()
+        """Set when something new is to be stored."""
         self._task: asyncio.Task[None] | None = None
         self.levels: list[StorageLevel] = []
-        """As they were at the last look, a second ago at most where new jobs are taken."""
+        """As they were at the last look, a second ago at most where new jobs come."""
         self.shortage: str | None = None
         """Why nothing new is taken, None while there is room."""
         self.broken: str | None = None
@@ -85,6 +92,7 @@ class StorageRoom:
 
     def check(self) -> None:
         """Raises OjsError storage_full if nothing new may be stored."""
+        self._asked.set()
         reason = self.broken or self.shortage
         if reason is not None:
             raise storage_full(reason)
@@ -101,12 +109,20 @@ class StorageRoom:
         await stop_loop(self._task)
 
     async def _run(self) -> None:
-        if self._takes_new or asyncio.get_running_loop().time() >= self._next_s:
+        now = asyncio.get_running_loop().time
+        if self._asked.is_set():
+            self._asked.clear()
+            self._busy_until_s = now() + self._timings.quiet_s
+        busy = self._takes_new and (now() < self._busy_until_s or self.shortage is not None)
+        if busy or now() >= self._next_s:
             await self.look()
-            self._next_s = asyncio.get_running_loop().time() + self._timings.others_s
+            self._next_s = now() + (self._timings.quiet_s if self._takes_new else self._timings.others_s)
         else:
             self._tell(self.levels, self.shortage, await self._broken())
-        await asyncio.sleep(self._pause())
+        if busy or not self._takes_new:
+            await asyncio.sleep(self._pause())
+        else:
+            await within(self._timings.longest_s, self._asked)
 
     def _pause(self) -> float:
         """The reserve must not be used up by new jobs between two looks, however fast they come."""

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import structlog
 from msgspec import Raw
+from msgspec.structs import replace
 
 from integration.conftest import MakeServer, OpenStore
-from integration.samples import acked, draft, failed, fetch, refusal
+from integration.samples import acked, draft, failed, fetch, refusal, timed
 from integration.store.test_crons import unchanged, wanted
 from integration.store.workflows.flows import chain, coordinate, create, end
 from ojs_core.base.errors import OjsError
@@ -38,8 +39,9 @@ RESERVE = LIMIT // 8
 NAMED = RoomSettings(limit=LIMIT)
 
 
+ROOM = RoomTimings(shortest_s=0.002, fastest=1 << 40, longest_s=0.05, quiet_s=0.05, others_s=3_600.0)
 OFTEN = StoreTimings(
-    room=RoomTimings(shortest_s=0.002, fastest=1 << 40, longest_s=0.05, others_s=3_600.0),
+    room=ROOM,
     presence=PresenceTimings(beat_s=0.2, again_s=0.2),
 )
 """A limit this small is reached between two looks that are 50 ms apart."""
@@ -145,6 +147,19 @@ async def test_only_those_who_take_new_jobs_ask_nats_for_its_room_again_and_agai
         ):
             await eventually(lambda: len(often) > 10 and len(as_often) > 10)
         assert never == []
+
+
+@timed(room=replace(ROOM, quiet_s=3_600.0, others_s=3_600.0))
+async def test_while_there_are_no_new_jobs_nobody_asks_again_and_the_first_one_has_its_gateway_ask(
+    own_server: MakeServer, open_store: OpenStore, queue: str
+) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server:
+        gateway, other = [await open_store(server.url, room=NAMED, role="gateway") for _ in range(2)]
+        await eventually(lambda: gateway.room.levels and other.room.levels)
+        await fill(other, queue)
+        assert not refused(gateway), "it was asked for nothing yet"
+        assert (await gateway.enqueue.push(draft(queue=queue))).state is State.AVAILABLE, "the reserve has room for it"
+        await eventually(partial(refused, gateway))
 
 
 async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
