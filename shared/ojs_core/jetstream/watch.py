@@ -29,8 +29,8 @@ class WatchTimings(Timings, frozen=True, kw_only=True):
 
     fresh_s: float = 3.0
     """A copy that was not confirmed for longer may be behind by more than its readers can bear."""
-    pull_s: float = 1.0
-    """How long a pull waits for news; each answer confirms the copy."""
+    pull_s: float = 2.0
+    """How long a pull waits for news; each answer confirms the copy, and costs nats-server two messages."""
     margin_s: float = 1.0
     """How long its answer may take beyond that."""
     first_s: float = 3.0
