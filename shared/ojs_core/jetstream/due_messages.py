@@ -66,6 +66,8 @@ class DueMessages:
         self._subject = subject or config.due(service, ANY)
         self._batch = batch
         self._ready = False
+        self._parked = False
+        """Whether the last pull waited in vain: what has come since meets the next one."""
         self._in_hand: set[int] = set()
         """Sequences of what was handed over last and nobody has answered for yet."""
 
@@ -73,10 +75,14 @@ class DueMessages:
         """Wait for due messages; may return none. Raises OjsError backend_unavailable."""
         if not self._ready:
             await self._make_consumer()
-        outcome = await self._pull({"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
+        parked, self._parked = self._parked, False
+        outcome: list[Due] = []
+        if not parked:
+            outcome = await self._pull({"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.
             outcome = await self._pull({"batch": 1, "expires": self.timings.park_s * SECOND_NS})
+            self._parked = not outcome and self._ready
         self._in_hand = {due.sequence for due in outcome}
         return outcome
 
