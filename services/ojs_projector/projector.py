@@ -74,8 +74,8 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """The longest time between two reads."""
     pace_per_record_s: float = 0.001
     """The more a read has brought, the later the next: a job that has moved on by then is read once."""
-    park_s: float = 1.0
-    """How long a read waits for the first record."""
+    park_s: float = 1.5
+    """How long a read waits for the first record: longer than a relay's lease, which is one, waits for its renewal."""
     pause_s: float = 0.5
     """The pause behind a read that failed."""
     queues_s: float = 30.0

@@ -11,6 +11,7 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.timings import Order, Timings
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.lease import Lease
@@ -148,7 +149,10 @@ class Relay:
         elif self._over(self._term) or now() - self._renewed >= self._timings.renew_s:
             await self._renew(self._term)
             self._renewed = now()
-        await asyncio.sleep(self._timings.look_s)
+        if self._term is None:
+            await asyncio.sleep(self._timings.look_s)
+        else:
+            await within(max(0.0, self._renewed + self._timings.renew_s - now()), self._term.ended)
 
     async def _try(self) -> None:
         held = await self._lease.read()

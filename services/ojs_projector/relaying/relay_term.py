@@ -108,6 +108,7 @@ class RelayTerm:
         self.appended = 0
         self.over: str | None = None
         """Why the tenure has ended; None while it runs."""
+        self.ended = asyncio.Event()
         self.progress = asyncio.Event()
         """Set with every change of `done` or `over`."""
 
@@ -303,6 +304,7 @@ class RelayTerm:
     def _end(self, reason: str) -> None:
         if self.over is None:
             self.over = reason
+            self.ended.set()
             self._drop()
             self._more.set()
             self.progress.set()
