@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
-_FIRST_S: Final = 30.0
-_MOST_S: Final = 600.0
+from ojs_link.timings import Order, Timings
+
 _REASONS: Final = 5
 """How many reasons are logged when they are new. A reason may hold a number that is another each time."""
+
+
+class LastingTimings(Timings, frozen=True, kw_only=True):
+    """How often trouble is logged that goes on."""
+
+    first_s: float = 30.0
+    """From its first line to the second; each pause is twice as long as the one before."""
+    longest_s: float = 600.0
+    """The longest pause."""
+    order: ClassVar[Order] = (("first_s", "longest_s", "pauses would grow shorter"),)
 
 
 class Lasting:
     """One trouble of one thing, which may begin and end again and again."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, timings: LastingTimings = LastingTimings()) -> None:
+        self._timings = timings
         self._now = now
         self._since: float | None = None
         self._next_at = 0.0
-        self._pause_s = _FIRST_S
+        self._pause_s = timings.first_s
         self._reasons: set[str] = set()
 
     def noted(self, reason: str = "") -> float | None:
@@ -35,10 +46,11 @@ class Lasting:
         """
         now = self._now()
         if self._since is None:
-            self._since, self._next_at, self._pause_s, self._reasons = now, now + _FIRST_S, _FIRST_S, {reason}
+            self._since, self._pause_s, self._reasons = now, self._timings.first_s, {reason}
+            self._next_at = now + self._pause_s
             return 0.0
         if now >= self._next_at:
-            self._pause_s = min(2 * self._pause_s, _MOST_S)
+            self._pause_s = min(2 * self._pause_s, self._timings.longest_s)
             self._next_at = now + self._pause_s
         elif reason in self._reasons or len(self._reasons) >= _REASONS:
             return None

@@ -18,10 +18,9 @@ from ojs_nats._transport import Answer, NotNow, error_of, in_time
 
 if TYPE_CHECKING:
     from ojs_nats._lookups import Lookups
+    from ojs_nats._timings import HttpTimings
     from ojs_nats._tls import Trust
 
-_CONNECT_S: Final = 10.0
-_READ_S: Final = 30.0
 _LARGE: Final = 2**20
 """Bytes of a body that aiohttp warns of."""
 _BUFFER: Final = 2**20
@@ -35,8 +34,8 @@ class _Connector(aiohttp.TCPConnector):
     would be wrong.
     """
 
-    def __init__(self, resolver: aiohttp.abc.AbstractResolver) -> None:
-        super().__init__(limit=0, keepalive_timeout=60, resolver=resolver)
+    def __init__(self, resolver: aiohttp.abc.AbstractResolver, kept_s: float) -> None:
+        super().__init__(limit=0, keepalive_timeout=kept_s, resolver=resolver)
         self._process = os.getpid()
 
     @property
@@ -55,18 +54,20 @@ class _Connector(aiohttp.TCPConnector):
 class Connections:
     """Connections of the running event loop to one server, made as they are needed."""
 
-    def __init__(self, headers: Mapping[str, str], trust: Trust | None, lookups: Lookups) -> None:
+    def __init__(self, headers: Mapping[str, str], trust: Trust | None, lookups: Lookups, timings: HttpTimings) -> None:
         """Make none yet.
 
         Args:
             headers: What each request has.
             trust: What encrypts connections to https://; None for http://.
             lookups: What looks up the names of hosts.
+            timings: How long they wait.
 
         """
+        self._timings = timings
         # The resolver calls the two methods that lookups have, and no others of a loop.
         resolver = aiohttp.ThreadedResolver(cast("asyncio.AbstractEventLoop", lookups))
-        self._session = aiohttp.ClientSession(connector=_Connector(resolver), headers=headers)
+        self._session = aiohttp.ClientSession(connector=_Connector(resolver, timings.kept_s), headers=headers)
         self._trust = trust
 
     async def close(self) -> None:
@@ -93,7 +94,7 @@ class Connections:
             seconds: How long the answer may take.
 
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timings.connect_s)
 
         async def answered() -> Answer:
             url, data = _url(address, asked), _as_sent(body)
@@ -102,7 +103,7 @@ class Connections:
                 return Answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
 
         try:
-            return await in_time(answered(), seconds)
+            return await in_time(answered(), seconds, self._timings.tries.unread_s)
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise NotNow(_reason(error), carried_out=False) from error
         except aiohttp.ClientConnectorError as error:
@@ -113,7 +114,8 @@ class Connections:
     @asynccontextmanager
     async def stream(self, address: str, asked: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
         """Read an answer that goes on. Raises NotNow, RefusedError."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_READ_S)
+        waits = self._timings
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=waits.connect_s, sock_read=waits.read_s)
         url = _url(address, asked)
         try:
             async with self._session.get(url, timeout=timeout, read_bufsize=_BUFFER, ssl=self._tls()) as answer:

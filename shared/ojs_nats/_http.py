@@ -19,6 +19,7 @@ from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups  # not later: handlers of `atexit` can't import pools of threads any more
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
+from ojs_nats._timings import HttpTimings
 from ojs_nats._tls import HTTPS, Trust
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport
 from ojs_nats.errors import UnavailableError
@@ -28,8 +29,6 @@ from ojs_nats.tls import Tls
 if TYPE_CHECKING:
     from ojs_nats._connections import Connections
 
-_ANSWER_S: Final = 30.0
-_RECONNECT_S: Final = (0.1, 0.5)
 _BESIDE: Final = frozenset({"job.state_changed", "missed", "reset"})
 """The names of lines that repeat the event that they come with."""
 _BROKEN_OFF: Final = frozenset({"server.shutdown", "error"})
@@ -46,11 +45,13 @@ class HttpTransport(Transport):
         retry_for_s: float = 30.0,
         headers: Mapping[str, str] | None = None,
         tls: Tls | ssl.SSLContext | None = None,
+        timings: HttpTimings = HttpTimings(),
     ) -> None:
         """Raises ValueError for files of TLS that can't be used."""
-        super().__init__(url, retry_for_s=retry_for_s)
+        super().__init__(url, retry_for_s=retry_for_s, timings=timings.tries)
+        self._waits = timings
         self._headers = headers or {}
-        self._trust = Trust(tls) if url.startswith(HTTPS) else None
+        self._trust = Trust(tls, files_s=timings.files_s) if url.startswith(HTTPS) else None
         self._keeper: AsyncGenerator[Connections] | None = None
         self._connections: Connections | None = None
 
@@ -65,7 +66,7 @@ class HttpTransport(Transport):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         connections = await self._open()
         address, asked = self._address(request.operation, request.parameters)
-        answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
+        answer_s = self._waits.answer_s if request.answer_s is None else request.answer_s
         return await connections.answer(request.operation.method, address, asked, body, request.headers, answer_s)
 
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
@@ -94,7 +95,7 @@ class HttpTransport(Transport):
                     failing_since = now
                 elif now - failing_since > self._retry_for_s:
                     raise UnavailableError(f"events at {self.shown}: {reason}") from reason.__cause__
-            await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
+            await asyncio.sleep(random.uniform(*self._waits.reconnect_s))  # noqa: S311
 
     async def _followed(self, wanted: EventFilter, after: str) -> AbstractAsyncContextManager[AsyncIterable[bytes]]:
         """Return what opens one connection that events come by. Opening it raises NotNow, RefusedError."""
@@ -125,7 +126,7 @@ class HttpTransport(Transport):
         # OJS-Version would ask for what the official SDKs read, which differs from the API's description.
         headers = {"Content-Type": "application/json", "User-Agent": "ojs-nats-python", **self._headers}
         lookups = Lookups()
-        connections = Connections(headers, self._trust, lookups)
+        connections = Connections(headers, self._trust, lookups, self._waits)
         try:
             yield connections
         finally:

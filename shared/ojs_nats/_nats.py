@@ -24,6 +24,7 @@ from ojs_nats._names import is_queue_name
 from ojs_nats._nats_address import nats_address
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._refusals import refused
+from ojs_nats._timings import NatsTimings
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
 from ojs_nats.errors import RefusedError
 from ojs_nats.jobs import Job
@@ -36,27 +37,14 @@ _NAMESPACE: Final = "ojs"
 _OF_A_WORKER: Final = frozenset({"registerWorker", "workerHeartbeat", "deregisterWorker"})
 """Operations that earlier users of NATS may ask for in the name of no queue alone."""
 _ANY_QUEUE: Final = "_"
-_CONNECT_S: Final = 5
-_NOBODY_S: Final = 3.0
-"""How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
-_CLOSE_S: Final = 1.0
-_RECONNECT_PAUSE_S: Final = 0.25
-_PING_S: Final = 5
-"""Between two looks whether the server is there; the third without an answer ends the connection."""
-_ANSWER_S: Final = 5.0
-"""For what the server answers at once: whoever has it may have been killed, which nobody tells."""
 _INTERIM: Final = "102"
 """The status of a message that only finds out whether this client is there."""
-_LATE_S: Final = 0.5
-"""The time that an answer which was sent in time may take to get here."""
 _HEAD_BYTES: Final = 4_096
 """The part of NATS's max_payload that a request's headers may take."""
 _NO_STATUS: Final = 502
 """The status of an answer without one of its own, which isn't an OJS server's."""
 _LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
 _PAGE: Final = "1000"
-_LOOK_AGAIN_S: Final = 1.0
-_STORED_S: Final = 0.02
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 
 
@@ -67,11 +55,15 @@ class NatsTransport(Transport):
     """
 
     def __init__(
-        self, url: str, *, retry_for_s: float = 30.0, headers: Mapping[str, str] | None = None, give_up_s: float = 12.0
+        self,
+        url: str,
+        *,
+        retry_for_s: float = 30.0,
+        headers: Mapping[str, str] | None = None,
+        timings: NatsTimings = NatsTimings(),
     ) -> None:
-        """`give_up_s` is how long a connection may take, for each server, with all tries."""
-        self._give_up_s = give_up_s
-        super().__init__(url, retry_for_s=retry_for_s)
+        super().__init__(url, retry_for_s=retry_for_s, timings=timings.tries)
+        self._waits = timings
         self._headers = headers or {}
         self._address = nats_address(self.url).with_files(files_of(os.environ)).of_role("client")
         self._namespace = self._address.namespace or _NAMESPACE
@@ -90,11 +82,11 @@ class NatsTransport(Transport):
 
     async def once(self, request: Request, body: bytes | None) -> Answer:
         link = await self._open()
-        answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
+        answer_s = self._waits.answer_s if request.answer_s is None else request.answer_s
         headers = {"OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **self._headers, **request.headers}
         if request.parameters:
             headers["OJS-Parameters"] = urlencode(request.parameters)
-        name, seconds = request.operation.name, answer_s + _LATE_S
+        name, seconds = request.operation.name, answer_s + self._waits.late_s
         queue = _ANY_QUEUE if name in self._of_no_queue else _queue(request)
         try:
             answer = await link.ask(self._subject(name, queue), body or b"", headers, seconds)
@@ -151,7 +143,7 @@ class NatsTransport(Transport):
                 if over and not page.has_more:
                     return
                 if not page.events:
-                    await _either(heard, _LOOK_AGAIN_S)
+                    await _either(heard, self._waits)
 
     def _subject(self, operation: str, queue: str) -> str:
         return f"{self._namespace}.api.{operation}.{queue}"
@@ -185,9 +177,9 @@ class NatsTransport(Transport):
 
     async def _kept_link(self) -> AsyncGenerator[_Link]:
         """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
-        link = _Link()
+        link = _Link(self._waits)
         try:
-            await link.connect(self._address, self._give_up_s)
+            await link.connect(self._address)
             yield link
         finally:
             self._link = self._keeper = None
@@ -226,17 +218,17 @@ class _Client(LinkClient):
         except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
             raise nats.errors.Error("nats: what answers there is no NATS server") from error
 
-    async def end(self) -> None:
-        """Close it, with what tries to connect it."""
+    async def end(self, close_s: float) -> None:
+        """Close it, with what tries to connect it, each within `close_s`."""
         try:
             # AttributeError: nats-py before 2.15 closes a socket that it may never have had.
             with suppress(TimeoutError, nats.errors.Error, OSError, AttributeError):
-                async with asyncio.timeout(_CLOSE_S):
+                async with asyncio.timeout(close_s):
                     await self.close()
             trying = self._reconnection_task
             while trying is not None and not trying.done():  # `asyncio.wait_for` may swallow a cancellation
                 trying.cancel()
-                await asyncio.wait({trying}, timeout=_CLOSE_S)
+                await asyncio.wait({trying}, timeout=close_s)
             if trying is not None:
                 await asyncio.gather(trying, return_exceptions=True)
         finally:
@@ -257,7 +249,8 @@ class _Client(LinkClient):
 class _Link:
     """One connection and those who wait for answers on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, timings: NatsTimings) -> None:
+        self._timings = timings
         self._nats = _Client()
         self._inbox = ""
         self._answers: Subscription | None = None
@@ -268,9 +261,9 @@ class _Link:
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
-    async def connect(self, address: Address, give_up_s: float) -> None:
+    async def connect(self, address: Address) -> None:
         """Raises NotNow, RefusedError if NATS doesn't let this client in."""
-        retry_for_s = give_up_s * len(address.servers)
+        retry_for_s = self._timings.give_up_s * len(address.servers)
         try:
             async with asyncio.timeout(retry_for_s):  # after a handshake that failed nats-py may wait without end
                 await self._nats.open(
@@ -278,10 +271,10 @@ class _Link:
                     name="ojs-client",
                     error_cb=self._failed,
                     disconnected_cb=self._disconnected,
-                    connect_timeout=_CONNECT_S,
-                    reconnect_time_wait=_RECONNECT_PAUSE_S,  # nats-py sleeps for it: fractions work
+                    connect_timeout=self._timings.connect_s,
+                    reconnect_time_wait=self._timings.reconnect_s,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=1,
-                    ping_interval=_PING_S,
+                    ping_interval=self._timings.ping_s,
                 )
         except (nats.errors.Error, OSError) as error:
             reason = self._reason or error
@@ -302,7 +295,7 @@ class _Link:
 
     async def close(self) -> None:
         if self._nats.options:  # nats-py can't close what was never asked to connect
-            await self._nats.end()
+            await self._nats.end(self._timings.close_s)
 
     @property
     def has_given_up(self) -> bool:
@@ -326,7 +319,7 @@ class _Link:
             return await answer
 
         try:
-            found = await in_time(asked(), seconds)
+            found = await in_time(asked(), seconds, self._timings.tries.unread_s)
         except nats.errors.Error as error:
             raise NotNow(error, carried_out=True) from error
         except TimeoutError:
@@ -344,7 +337,7 @@ class _Link:
         now = asyncio.get_running_loop().time()
         if self._nobody_since is None:
             self._nobody_since = now
-        elif now - self._nobody_since >= _NOBODY_S and len(self._nats.servers) > 1:
+        elif now - self._nobody_since >= self._timings.nobody_s and len(self._nats.servers) > 1:
             self._nobody_since = now
             log.debug("nobody listens at this server: another one is tried", server=self._nats.connected_url)
             await self._nats.leave("no gateway listens there")
@@ -390,14 +383,14 @@ class _Link:
                 answer.set_exception(reason)
 
 
-async def _either(heard: asyncio.Event, seconds: float) -> None:
+async def _either(heard: asyncio.Event, timings: NatsTimings) -> None:
     """Until it is set and a moment has passed, in which what was published is stored, or so long."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(timings.look_s):
             await heard.wait()
     except TimeoutError:
         return
-    await asyncio.sleep(_STORED_S)
+    await asyncio.sleep(timings.stored_s)
 
 
 def _status(said: str) -> int:

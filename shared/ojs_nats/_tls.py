@@ -12,8 +12,6 @@ from typing import Final
 from ojs_nats.tls import Tls
 
 HTTPS: Final = "https://"
-_LOOK_S: Final = 10.0
-"""How often, at most, files are looked at whether they have changed."""
 _VARIABLES: Final = {"ca_file": "OJS_CA_FILE", "cert_file": "OJS_CERT_FILE", "key_file": "OJS_KEY_FILE"}
 
 
@@ -38,24 +36,28 @@ class Trust:
     Args:
         tls: The files, or a context. None means the files that the environment names.
         now: A clock, in seconds.
+        files_s: How often, at most, files are checked whether they have changed.
 
     Raises:
         ValueError: The files can't be used.
     """
 
-    def __init__(self, tls: Tls | ssl.SSLContext | None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, tls: Tls | ssl.SSLContext | None, now: Callable[[], float] = time.monotonic, files_s: float = 10.0
+    ) -> None:
         """None stands for what the environment says. Raises ValueError for files that can't be used."""
+        self._files_s = files_s
         self._now = now
         self._files = of_environment() if tls is None else tls if isinstance(tls, Tls) else Tls()
         self._names = _VARIABLES if tls is None else {name: name for name in _VARIABLES}
         self._context = tls if isinstance(tls, ssl.SSLContext) else _context(self._files, self._names)
         self._seen = _seen(self._files)
-        self._look_at = now() + _LOOK_S
+        self._look_at = now() + files_s
 
     def context(self) -> ssl.SSLContext:
         """Return the context of the files as they are now, or as they were before they became unusable."""
         if self._now() >= self._look_at:
-            self._look_at = self._now() + _LOOK_S
+            self._look_at = self._now() + self._files_s
             seen = _seen(self._files)
             if seen != self._seen:
                 try:

@@ -17,6 +17,7 @@ from ojs_nats._loops import running_loop
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
 from ojs_nats._refusals import is_refusal, refusal
+from ojs_nats._timings import TransportTimings
 from ojs_nats.errors import OjsError, RateLimitedError, UnavailableError
 from ojs_nats.models.events import Event, EventPage
 
@@ -25,8 +26,6 @@ T = TypeVar("T")
 log = get_logger(__name__)
 
 _JSON: Final = (b"{", b"[")
-_FIRST_PAUSE_S: Final = 0.1
-_LAST_PAUSE_S: Final = 5.0
 _AGAIN: Final = frozenset({502, 503, 504})
 """Answers that say that the server, or what is before it, can't work now."""
 _AGAIN_OF_OTHERS: Final = frozenset({408, 425, 429, 500})
@@ -35,12 +34,7 @@ _STILL_RUNS: Final = "conflict"
 """With Retry-After: the same request was sent before, and has no answer yet."""
 _NOT_DONE: Final = frozenset({409, 425, 429, 503})
 """The statuses among them that say that nothing was done."""
-_QUIET_S: Final = 2.0
-"""How long nobody may answer before the log says so, since a program that waits seems to hang."""
-_SAID_AGAIN_S: Final = 10.0
 _REMEDY: Final = "start one with 'ojs-nats dev', or name another by OJS_URL, App(url) or Client(url)"
-_UNREAD_S: Final = 0.5
-"""The time that an answer which came in time may take to be read, by a process that was stopped meanwhile."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -68,12 +62,13 @@ class Transport(ABC):
     work.
     """
 
-    def __init__(self, url: str, *, retry_for_s: float = 30.0) -> None:
+    def __init__(self, url: str, *, retry_for_s: float = 30.0, timings: TransportTimings = TransportTimings()) -> None:
+        self.timings = timings
         self.url = url.rstrip("/")
         self.shown = masked(self.url)
         """The address without passwords."""
         self._retry_for_s = retry_for_s
-        self._said_at = -_SAID_AGAIN_S
+        self._said_at = -timings.said_again_s
 
     @abstractmethod
     async def once(self, request: Request, body: bytes | None) -> Answer:
@@ -108,7 +103,7 @@ class Transport(ABC):
         began = loop.time()
         deadline = began + (self._retry_for_s if retry_for_s is None else retry_for_s)
         body = None if request.body is None else encoded(request.body, "the request", deepest=None)
-        pause = _FIRST_PAUSE_S
+        pause = self.timings.first_pause_s
         while True:
             try:
                 return await self._answered(request, body)
@@ -118,10 +113,10 @@ class Transport(ABC):
                 if left <= 0 or not (request.repeatable or not reason.carried_out):
                     said = self._unavailable(request, reason, loop.time() - began)
                     raise UnavailableError(said, retry_after_s=reason.retry_after_s) from reason.__cause__
-                if loop.time() - began + wait > _QUIET_S:
+                if loop.time() - began + wait > self.timings.quiet_s:
                     self._say_that_nobody_answers(reason, left)
             await asyncio.sleep(min(wait, left))
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = min(pause * 2, self.timings.longest_pause_s)
 
     def _unavailable(self, request: Request, reason: NotNow, tried_s: float) -> str:
         if not reason.unreachable:
@@ -131,7 +126,7 @@ class Transport(ABC):
 
     def _say_that_nobody_answers(self, reason: NotNow, left_s: float) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._said_at >= _SAID_AGAIN_S:
+        if now - self._said_at >= self.timings.said_again_s:
             self._said_at = now
             log.warning("no server answers yet", url=self.shown, reason=str(reason), gives_up_in_s=round(left_s))
 
@@ -157,17 +152,17 @@ def error_of(answer: Answer) -> OjsError:
     return later
 
 
-async def in_time(answered: Coroutine[Any, Any, T], seconds: float) -> T:
+async def in_time(answered: Coroutine[Any, Any, T], seconds: float, unread_s: float) -> T:
     """Return an answer that comes within so many seconds. Raises TimeoutError.
 
     A process that was stopped meanwhile finds the time over and the answer in its socket: it reads that first,
-    since the jobs of a fetch would be lost to it with its answer.
+    since the jobs of a fetch would be lost to it with its answer. That may take `unread_s`.
     """
     asked = asyncio.ensure_future(answered)
     try:
         await asyncio.wait({asked}, timeout=seconds)
         if not asked.done():
-            await asyncio.wait({asked}, timeout=_UNREAD_S)
+            await asyncio.wait({asked}, timeout=unread_s)
         if asked.done():
             return asked.result()
     finally:

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from ojs_nats import App, _nats
 from ojs_nats._operations import GET_JOB, Request
+from ojs_nats._timings import NatsTimings
 from ojs_nats.errors import UnavailableError
 from ojs_nats.jobs import JobRequest
 from support.nats import NatsServer
@@ -62,7 +63,7 @@ async def test_who_trusts_the_certificate_works(
 
 
 async def test_a_client_that_does_not_trust_it_is_told(url: str) -> None:
-    transport = _nats.NatsTransport(url, retry_for_s=0.0, give_up_s=2.0)
+    transport = _nats.NatsTransport(url, retry_for_s=0.0, timings=NatsTimings(give_up_s=2.0))
     with pytest.raises(UnavailableError, match="certificate verify failed"):
         await transport.send(Request(GET_JOB, {"job_id": "any"}))
     await transport.close()

@@ -32,9 +32,6 @@ from ojs_nats.operations._subject import Subject, body, parameters, seconds
 
 __all__ = ["JobFilter", "Jobs", "Priority"]
 
-_ASK_S: Final = 20.0
-"""How long the server keeps a question for a result that isn't there yet."""
-
 _LIST: Final = Operation("listJobs", "GET", "/jobs")
 _DETAIL: Final = Operation("adminGetJob", "GET", "/admin/jobs/{job_id}")
 _RETRY: Final = Operation("adminRetryJob", "POST", "/admin/jobs/{job_id}/retry")
@@ -367,8 +364,9 @@ class Jobs(Subject):
 
     async def _until_heard_of(self, job_id: str, queue: str | None) -> None:
         """Until the job ends, or the server has been asked for long enough. Raises NotFoundError."""
-        said = {"job_id": job_id, "wait": "true", "timeout": f"{_ASK_S:g}"}
-        asked = Request(GET_RESULT, said, queue=queue, answer_s=_ASK_S + 10.0)
+        waits = self._transport.timings
+        said = {"job_id": job_id, "wait": "true", "timeout": f"{waits.ask_s:g}"}
+        asked = Request(GET_RESULT, said, queue=queue, answer_s=waits.ask_s + waits.beyond_s)
         try:
             await self._transport.send(asked)
         except (WaitTimeoutError, ResultGone):

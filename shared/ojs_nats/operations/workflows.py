@@ -42,8 +42,6 @@ _RETRY: Final = Operation("retryWorkflow", "POST", "/workflows/{workflow_id}/ret
 
 _STEPS: Final = 1_000
 """The most that one answer has."""
-_LISTEN_S: Final = 30.0
-"""How long a workflow's end is listened for before it is looked at again."""
 _ENDS: Final = ("workflow.completed", "workflow.failed", "workflow.cancelled")
 
 
@@ -180,7 +178,7 @@ class Workflows(Subject):
     async def _after_an_end(self, workflow_id: str, after: str) -> str:
         """Until it, or a workflow nested in it, has ended, or it was listened for long enough. The cursor behind that."""
         try:
-            async with asyncio.timeout(_LISTEN_S):
+            async with asyncio.timeout(self._transport.timings.listen_s):
                 async with aclosing(self._events(types=_ENDS, workflow_id=workflow_id, after=after)) as events:
                     async for event in events:
                         return event.cursor

@@ -21,10 +21,10 @@ from ojs_nats.worker._attempts import Attempt
 from ojs_nats.worker._context import JobContext, LoopLine
 from ojs_nats.worker._execution import Execution
 from ojs_nats.worker._reports import Reports
-from ojs_nats.worker._timings import Timings
+from ojs_nats.worker._timings import WorkerTimings
 
 _WORKER: Final = "worker_of_the_test"
-_ALONE: Final = Timings(rollout=0.0)
+_ALONE: Final = WorkerTimings(rollout_s=0.0)
 """There is no newer worker to wait for: a job with too many arguments fails at once."""
 
 Failing = Callable[[str], BaseException | None]

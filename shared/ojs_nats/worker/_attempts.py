@@ -9,7 +9,7 @@ from typing import Any
 
 from ojs_nats.worker._context import JobContext, Line
 from ojs_nats.worker._outcome import ShutDown, SoftTimeout
-from ojs_nats.worker._timings import TIMINGS, Timings
+from ojs_nats.worker._timings import WorkerTimings
 
 
 class _Met(SoftTimeout, asyncio.CancelledError):
@@ -25,7 +25,7 @@ class Attempt:
     over.
     """
 
-    def __init__(self, context: JobContext, line: Line, timings: Timings = TIMINGS) -> None:
+    def __init__(self, context: JobContext, line: Line, timings: WorkerTimings = WorkerTimings()) -> None:
         self.context = context
         self.job = context.job
         """The job as it was fetched: middleware may give the context another one."""
@@ -55,7 +55,7 @@ class Attempt:
         self.context.stopping = True
         if self._handler is not None and self._ended is not None:
             self._handler.cancel()
-            asyncio.get_running_loop().call_later(self._timings.clean_up, _settle, self._ended)
+            asyncio.get_running_loop().call_later(self._timings.clean_up_s, _settle, self._ended)
 
     def soften(self, why: SoftTimeout) -> None:
         """Have the handler meet `why`, if it is a coroutine or runs in a process; in a thread it can only look."""

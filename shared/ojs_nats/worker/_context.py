@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from ojs_nats._logging import Logger, get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
@@ -14,9 +14,7 @@ from ojs_nats._plain import plain
 from ojs_nats._transport import Transport
 from ojs_nats.errors import JobCancelled, OjsError
 from ojs_nats.jobs import Job
-
-_PROGRESS_S: Final = 2.0
-"""For how long a report of progress is tried: the next one says more."""
+from ojs_nats.worker._timings import WorkerTimings
 
 
 class Line(Protocol):
@@ -33,10 +31,11 @@ class LoopLine:
     """A way to the server through the transport of the loop that made it, for that loop, for threads, and for loops
     that threads run.
 
-    A report of progress is dropped if the server doesn't take it at once.
+    A report of progress is dropped if the server doesn't take it soon.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, timings: WorkerTimings = WorkerTimings()) -> None:
+        self._progress_s = timings.progress_s
         self._transport = transport
         self._loop = asyncio.get_running_loop()
 
@@ -44,7 +43,7 @@ class LoopLine:
         """Send a request, and wait for the answer."""
         if asyncio.get_running_loop() is not self._loop:  # a thread's own one, as of `asyncio.run`
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.send(request), self._loop))
-        retry_for_s = _PROGRESS_S if request.operation is REPORT_PROGRESS else None
+        retry_for_s = self._progress_s if request.operation is REPORT_PROGRESS else None
         return await self._transport.send(request, retry_for_s=retry_for_s)
 
     def send_sync(self, request: Request) -> object:

@@ -25,7 +25,7 @@ from ojs_nats.worker._attempts import Attempt
 from ojs_nats.worker._jobs_log import USUAL, JobsLog
 from ojs_nats.worker._outcome import Report, SoftTimeout, TimedOut
 from ojs_nats.worker._pool import Pool
-from ojs_nats.worker._timings import TIMINGS, Timings
+from ojs_nats.worker._timings import WorkerTimings
 
 _HANDED_BACK: Final = "the job is handed back: this worker can't run it"
 
@@ -46,7 +46,7 @@ class Execution:
         *,
         interrupt: Callable[[], None] = lambda: None,
         jobs_log: JobsLog = USUAL,
-        timings: Timings = TIMINGS,
+        timings: WorkerTimings = WorkerTimings(),
     ) -> None:
         self._app = app
         self._interrupt = interrupt
@@ -55,7 +55,7 @@ class Execution:
         # A job's handler and its dependencies follow one another, so as many threads as jobs are enough. They aren't the
         # loop's own, which handlers may use up by `asyncio.to_thread`.
         self._threads = ThreadPoolExecutor(concurrency, "ojs-nats-job")
-        self._pool = Pool(processes, worker_id)
+        self._pool = Pool(processes, worker_id, timings)
         self._misfits: set[str] = set()
         """Types of jobs whose handlers have returned what isn't of their hints: the log says so once for each."""
 
@@ -78,7 +78,7 @@ class Execution:
             self._interrupt()
             return self._failed(attempt, error, began)
         except _outcome.Unfit as error:
-            if error.newer and _age_s(job) < self._timings.rollout:
+            if error.newer and _age_s(job) < self._timings.rollout_s:
                 return self._not_here(attempt, f"the job's producer may be newer than this worker: {error}")
             return self._failed(attempt, error, began)
         except BaseException as error:  # noqa: BLE001  # a handler's error is its job's
@@ -101,7 +101,7 @@ class Execution:
 
     def _not_here(self, attempt: Attempt, reason: str) -> Report:
         attempt.context.log.warning(_HANDED_BACK, reason=reason)
-        return _outcome.raised(_outcome.NotHere(reason, round(self._timings.not_here_pause * 1_000)))
+        return _outcome.raised(_outcome.NotHere(reason, self._timings.away_ms))
 
     async def _run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         job = attempt.context.job

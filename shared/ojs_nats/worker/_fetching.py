@@ -17,13 +17,9 @@ from ojs_nats._transport import Transport
 from ojs_nats.errors import NotFoundError, OjsError, PermissionDeniedError, RateLimitedError, UnauthorizedError
 from ojs_nats.jobs import Job
 from ojs_nats.worker._reports import Acked, Refusal, Reports, Success
-from ojs_nats.worker._timings import TIMINGS, Timings
+from ojs_nats.worker._timings import WorkerTimings
 
 log = get_logger("ojs_nats.worker.fetching")
-
-_BEYOND_WAIT_S: Final = 10.0
-"""The time that an answer may take beyond the time that the server waits for jobs."""
-
 
 _REMEDY: Final = (
     "start it again with a key that lives and may do that (OJS_AUTH_TOKEN, --token-file, App(token=…)); how its jobs ended is "
@@ -72,7 +68,7 @@ class Fetching:
         *,
         reports: Reports,
         register: Callable[[], Coroutine[Any, Any, None]],
-        timings: Timings = TIMINGS,
+        timings: WorkerTimings = WorkerTimings(),
     ) -> None:
         self._trouble = Lasting()
         """Why fetches fail, as long as they do."""
@@ -96,7 +92,7 @@ class Fetching:
 
         There are none if no server answers, or there were none for as long as it was to wait. Raises nothing.
         """
-        pause = self._timings.fetch_pause
+        pause = self._timings.fetch_pause_s
         try:
             fetched = await self._fetched(count, carried, wait=wait and not carried)
         except NotFoundError as error:
@@ -109,7 +105,7 @@ class Fetching:
         except OjsError as error:
             self._say_failed(str(error))
             if isinstance(error.__cause__, RateLimitedError):
-                pause = max(pause, min(error.__cause__.retry_after_s or 0.0, self._timings.retry_after_at_most))
+                pause = max(pause, min(error.__cause__.retry_after_s or 0.0, self._timings.retry_after_at_most_s))
         except Exception as error:  # noqa: BLE001  # whatever an answer holds, the next fetch follows
             self._say_failed(str(error), error=type(error).__name__)
         else:
@@ -137,7 +133,8 @@ class Fetching:
         body = {**self._asked, "queues": queues, "count": count, "wait_ms": wait_ms}
         if carried:
             body["acks"] = [success.member() for success in carried]
-        request = Request(FETCH, body=body, queue=self._queue, answer_s=wait_ms / 1_000 + _BEYOND_WAIT_S)
+        answer_s = wait_ms / 1_000 + self._transport.timings.beyond_s
+        request = Request(FETCH, body=body, queue=self._queue, answer_s=answer_s)
         try:
             answer = msgspec.json.decode(await self._transport.send(request, retry_for_s=0.0), type=_Answer)
             if carried and answer.acks is None:

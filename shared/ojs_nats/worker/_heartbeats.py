@@ -19,15 +19,10 @@ from ojs_nats._operations import HEARTBEAT, Request
 from ojs_nats._transport import Transport
 from ojs_nats.errors import OjsError
 from ojs_nats.worker._marks import Complete
+from ojs_nats.worker._timings import WorkerTimings
 
 log = get_logger("ojs_nats.worker.heartbeats")
 
-_STUCK_S: Final = 5.0
-"""A loop that hasn't been let in for so long is warned of."""
-_AGAIN_S: Final = 5.0
-"""The pause behind a heartbeat that couldn't be made."""
-_ANSWER_S: Final = 0.5
-"""The time that a heartbeat under way has to be answered in, once there are to be no more."""
 _PORTION: Final = 1_000
 """The most jobs that the server lets a heartbeat name."""
 
@@ -81,7 +76,9 @@ class Heartbeats(Generic[T]):
         heard: Callable[[Beat[T]], None],
         marked: Callable[[str], None],
         beside: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+        timings: WorkerTimings = WorkerTimings(),
     ) -> None:
+        self._timings = timings
         self._connect = connect
         self._describe = describe
         self._heard = heard
@@ -109,7 +106,7 @@ class Heartbeats(Generic[T]):
     @property
     def loop_turns(self) -> bool:
         """Whether the loop that started them was let in lately."""
-        return time.monotonic() - self._let_in <= self._every_s + _STUCK_S
+        return time.monotonic() - self._let_in <= self._every_s + self._timings.stuck_s
 
     @property
     def silent_s(self) -> float:
@@ -138,7 +135,7 @@ class Heartbeats(Generic[T]):
         """Let the server answer a heartbeat under way: it would take one that it reads later for a worker that is back."""
         assert self._own is not None
         assert self._task is not None
-        self._own.call_later(_ANSWER_S, self._task.cancel)
+        self._own.call_later(self._timings.beat_last_s, self._task.cancel)
 
     async def stop(self) -> None:
         """Beat no more, and wait until the thread has closed its connection."""
@@ -178,7 +175,7 @@ class Heartbeats(Generic[T]):
 
     async def _beat(self, link: Transport) -> float:
         """Send one, and return in how many seconds the next one follows."""
-        again_s = _AGAIN_S
+        again_s = self._timings.beat_again_s
         try:
             signs = self._describe()
             self._every_s = again_s = signs.again_s

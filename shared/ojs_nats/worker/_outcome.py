@@ -22,8 +22,6 @@ _MAX_TEXT: Final = 16_384
 _MAX_NAME: Final = 250
 _name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 _held: Final[Callable[[BaseException], tuple[BaseException, ...]]] = BaseExceptionGroup.__dict__["exceptions"].__get__
-_REFUSED_PAUSE_MS: Final = 15_000
-"""For how long a job stays away whose report was refused with the time that it named: it would come at once else."""
 
 
 class _Pickled(Exception):
@@ -262,18 +260,19 @@ def _delay_ms(delay: Duration) -> int:
     return max(found, 1)
 
 
-def without_details(report: Report, reason: str) -> Report:
+def without_details(report: Report, reason: str, away_ms: int) -> Report:
     """Return a smaller report, for a server that refused the whole one.
 
     Args:
         report: The whole report.
         reason: Why the server refused it.
+        away_ms: For how long a job stays away that named a time itself: it would come at once else.
     """
     error = report.members.get("error", {})
     kept = {name: _cut(str(error[name]), _MAX_NAME) for name in ("code", "type", "action") if name in error}
     members: dict[str, Any] = {"error": {**kept, "message": _cut(f"the server refused the whole report: {reason}", _MAX_TEXT)}}
     if report.members.get("requeue"):
-        members |= {"requeue": True, "retry_after_ms": _REFUSED_PAUSE_MS}
+        members |= {"requeue": True, "retry_after_ms": away_ms}
     return Report(report.operation, members)
 
 

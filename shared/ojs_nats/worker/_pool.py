@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from asyncio.subprocess import Process
 from typing import Any, Final
 
 import msgspec
@@ -34,16 +35,13 @@ from ojs_nats.worker._frames import (
     length,
 )
 from ojs_nats.worker._outcome import FailedInProcess, NotHere, SoftTimeout
+from ojs_nats.worker._timings import WorkerTimings
 
 log = get_logger("ojs_nats.worker.pool")
 
 _BEGIN: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats.worker._child import main; main(int(sys.argv[2]))"
 )
-_NOT_STARTED_MS: Final = 15_000
-"""For how long a job stays away for which no process could be started."""
-_LAST_S: Final = 1.0
-"""The time that a process which has closed its connection has to end in."""
 _OPERATIONS: Final = {operation.name: operation for operation in (REPORT_PROGRESS, SAVE_CHECKPOINT)}
 
 
@@ -56,7 +54,8 @@ class Pool:
     then the next handler gets a new one. They aren't forks: a fork has the memory of threads that it hasn't got.
     """
 
-    def __init__(self, size: int, worker_id: str) -> None:
+    def __init__(self, size: int, worker_id: str, timings: WorkerTimings) -> None:
+        self._timings = timings
         self._worker_id = worker_id
         self._room = asyncio.Semaphore(size)
         self._idle: list[_Process] = []
@@ -95,9 +94,9 @@ class Pool:
                 return process
             await self._end(process)
         try:
-            process = await _Process.started()
+            process = await _Process.started(self._timings.process_end_s)
         except OSError as error:  # it isn't the job's fault
-            raise NotHere(f"no process can be started: {error}", _NOT_STARTED_MS) from error
+            raise NotHere(f"no process can be started: {error}", self._timings.away_ms) from error
         self._all.add(process)
         return process
 
@@ -107,14 +106,15 @@ class Pool:
 
 
 class _Process:
-    def __init__(self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, end_s: float, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._end_s = end_s
         self._process = process
         self._reader = reader
         self._writer = writer
         self._closing = asyncio.create_task(self._close_behind())
 
     @classmethod
-    async def started(cls) -> _Process:
+    async def started(cls, end_s: float) -> _Process:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -131,7 +131,7 @@ class _Process:
             except BaseException:
                 ours.close()
                 raise
-        return cls(process, *await asyncio.open_connection(sock=ours))
+        return cls(end_s, process, *await asyncio.open_connection(sock=ours))
 
     @property
     def alive(self) -> bool:
@@ -160,7 +160,7 @@ class _Process:
 
     async def _death(self) -> str:
         try:
-            async with asyncio.timeout(_LAST_S):
+            async with asyncio.timeout(self._end_s):
                 return f"the handler's process ended{_how(await self._process.wait())}"
         except TimeoutError:
             return "the handler's process has closed its connection to the worker"
@@ -184,7 +184,7 @@ class _Process:
     async def _close_behind(self) -> None:
         """Close the connection when the process has ended: one that it forked may have it open."""
         await self._process.wait()
-        await asyncio.sleep(_LAST_S)  # it may have said something last
+        await asyncio.sleep(self._end_s)  # it may have said something last
         self._writer.transport.abort()
 
 

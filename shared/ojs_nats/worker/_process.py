@@ -20,12 +20,11 @@ from ojs_nats._lookups import Loop
 from ojs_nats.app import App
 from ojs_nats.errors import MissingDependencyError, OjsError, RefusedError, UnavailableError
 from ojs_nats.worker._lifecycle import Trigger
+from ojs_nats.worker._timings import WorkerTimings
 from ojs_nats.worker._worker import Worker
 
 log = get_logger("ojs_nats.worker.process")
 
-_LEAVE_S: Final = 3.0
-"""The time that threads have to end in, once the worker has."""
 _SIGNALS: Final = (
     (signal.SIGTERM, Trigger.SIGTERM),
     (signal.SIGINT, Trigger.SIGINT),
@@ -153,7 +152,7 @@ async def _serve(app: App, options: WorkerOptions) -> None:
         loop.goes_on = False
         for number, _ in _SIGNALS:
             loop.remove_signal_handler(number)
-    _leave(0.0 if worker.active else _LEAVE_S)
+    _leave(0.0 if worker.active else WorkerTimings().leave_s)
 
 
 def _leave(seconds: float) -> None:

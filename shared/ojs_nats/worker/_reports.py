@@ -26,7 +26,7 @@ from ojs_nats.errors import (
 from ojs_nats.jobs import Job
 from ojs_nats.worker import _outcome
 from ojs_nats.worker._outcome import Report
-from ojs_nats.worker._timings import TIMINGS, Timings
+from ojs_nats.worker._timings import WorkerTimings
 
 log = get_logger("ojs_nats.worker.reports")
 
@@ -107,13 +107,13 @@ class Trial:
     loop's clock.
     """
 
-    def __init__(self, job: Job, timings: Timings) -> None:
+    def __init__(self, job: Job, timings: WorkerTimings) -> None:
         self._timings = timings
-        self._pause = timings.report_pause
+        self._pause = timings.report_pause_s
         self._warned = False
         self.due = asyncio.get_running_loop().time()
         lease = 0.0 if job.visibility_timeout_ms is None else job.visibility_timeout_ms / 1_000
-        self._until = self.due + max(timings.report_at_least, lease)
+        self._until = self.due + max(timings.report_at_least_s, lease)
 
     def failed(self, job: Job, error: Exception) -> bool:
         """Plan the next try, and return whether there is one."""
@@ -124,8 +124,9 @@ class Trial:
             self._warned = True
             log.warning("how a job ended is reported again", job_id=job.id, reason=str(error))
         asked = error.retry_after_s if isinstance(error, RefusedError | UnavailableError) else None
-        wait = max(self._pause * random.uniform(0.5, 1.0), min(asked or 0.0, self._timings.retry_after_at_most))  # noqa: S311
-        self._pause = min(self._pause * 2, self._timings.report_longest_pause)
+        asked = min(asked or 0.0, self._timings.retry_after_at_most_s)
+        wait = max(self._pause * random.uniform(0.5, 1.0), asked)  # noqa: S311
+        self._pause = min(self._pause * 2, self._timings.report_longest_pause_s)
         self.due = min(now + wait, self._until)
         return True
 
@@ -143,7 +144,7 @@ class Reports:
         transport: Transport,
         worker_id: str,
         queue: str | None,
-        timings: Timings = TIMINGS,
+        timings: WorkerTimings = WorkerTimings(),
         carried: Callable[[], bool] = lambda: False,
     ) -> None:
         self._transport = transport
@@ -169,7 +170,7 @@ class Reports:
         if not self._carried():
             self.flush()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._timings.carried_at_most, self._not_carried)
+            self._timer = asyncio.get_running_loop().call_later(self._timings.carried_at_most_s, self._not_carried)
         await success.told
 
     def flush(self) -> None:
@@ -322,7 +323,7 @@ class Reports:
             except Exception as error:  # noqa: BLE001  # whatever it is, the job would hang without a report
                 if isinstance(error, _UNACCEPTABLE) and not shortened:
                     log.warning("a job's failure was refused", job_id=job.id, code=error.code, reason=str(error))
-                    report, shortened = _outcome.without_details(report, str(error)), True
+                    report, shortened = _outcome.without_details(report, str(error), self._timings.away_ms), True
                     continue
                 if not trial.failed(job, error):
                     log.error(_UNREPORTED, job_id=job.id, reason=str(error))

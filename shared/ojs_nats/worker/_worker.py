@@ -37,17 +37,13 @@ from ojs_nats.worker._lifecycle import Trigger, Vitals, WorkerState, after
 from ojs_nats.worker._marks import Marks
 from ojs_nats.worker._places import Load, Places
 from ojs_nats.worker._reports import Reports, Success
-from ojs_nats.worker._timings import TIMINGS, Timings
+from ojs_nats.worker._timings import WorkerTimings
 
 if TYPE_CHECKING:
     from ojs_nats.worker._health import Health
 
 log = get_logger("ojs_nats.worker.worker")
 
-_SHORTEST_S: Final = 0.2
-_LONGEST_S: Final = 3_600.0
-_CANCELLED_S: Final = 0.1
-"""The time that a registration has to end in before it is cancelled again."""
 _DIRECTIVES: Final = {
     "running": Trigger.TOLD_RUNNING,
     "quiet": Trigger.TOLD_QUIET,
@@ -115,7 +111,7 @@ class Worker:
         log_payloads: bool = True,
         verbose: bool = False,
         worker_id: str | None = None,
-        timings: Timings = TIMINGS,
+        timings: WorkerTimings = WorkerTimings(),
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"a worker runs at least one job at a time, not {concurrency}")
@@ -148,7 +144,7 @@ class Worker:
         self._running: asyncio.Task[None] | None = None
         self._serving = False
         self._served = False
-        self._end = Ending(timings.closing)
+        self._end = Ending(timings.closing_s)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
         self._transport = self._connected(app._inside.retry_for_s)
@@ -244,7 +240,9 @@ class Worker:
     async def _serve(self) -> None:
         await self._register_first()
         beside = nullcontext if self._health is None else self._health.serving
-        beats = Heartbeats(self._connect_for_heartbeats, self._described, self._heard, self._marks.marked, beside)
+        beats = Heartbeats(
+            self._connect_for_heartbeats, self._described, self._heard, self._marks.marked, beside, self._timings
+        )
         self._heartbeats = beats
         beats.start()
         self._serving = True
@@ -322,7 +320,9 @@ class Worker:
         # Called in another thread, so it goes through a copy, which is made in one step, behind what it is said to hold.
         complete = self._marks.complete()
         named = {attempt.job.id: attempt for attempt in list(self._held) if not attempt.over}
-        again_s = min(self._every_s, *(_heartbeat_s(attempt.job) for attempt in named.values()), _LONGEST_S)
+        again_s = min(
+            self._every_s, *(self._renewal_s(attempt.job) for attempt in named.values()), self._timings.beat_longest_s
+        )
         return Signs(str(self.state), self._identity(), named, complete, again_s, self._queue)
 
     def _identity(self) -> dict[str, Any]:
@@ -335,6 +335,11 @@ class Worker:
             "started_at": self._started_at,
         }
 
+    def _renewal_s(self, job: Job) -> float:
+        """How often a job's lease has to be renewed, so that one that gets lost costs nothing."""
+        lease_ms, waits = job.visibility_timeout_ms, self._timings
+        return waits.beat_longest_s if lease_ms is None else max(lease_ms / 3_000, waits.beat_shortest_s)
+
     async def _register_first(self) -> None:
         """Register. What makes a connection may swallow a cancellation (`asyncio.wait_for` does), so it is repeated."""
         registering = asyncio.create_task(self._register())
@@ -343,7 +348,7 @@ class Worker:
         finally:
             while not registering.done():
                 registering.cancel()
-                await asyncio.wait({registering}, timeout=_CANCELLED_S)
+                await asyncio.wait({registering}, timeout=self._timings.cancelled_s)
         await registering
 
     async def _register(self) -> None:
@@ -356,7 +361,7 @@ class Worker:
     async def _deregister(self) -> None:
         body = {"worker_id": self.id, "reason": "shutdown", "pid": os.getpid(), "started_at": self._started_at}
         try:
-            request = Request(DEREGISTER, body=body, queue=self._queue, answer_s=self._timings.sign_off)
+            request = Request(DEREGISTER, body=body, queue=self._queue, answer_s=self._timings.sign_off_s)
             await self._transport.send(request, retry_for_s=0.0)
         except OjsError as error:
             log.warning("the worker could not say goodbye", reason=str(error))
@@ -416,12 +421,12 @@ class Worker:
             self._hand_back(attempt)
 
     def _attempt_of(self, job: Job) -> Attempt:
-        line = LoopLine(self._transport)
+        line = LoopLine(self._transport, self._timings)
         beat = None if self._heartbeats is None else self._heartbeats.now
         attempt = Attempt(JobContext(job, line, self.id, beat=beat, state=self._state), line, self._timings)
         self._held.add(attempt)
         if self._heartbeats is not None:
-            self._heartbeats.within(_heartbeat_s(job))
+            self._heartbeats.within(self._renewal_s(job))
         return attempt
 
     def _hand_back(self, attempt: Attempt) -> None:
@@ -488,12 +493,12 @@ class Worker:
         for attempt in list(self._held):
             if not attempt.over:
                 attempt.stop(_stopped())
-        until = asyncio.get_running_loop().time() + self._timings.hand_back
+        until = asyncio.get_running_loop().time() + self._timings.hand_back_s
         if not await self._ended_by(lambda: until) and self._unreported():
             log.error("jobs could not be reported: the server takes them back", count=self._unreported())
         rest = [attempt.unfinished for attempt in self._held if attempt.unfinished is not None]
         if rest:  # threads that look whether they are to stop can clean up
-            await asyncio.wait(rest, timeout=self._timings.farewell)
+            await asyncio.wait(rest, timeout=self._timings.farewell_s)
         assert self._heartbeats is not None
         await self._heartbeats.stop()
         await self._deregister()
@@ -512,11 +517,6 @@ class Worker:
                 if asyncio.get_running_loop().time() >= until():
                     return not (self._fetches or self._unreported())
         return True
-
-
-def _heartbeat_s(job: Job) -> float:
-    """How often a job's lease has to be renewed, so that one that gets lost costs nothing."""
-    return _LONGEST_S if job.visibility_timeout_ms is None else max(job.visibility_timeout_ms / 3_000, _SHORTEST_S)
 
 
 def _stopped() -> _outcome.ShutDown:

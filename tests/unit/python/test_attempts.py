@@ -19,7 +19,7 @@ from ojs_nats.worker import SoftTimeout
 from ojs_nats.worker._attempts import Attempt
 from ojs_nats.worker._execution import Execution
 from ojs_nats.worker._outcome import Report, ShutDown
-from ojs_nats.worker._timings import Timings
+from ojs_nats.worker._timings import WorkerTimings
 from support.python_samples import Heard, context
 
 Handler = Callable[..., Coroutine[Any, Any, Any]]
@@ -189,7 +189,7 @@ async def test_a_handler_that_doesn_t_let_itself_be_stopped_is_given_up() -> Non
             except asyncio.CancelledError:
                 continue
 
-    attempt = Attempt(context(), Heard(), Timings(clean_up=0.02))
+    attempt = Attempt(context(), Heard(), WorkerTimings(clean_up_s=0.02))
     asyncio.get_running_loop().call_later(0.01, attempt.stop, ShutDown("bye"))
     with pytest.raises(ShutDown):
         await attempt.result(stubborn())

@@ -16,11 +16,11 @@ from ojs_nats._transport import Answer, Transport
 from ojs_nats.jobs import Job
 from ojs_nats.worker import _outcome
 from ojs_nats.worker._reports import Reports
-from ojs_nats.worker._timings import Timings
+from ojs_nats.worker._timings import WorkerTimings
 from support.python_server import html
 
 Answering = Callable[[Any], tuple[int, Any]]
-QUICK = Timings(report_pause=0.001, report_longest_pause=0.002, retry_after_at_most=0.003)
+QUICK = WorkerTimings(report_pause_s=0.001, report_longest_pause_s=0.002, retry_after_at_most_s=0.003)
 PARTLY = {"code": "backend_unavailable", "message": "not now", "retryable": True}
 
 

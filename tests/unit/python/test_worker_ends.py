@@ -17,22 +17,22 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from ojs_nats import App, Depends, JobContext, Worker
 from ojs_nats._transport import Answer
-from ojs_nats.worker._timings import Timings
+from ojs_nats.worker._timings import WorkerTimings
 from support import python_ends
 from support.examples import examples
 from support.python_server import Reply, Score, Server, html, lost, ojs_error, serving, silence
 from support.waiting import eventually
 
-TIMINGS: Final = Timings(
-    clean_up=0.01,
-    hand_back=0.5,
-    farewell=0.1,
-    sign_off=0.5,
-    closing=2.0,
-    report_pause=0.001,
-    report_longest_pause=0.002,
-    retry_after_at_most=0.003,
-    fetch_pause=0.001,
+TIMINGS: Final = WorkerTimings(
+    clean_up_s=0.01,
+    hand_back_s=0.5,
+    farewell_s=0.1,
+    sign_off_s=0.5,
+    closing_s=2.0,
+    report_pause_s=0.001,
+    report_longest_pause_s=0.002,
+    retry_after_at_most_s=0.003,
+    fetch_pause_s=0.001,
 )
 LATE_MS: Final = 400
 KINDS: Final = ("coroutine", "thread", "process", "dependency", "thread_dependency", "clean_up", "middleware", "replaced")

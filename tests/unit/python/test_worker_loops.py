@@ -17,11 +17,13 @@ from ojs_nats import App, JobContext, Worker
 from ojs_nats._logging import parts
 from ojs_nats._transport import Answer
 from ojs_nats.worker._lifecycle import Trigger, WorkerState
-from ojs_nats.worker._timings import Timings
+from ojs_nats.worker._timings import WorkerTimings
 from support.python_server import Reply, Server, html, ojs_error, serving, silence
 from support.waiting import eventually, until
 
-TIMINGS = Timings(clean_up=0.05, hand_back=1.0, farewell=0.1, sign_off=0.2, closing=3.0, report_pause=0.001, fetch_pause=0.001)
+TIMINGS = WorkerTimings(
+    clean_up_s=0.05, hand_back_s=1.0, farewell_s=0.1, sign_off_s=0.2, closing_s=3.0, report_pause_s=0.001, fetch_pause_s=0.001
+)
 
 
 def said(value: Any) -> Reply:

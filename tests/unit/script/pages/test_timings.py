@@ -28,6 +28,8 @@ CORE = (
 IN_STRUCTS = (
     "services",
     *(f"shared/ojs_core/{one}" for one in CORE),
+    "shared/ojs_link",
+    "shared/ojs_nats",
 )
 """Packages whose durations are all in structs."""
 NO_DURATIONS = {
@@ -47,8 +49,17 @@ NO_DURATIONS = {
     "numbers.py: LONGEST_MS",
     "numbers.py: BACKLOG_STEP_MS",  # what a number of the API is of
     "subjects.py: AUDIT_DAYS",  # the default of a setting
+    "_durations.py: LONGEST_MS",  # bounds of what an application may ask for
+    "_options.py: _LONGEST_MS",
+    "_portal.py: _GOODBYE_S",  # waited by, but in what nobody composes: the loop of calls from plain functions,
+    "_portal.py: _LOOK_UP_S",
+    "_child.py: _BEGUN_S",  # the process of a handler,
+    "_server.py: _LOOK_S",  # and the server for an application's tests
+    "_server.py: _READY_S",
+    "_server.py: _STOP_S",
+    "_server.py: _WAIT_S",
 }
-"""Constants that nothing waits by."""
+"""Constants that nothing waits by, or that are nobody's to give."""
 DURATION = re.compile(r"_(MS|S|SECONDS|MINUTES|HOURS|DAYS)$")
 
 
