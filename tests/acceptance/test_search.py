@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from ojs_core.domain.members import LABELLED
+from support.plain_members import OTHER, PLAIN, SENT, plain
 from support.system import System
 
 QUEUE = "se.a"
@@ -51,6 +53,19 @@ def test_jobs_are_found_by_tag_error_worker_and_time_at_once(system: System) -> 
     assert found(system, since="2999-01-01T00:00:00Z") == []
     held = system.call("GET", "/workers")["workers"]
     assert held == [], "a worker that never sent a heartbeat isn't listed"
+
+
+def test_jobs_are_shown_with_each_plain_member_and_found_by_it(system: System) -> None:
+    ours, other = push(system, **plain(SENT)), push(system, **plain(OTHER))
+    shown = [system.call("GET", f"/jobs/{ours['id']}")["job"], system.call("GET", f"/admin/jobs/{ours['id']}")]
+    for job in (ours, *shown, system.fetch(QUEUE)[0]):
+        assert {name: job[name] for name in PLAIN} == plain(SENT)
+    for by in LABELLED:
+        assert found(system, **{by.name: "payments"}) == [ours["id"]]
+        assert found(system, "/admin/jobs", **{by.name: "theirs"}) == [other["id"]]
+        which = {by.name: "theirs", "state": "available"}
+        answer = system.call("POST", "/jobs/bulk/cancel", {"filter": which, "confirm": True, "dry_run": True})
+        assert answer["total_matched"] == 1, answer
 
 
 def test_cursors_of_a_search_stay_right_while_jobs_come(system: System) -> None:

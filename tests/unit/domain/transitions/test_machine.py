@@ -46,6 +46,7 @@ from ojs_core.domain.transitions import (
 from ojs_core.domain.transitions.effects import CancelTimer, Token
 from support.examples import examples
 from support.model import ENDED, HALF_HOUR_MS, LEASE, TIMES, ModelJob, Refusal
+from support.plain_members import PLAIN, SENT, stored
 
 T0: Final = 1_800_000_000_000
 FINAL: Final = "listed.x"
@@ -178,6 +179,7 @@ class JobLife(RuleBasedStateMachine):
                 non_retryable_errors=("listed.*",),
                 on_exhaustion="dead_letter" if model.on_exhaustion == "dead_letter" else "discard",
             ),
+            **stored(SENT),
         )
         if model.state == "available" and "scheduled_at" in model.times:
             model.state = "scheduled"
@@ -374,6 +376,7 @@ class JobLife(RuleBasedStateMachine):
         assert (job.error.type if job.error else None) == m.error
         assert [(error.type, error.attempt, error.generation) for error in job.errors] == m.errors[-25:]
         assert job.worker == m.worker
+        assert {name: getattr(job, name) for name in PLAIN} == stored(SENT)
         kept = {name: getattr(job, name) for name in (*TIMES, *LEASE)}
         assert {name: at for name, at in kept.items() if at is not None} == m.times
 
