@@ -1,4 +1,4 @@
-"""Fetching: `FetchRequest` -> order -> scan of a queue -> claim, with the wait around it, and giving back."""
+"""Fetching: request -> order of queues -> scan of one -> admission -> claim, with the wait around it, and giving back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import structlog
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job
 from ojs_core.store.capacity.capacity import Capacity
+from ojs_core.store.dispatch.admission import Admissions
 from ojs_core.store.dispatch.claims import Claims
+from ojs_core.store.dispatch.in_hand import TokensInHand
 from ojs_core.store.dispatch.order import QueueScans
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
 from ojs_core.store.dispatch.queue_scan import QueueScan
@@ -49,8 +51,10 @@ class Dispatcher:
         self.consumers = QueueConsumers(bucket, queues, timings.consumers)
         self.reader = reader = TokenReader(bucket, self.consumers, queues, wakeups, timings.tokens)
         self._requeuer = requeuer = Requeuer(jobs)
-        claims = Claims(bucket, reader, jobs, queues, gate, requeuer, wakeups, timings.claims)
-        self._parking = parking = None if gate is None else TokenParking(gate, reader, claims, wakeups, bucket.config)
+        in_hand = TokensInHand(bucket, reader, queues, gate, timings.claims)
+        admissions = Admissions(bucket, reader, in_hand, jobs, queues, gate, wakeups)
+        claims = Claims(bucket, in_hand, admissions, jobs, gate, requeuer, timings.claims)
+        self._parking = parking = None if gate is None else TokenParking(bucket, gate, reader, in_hand, wakeups)
         scan = QueueScan(bucket, queues, capacity, gate, reader, claims, parking, requeuer, wakeups, timings)
         self.scans = QueueScans(pools, scan, reader, wakeups, requeuer, timings)
         self._wait = FetchWait(self.scans, wakeups, parking, timings)

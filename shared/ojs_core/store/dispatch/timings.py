@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ojs_core.base.timings import Timings
-from ojs_core.store.dispatch.claims import ClaimTimings
 from ojs_core.store.dispatch.head_tokens import TokenTimings
+from ojs_core.store.dispatch.in_hand import ClaimTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.dispatch.wakeups import WakeupTimings
 

@@ -12,11 +12,14 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
-from ojs_core.jetstream.subjects import REST, StoreConfig
-from ojs_core.store.dispatch.claims import Claims
+from ojs_core.domain.transitions import Transition
+from ojs_core.jetstream.subjects import REST
+from ojs_core.store.dispatch.in_hand import InHand, TokensInHand
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
-from ojs_core.store.gates import StartGate
+from ojs_core.store.gates import Candidate, StartGate
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.tokens import Token
 
 log = structlog.get_logger(__name__)
 
@@ -30,12 +33,15 @@ _TOLD: Final = 1_000
 class TokenParking:
     """Clears the heads of lanes until a job is met that may start, or nothing is left; one task for each lane."""
 
-    def __init__(self, gate: StartGate, reader: TokenReader, claims: Claims, wakeups: Wakeups, config: StoreConfig) -> None:
+    def __init__(self, bucket: Bucket, gate: StartGate, reader: TokenReader, in_hand: TokensInHand, wakeups: Wakeups) -> None:
         self._gate = gate
         self._reader = reader
-        self._claims = claims
+        self._in_hand = in_hand
         self._wakeups = wakeups
-        self._config = config
+        self._records = bucket.records
+        self._committer = bucket.committer
+        self._clock = bucket.clock
+        self._config = bucket.config
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -74,7 +80,7 @@ class TokenParking:
         number, aside = _FIRST, 0
         try:
             while tokens := await self._reader.pull(subject, queue, number, much=True):
-                if not await self._claims.set_aside(self._gate, queue, tokens):
+                if not await self._hold(queue, tokens):
                     break
                 aside += len(tokens)
                 number = min(2 * number, _MOST)
@@ -85,3 +91,27 @@ class TokenParking:
             if aside > _TOLD:
                 log.info("tokens of blocked jobs were put aside", queue=queue, tokens=aside)
             self._wakeups.wake_queue(queue)
+
+    async def _hold(self, queue: str, tokens: list[Token]) -> bool:
+        """Have the gate hold tokens whose jobs can't start, drop those that stand for nothing, and put the others back in
+        their places. Return whether none is left.
+        """
+        found = await self._records.many([token.job_id for token in tokens])
+        candidates: dict[Token, Candidate] = {}
+        for token in tokens:
+            stored = found[token.job_id]
+            if stored.job is not None and token.stands_for(stored.job):
+                candidates[token] = InHand(token, stored, stored.job).candidate(self._clock.moment())
+        verdicts = dict(zip(candidates, await self._gate.turn_away(list(candidates.values())), strict=True))
+        done = {token for token, verdict in verdicts.items() if verdict == "held"}
+        written = {token: verdict for token, verdict in verdicts.items() if isinstance(verdict, Transition)}
+        commits = [(verdict, candidates[token].expects, candidates[token].moment.op) for token, verdict in written.items()]
+        outcomes = await self._committer.commit_all(commits) if commits else []
+        done.update(token for token, outcome in zip(written, outcomes, strict=True) if isinstance(outcome, int))
+        await self._in_hand.done(queue, [token for token in tokens if token in done])
+        left = False
+        for token in tokens:
+            if token not in done and (token in candidates or not await self._in_hand.stale(token, found[token.job_id])):
+                self._reader.back(token)
+                left = True
+        return not left

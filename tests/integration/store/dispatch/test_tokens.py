@@ -9,7 +9,7 @@ import pytest
 
 from integration.samples import draft, fetch, from_durables, from_heads, requeued, tokens
 from ojs_core.domain import transitions
-from ojs_core.store.dispatch.claims import ClaimTimings
+from ojs_core.store.dispatch.in_hand import ClaimTimings
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.store import Store
