@@ -21,6 +21,7 @@ from integration.samples import (
     new_id,
     refusal,
     subjects,
+    timed,
     timers,
     tokens,
     unreachable,
@@ -31,6 +32,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import REST
 from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -219,6 +221,7 @@ async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str)
 # Without an answer
 
 
+@timed(writes=WriteTimings(hints_s=0.3))
 async def test_a_batch_is_stored_though_its_tokens_can_not_be(store: Store, other: Store, queue: str) -> None:
     """The safety net brings those (tests/integration/projector/test_safety.py)."""
     drafts = many(3, queue)
@@ -236,6 +239,7 @@ async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
     assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts]
 
 
+@timed(writes=WriteTimings(hints_s=0.3))
 async def test_without_a_leader_nothing_is_stored(store: Store, queue: str) -> None:
     drafts = [*many(2, queue), draft(queue=queue, scheduled_at=store.clock.now() + 60_000)]
     with unreachable(store.nats, f"{store.config.namespace}.timer.", times=10_000), refusal("backend_unavailable"):

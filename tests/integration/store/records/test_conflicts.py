@@ -7,10 +7,11 @@ from math import inf
 
 import pytest
 
-from integration.samples import acked, configure, draft, fetch, refusal
+from integration.samples import acked, configure, draft, fetch, refusal, timed
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import State
 from ojs_core.jetstream.connection import Reply, ReplyOrFailure
+from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.store import Store
 from support.outside import Send, tapped
 
@@ -58,10 +59,11 @@ async def test_a_stall_is_outlasted(store: Store, queue: str, do: Do) -> None:
     assert stall.refused == 6, "so that there was something to outlast"
 
 
+@timed(writes=WriteTimings(budget_s=0.5))
 async def test_what_never_ends_is_given_up(store: Store, queue: str) -> None:
     pushed = await store.enqueue.push(draft(queue=queue))
     await fetch(store, queue)
     stall = Stall(inf)
     with tapped(store.nats, stall), refusal("backend_unavailable"):
         await store.jobs.change(pushed.id, acked)
-    assert stall.refused > 2
+    assert stall.refused > 0

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
 from integration.samples import (
@@ -36,6 +37,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.transitions import RetryOverride
 from ojs_core.domain.unique import keyed
+from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import Lock, LockTimings, encode_lock
@@ -322,6 +324,16 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
     assert [job.id for job in await fetch(store, queue, count=10)] == [pushed.id]
 
 
+@timed(locks=LockTimings(young_ms=0))
+async def test_a_lock_of_a_batch_is_never_taken_for_abandoned(store: Store, other: Store, queue: str) -> None:
+    """It is stored together with its job, so nobody finds it without, however long the batch took."""
+    batches = [[draft(queue=queue), unique([queue], under("replace"), queue=queue)] for _ in range(10)]
+    with capture_logs() as logs:
+        await asyncio.gather(*map(store.enqueue.push_all, batches[::2]), *map(other.enqueue.push_all, batches[1::2]))
+    assert [line for line in logs if "fenced" in line["event"]] == []
+    assert (await states(store, [batch[1] for batch in batches]))[State.AVAILABLE] == 1
+
+
 @timed(locks=LockTimings(young_ms=3_600_000))
 @pytest.mark.parametrize("on_conflict", ["reject", "ignore", "replace"])
 @pytest.mark.usefixtures("own_stores")
@@ -412,6 +424,7 @@ async def test_answers_that_are_lost_leave_one_job(store: Store, other: Store, q
     assert [found.id for found in await fetch(store, queue, count=10)] == [job.id]
 
 
+@timed(writes=WriteTimings(deadline_s=0.6))
 async def test_a_lock_that_could_not_be_stored_leaves_nothing(store: Store, queue: str) -> None:
     with unreachable(store.nats, store.config.unique(""), times=100), refusal("backend_unavailable"):
         await store.enqueue.push(unique([queue], queue=queue))
