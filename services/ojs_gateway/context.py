@@ -50,6 +50,8 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """Between two frames of statistics for who watches."""
     listens_s: float = 2.0
     """How long, at most, a subscriber waits until live events arrive: without NATS it goes on, as with stored ones."""
+    again_s: float = 1.0
+    """The pause of a socket behind events that could not be read."""
     findings_s: float = 1.0
     """For so long all who ask for findings get one answer."""
     settling_s: float = 0.002

@@ -22,7 +22,7 @@ from ojs_command.client.context_file import Target, target_of
 from ojs_command.client.output import Output, say
 from ojs_command.client.parser import files_of
 from ojs_command.client.problems import CommandFailed, UsageProblem
-from ojs_command.client.session import Session
+from ojs_command.client.session import CommandTimings, Session
 from ojs_core.telemetry.logs import configure
 from ojs_nats import Client, OjsError
 from ojs_nats._command.entry import INTERRUPTED
@@ -42,7 +42,6 @@ FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 
-_RETRY_FOR: Final = "10s"
 _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """A disk that is full, or fails."""
 _HINTS: Final[dict[type[RefusedError], str]] = {
@@ -150,11 +149,12 @@ async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
 
 
 async def _answered(given: argparse.Namespace, out: Output, target: Target) -> int:
-    async with Client(target.url, retry_for=_RETRY_FOR, headers=target.headers, tls=target.tls) as client:
+    timings = CommandTimings()
+    async with Client(target.url, retry_for=timings.retry_s, headers=target.headers, tls=target.tls) as client:
         try:
             if not (is_offline(given) or getattr(given, "finds_out", False)):
                 await reach(target)
-            await given.run(Session(client, out, target), given)
+            await given.run(Session(client, out, target, timings), given)
         except RefusedError as refusal:
             say(_refused(refusal, target))
             return FAILED

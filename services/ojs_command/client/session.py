@@ -13,8 +13,10 @@ from ojs_nats import Client
 
 
 class CommandTimings(Timings, frozen=True, kw_only=True):
-    """How often a command looks, and tells."""
+    """How long a command tries, and how often it checks, and writes."""
 
+    retry_s: float = 10.0
+    """For how long a request is tried while no server answers."""
     look_up_s: float = 0.2
     """A Ctrl-C that comes just before a read begins doesn't end the read: so often Python sees to its handlers."""
     follow_s: float = 1.0

@@ -236,7 +236,7 @@ class _Socket:
                     found = await subscription.next(self._context.timings.keep_alive_s)
                 except OjsError as error:
                     await self._refuse(error)
-                    await asyncio.sleep(1)
+                    await asyncio.sleep(self._context.timings.again_s)
                     continue
                 if isinstance(found, StoredEvent):
                     for told in channel.told(found, subscription.cursor):

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ojs_command.client.doctor import server
-from ojs_command.client.doctor.findings import Finding, problem, report, warning
+from ojs_command.client.doctor.findings import DoctorTimings, Finding, problem, report, warning
 from ojs_command.client.doctor.monitor import check_monitors
 from ojs_command.client.doctor.tls import check_tls
 from ojs_command.client.parser import CommandParser
@@ -33,8 +33,6 @@ _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "versions": server.check_versions,
     "clock": server.check_clock,
 }
-_RETRY_FOR: Final = "3s"
-"""A doctor doesn't wait for what doesn't come."""
 _EXAMPLES: Final = """\
   ojs-nats doctor
   ojs-nats doctor --context prod --json | jq '.findings[] | select(.status != "ok")'
@@ -68,7 +66,7 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
     namespace = given.namespace or os.environ.get(NAMESPACE_ENV) or DEFAULT_NAMESPACE
     system = f"namespace {namespace} in NATS"
     async with Client(
-        session.target.url, retry_for=_RETRY_FOR, headers=session.target.headers, tls=session.target.tls
+        session.target.url, retry_for=DoctorTimings().retry_s, headers=session.target.headers, tls=session.target.tls
     ) as client:
         if given.nats and (other := await _other(client, session, given, namespace)) is not None:
             findings, unreachable = [other], None

@@ -17,8 +17,10 @@ Status = Literal["ok", "warning", "problem"]
 
 
 class DoctorTimings(Timings, frozen=True, kw_only=True):
-    """How long a doctor waits for answers that are none of the API, and by how much clocks may differ."""
+    """How long a doctor waits for answers, and by how much clocks may differ."""
 
+    retry_s: float = 3.0
+    """For a server, with all tries: one that is away is a finding."""
     monitor_s: float = 3.0
     """For an answer of nats-server's monitoring port."""
     handshake_s: float = 10.0
