@@ -11,6 +11,8 @@ from ojs_core.api.common import OBJECT
 from ojs_core.api.route import Other, Part, Route
 from ojs_core.base.fields import parse_nothing
 from ojs_core.plug import Feature
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import bare, encode
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.http.endpoint import Endpoint, Handler, StreamedResponse
@@ -106,7 +108,22 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             )
             if context.auditor is not None:
                 endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
+            if part.shapes:
+                endpoint = endpoint._replace(handler=_shaped(endpoint.handler, part.shapes))
             yield route, endpoint
+
+
+def _shaped(handler: Handler, shapes: Shapes) -> Handler:
+    """Return a handler whose answers have the shapes that their readers know."""
+
+    async def answered(call: Call) -> Response | StreamedResponse:
+        found = await handler(call)
+        if not isinstance(found, Response) or isinstance(found.answer, bytes):
+            return found
+        shape = shapes.get(type(bare(found.answer)), {}).get(call.dialect.reader)
+        return found if shape is None else found._replace(answer=encode(shape(found.answer)))
+
+    return answered
 
 
 def _without_a_body(handler: Handler) -> Handler:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from ojs_core.access.permissions import Need, Permission
 from ojs_core.api.schema import Schema
+from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 
 RouteHandler = Callable[..., Awaitable[object]]
@@ -95,3 +97,5 @@ class Part(NamedTuple):
     name: str
     about: str
     routes: tuple[Route, ...]
+    shapes: Shapes = MappingProxyType({})
+    """Its answers as official clients read them, beside those of `ojs_core.wire.dialects`."""

@@ -18,6 +18,7 @@ from ojs_core.wire.webhooks.answers import (
     WebhookTest,
 )
 from ojs_core.wire.webhooks.requests import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MAX_URL
+from ojs_features.webhooks.dialects import SHAPES
 from ojs_features.webhooks.handlers import WebhookHandlers
 
 _URL: Final = text("https, unless the server allows http.", most=MAX_URL)
@@ -151,4 +152,5 @@ PART: Final = Part(
             errors=(*_KNOWN, "conflict", "storage_full"),
         ),
     ),
+    SHAPES,
 )

@@ -28,7 +28,7 @@ def _test_for_ui(answer: WebhookTest) -> dict[str, Any]:
 
 
 _ONE: Final[Mapping[Reader, Shape]] = {"cli": _bare, "ui": _bare}
-WEBHOOKS: Final[Shapes] = {
+SHAPES: Final[Shapes] = {
     OneWebhook: _ONE,
     RotatedWebhook: {"cli": _rotated},
     WebhookPage: {"ui": _page_for_ui},
