@@ -80,7 +80,7 @@ def _value(name: str, value: Any) -> str:
         return f"[{type(value).__name__}](#{type(value).__name__.lower()})"
     unit = name.rpartition("_")[2]
     if unit not in ("s", "ms"):
-        return f"{value:,}"
+        return "none" if value == () else f"{value:,}"
     text = ", ".join(f"{one:,g}" if one < 1 else f"{one:,.10g}" for one in (value if isinstance(value, tuple) else (value,)))
     seconds = 0 if isinstance(value, tuple) else value / (1_000 if unit == "ms" else 1)
     span = next((f" ({seconds / length:g} {span})" for length, span in _SPANS if seconds and not seconds % length), "")

@@ -125,10 +125,13 @@ def define(parser: CommandParser) -> None:
 
 def print_configuration(given: argparse.Namespace) -> int:
     """The exit code."""
+    from ojs_features.all import GRANTS  # noqa: PLC0415  # takes what only a server needs
+
     try:
         text = _server(given) if not given.users or any(name not in _ALONE for name in vars(given)) else ""
         if given.users:
-            rows = all_grants(StoreConfig(namespace=given.namespace), given.team or (Team(),), test_mode=given.test_mode)
+            config, teams = StoreConfig(namespace=given.namespace), given.team or (Team(),)
+            rows = all_grants(config, GRANTS, teams, test_mode=given.test_mode)
             text += users_section(rows, seeds(given.seeds, rows), given.account)
     except (StartupProblem, LoginProblem) as problem:
         print(f"ojs-nats nats-conf: {problem}", file=sys.stderr)

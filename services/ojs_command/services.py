@@ -35,7 +35,9 @@ SERVICES: Final = (
     ServiceEntry("coordinator", "ojs_coordinator:build", "advances workflows"),
     # Jobs come first: on a full machine the projector falls behind and sees fewer, later revisions.
     ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector", nice=10),
-    ServiceEntry("webhooks", "ojs_webhooks:build", "brings events to the URLs that have subscribed to them", "webhooks"),
+    ServiceEntry(
+        "webhooks", "ojs_features.webhooks.service:build", "brings events to the URLs that have subscribed to them", "webhooks"
+    ),
 )
 BACKGROUND: Final = tuple(entry for entry in SERVICES if entry.kind != "gateway")
 """Those that `ojs-nats services` runs, beside a gateway."""

@@ -90,7 +90,7 @@ class Context(HandlerContext):
         self.auditor = auditor
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.refusals = RejectionEvents(store)
-        self.roles = Roles(store.presence, store.webhooks.wanted)
+        self.roles = Roles(store, [process for feature in features for process in feature.processes])
         self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
         self.aside = aside or LargeBodies()

@@ -1,16 +1,20 @@
-"""Whether each role of the system has a process: a system without one takes jobs, and leaves part of its work undone."""
+"""Checks that each role of the system has a process: a system without one leaves part of its work undone."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.store.workers.presence import ROLES, Presence
+from ojs_core.store.workers.presence import ROLES
 from ojs_core.telemetry import metrics
+
+if TYPE_CHECKING:
+    from ojs_core.plug import Process
+    from ojs_core.store.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -22,20 +26,23 @@ _WAITS: Final = {
     "reaper": "jobs of workers that died, and time-outs, wait",
     "coordinator": "workflows stand still",
     "projector": "there are no events, lists or statistics",
-    "webhooks": "webhooks get no events",
 }
 
 
 class Roles:
-    """Looks at the services' beats now and then. `webhooks_wanted` says whether a system has work for that role."""
+    """Looks at the services' beats now and then."""
 
-    def __init__(self, presence: Presence, webhooks_wanted: Callable[[], Awaitable[bool]]) -> None:
-        self._presence = presence
-        self._webhooks_wanted = webhooks_wanted
-        self._silent: dict[str, int] = dict.fromkeys(ROLES, 0)
+    def __init__(self, store: Store, processes: Iterable[Process]) -> None:
+        """`processes` are those of features: a role is missed while it has work."""
+        self._store = store
+        self._presence = store.presence
+        self._of_features = {process.role: process for process in processes}
+        self.without = {role: process.without for role, process in self._of_features.items()}
+        """Consequences of a missing role of a feature, by the role."""
+        self._silent: dict[str, int] = dict.fromkeys((*ROLES, *self._of_features), 0)
         self._task: asyncio.Task[None] | None = None
         self.processes: Mapping[str, int] = {}
-        """Of each role, as of the last look."""
+        """Numbers of processes by role, as of the last look."""
 
     @property
     def missing(self) -> list[str]:
@@ -55,13 +62,17 @@ class Roles:
     async def look(self) -> None:
         """Count the processes of each role. Raises OjsError backend_unavailable."""
         live = await self._presence.by_role()
-        self.processes = {role: live[role] for role in ROLES}
+        self.processes = {role: live[role] for role in self._silent}
         for role, number in self.processes.items():
             metrics.SERVICES_UP.labels(role).set(number)
             before = self._silent[role]
-            present = number or (role == "webhooks" and not await self._webhooks_wanted())
+            present = number or not await self._wanted(role)
             self._silent[role] = 0 if present else before + 1
             if self._silent[role] == PATIENCE:
-                log.error("no process of a role is running", role=role, effect=_WAITS[role])
+                log.error("no process of a role is running", role=role, effect=(_WAITS | self.without)[role])
             elif number and before >= PATIENCE:
                 log.info("a role is there again", role=role)
+
+    async def _wanted(self, role: str) -> bool:
+        process = self._of_features.get(role)
+        return process is None or await process.wanted(self._store)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 
@@ -23,7 +23,7 @@ from ojs_core.jetstream.contents import stream_info
 from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
-from ojs_core.jetstream.reading import Unreadable
+from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import REST
 from ojs_core.read.messages import ProjectorStatus
 from ojs_core.store.crons import cron_reader
@@ -34,7 +34,6 @@ from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
-from ojs_core.store.webhooks.subscriptions import webhook_reader
 from ojs_core.store.workers.presence import worker_reader
 from ojs_core.store.workflows.records import workflow_reader
 from ojs_core.telemetry import metrics
@@ -110,7 +109,7 @@ class Projector:
     """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
     `copied` is how many bytes a job may have of which a copy is kept for lists; 0 for none. `dead_letters` is how many each
-    queue keeps that doesn't say otherwise; 0 for any number.
+    queue keeps that doesn't say otherwise; 0 for any number. `features` read those records of features that are followed.
     """
 
     def __init__(
@@ -120,6 +119,7 @@ class Projector:
         *,
         copied: int = COPIED_BYTES,
         dead_letters: int = 0,
+        features: Sequence[RecordReader[Any]] = (),
         timings: ProjectorTimings = ProjectorTimings(),
         ordering: Callable[[Path], Ordering] = Ordering,
     ) -> None:
@@ -128,6 +128,7 @@ class Projector:
         self._timings = timings
         self._store = store
         self._copied = copied
+        self._features = {reader.kind: reader for reader in features}
         self._place = IndexFile(folder) if folder is not None else None
         self._connections: list[Connection] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -173,7 +174,7 @@ class Projector:
         self.reached.advance(model.applied)
         reading = await self._connect("feed")
         relaying = await self._connect("relay")
-        self._feed = feed = Feed(reading, store.config, f"projector-{store.instance}")
+        self._feed = feed = Feed(reading, store.config, f"projector-{store.instance}", self._features)
         await feed.seek(model.applied + 1)
         self._relay = relay = Relay(
             Lease(store.nats, store.config, "events"),
@@ -320,7 +321,7 @@ class Projector:
             relay.begin()
         at = self._store.clock.now()
         batch = await feed.next(self._timings.park_s)
-        seen = [_seen(record) for record in batch.records]
+        seen = [_seen(record, self._features) for record in batch.records]
         building = model.partial
         at_once = max(1, len(seen)) if building else _AT_ONCE
         for start in range(0, len(seen), at_once):
@@ -384,7 +385,7 @@ def pace_s(records: int, timings: ProjectorTimings) -> float:
     return min(max(timings.pace_s, records * timings.pace_per_record_s), timings.longest_pace_s)
 
 
-def _seen(record: Record) -> Seen:
+def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
     """What a record is of; whatever can't be read is noted and carries on as such."""
     if not record.data:
         return Seen(record, None)
@@ -410,8 +411,8 @@ def _seen(record: Record) -> Seen:
                 pool_reader.decode(name, body)
             case "schema":
                 schema_reader.decode(name, body)
-            case "webhook":
-                webhook_reader.decode(name, body)
+            case kind if kind in features:
+                features[kind].decode(name, body)
             case _:
                 pass
     except Unreadable as problem:

@@ -6,9 +6,43 @@ runs without any of them. A place that a feature needs is a member of `Feature`,
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
 from msgspec import Struct
 
 from ojs_core.api.route import Part
+from ojs_core.jetstream.grants import FeatureGrants
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.operations.findings.finding import Finding
+from ojs_core.store.backup.feature import FeatureBackup
+from ojs_core.store.store import Store
+
+
+class Process(Struct, frozen=True, kw_only=True):
+    """A process of the system that does the work of a feature alone."""
+
+    role: str
+    without: str
+    """The consequence for users while no process of the role runs."""
+    wanted: Callable[[Store], Awaitable[bool]]
+    """Whether the system has work for it. Raises OjsError backend_unavailable."""
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """A check of the system, whose findings are in GET /admin/findings under its name."""
+
+    name: str
+    look: Callable[[Store], Awaitable[Iterable[Finding]]]
+    """Raises OjsError where it can't be made."""
+
+
+class KeyEnd(Struct, frozen=True, kw_only=True):
+    """A change that the end of a key makes. The answer to its revocation names what was changed under `member`."""
+
+    member: str
+    change: Callable[[Store, str], Awaitable[list[str]]]
+    """Takes the key's id. Raises OjsError backend_unavailable."""
 
 
 class Feature(Struct, frozen=True, kw_only=True):
@@ -17,3 +51,12 @@ class Feature(Struct, frozen=True, kw_only=True):
     name: str
     parts: tuple[Part, ...] = ()
     """Operations of the API, over HTTP and NATS."""
+    records: tuple[RecordReader[Any], ...] = ()
+    """The kinds of its records. An operator can remove one that can't be read, and a reset removes all."""
+    followed: tuple[RecordReader[Any], ...] = ()
+    """The kinds whose records projectors read, too. They list one that can't be read."""
+    backup: FeatureBackup = FeatureBackup()
+    grants: FeatureGrants = FeatureGrants()
+    processes: tuple[Process, ...] = ()
+    checks: tuple[Check, ...] = ()
+    key_ends: tuple[KeyEnd, ...] = ()

@@ -8,3 +8,5 @@ from ojs_core.plug import Feature
 from ojs_features.webhooks.plug import WEBHOOKS
 
 FEATURES: Final[tuple[Feature, ...]] = (WEBHOOKS,)
+BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
+GRANTS: Final = tuple(feature.grants for feature in FEATURES)

@@ -17,6 +17,7 @@ import pytest
 from ojs_command.services import BACKGROUND, SERVICES
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_features.all import GRANTS
 from ojs_link.login import read_login
 from ojs_nats import App, Client, JobContext, Retry, Worker
 from ojs_nats.errors import PermissionDeniedError
@@ -33,7 +34,7 @@ from support.webhook_target import WebhookTarget
 PAGE = Path(__file__).parents[2] / "docs" / "nats-users.md"
 [COMMAND] = re.findall(r"^ojs-nats (nats-conf --users --team .*) >", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 TEAMS = [Team(name, tuple(queues.split(","))) for name, queues in re.findall(r"--team (\w+)=(\S+)", COMMAND)]
-ROWS = all_grants(StoreConfig(), TEAMS, test_mode=True)
+ROWS = all_grants(StoreConfig(), GRANTS, TEAMS, test_mode=True)
 V1 = "/ojs/v1"
 
 
@@ -295,7 +296,7 @@ def of_namespace(row: Grants) -> set[str]:
 
 
 def test_the_rows_of_two_namespaces_have_nothing_in_common() -> None:
-    here, there = (all_grants(StoreConfig(namespace=name), test_mode=True) for name in ("ojs", "shop"))
+    here, there = (all_grants(StoreConfig(namespace=name), GRANTS, test_mode=True) for name in ("ojs", "shop"))
     all_here, all_there = (set().union(*map(of_namespace, rows.values())) for rows in (here, there))
     assert not [(one, two) for one in all_here for two in all_there if covers(one, two) or covers(two, one)]
 

@@ -31,7 +31,7 @@ MODULES = {
     CLIENT: {"ojs_link", "ojs_nats"},
     SERVER: {
         *("ojs_command", "ojs_coordinator", "ojs_core", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_projector"),
-        *("ojs_reaper", "ojs_scheduler", "ojs_webhooks"),
+        *("ojs_reaper", "ojs_scheduler"),
     },
 }
 """What each puts into an environment."""

@@ -27,10 +27,13 @@ from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.store import Store, StoreTimings
+from ojs_features.all import FEATURES
 from support.nats import NatsServer
 from support.outside import Send, standing, tapped
 from support.waiting import answered, eventually
 
+KINDS: Final = [reader.kind for feature in FEATURES for reader in feature.records]
+"""The kinds of records that features have, which a reset removes, too."""
 ANYONE: Final = JobHolder()
 _count = count(1)
 

@@ -30,6 +30,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
+from ojs_features.webhooks.subscriptions import Webhooks
 
 Decide = Callable[[Job, Moment], Transition]
 
@@ -217,14 +218,14 @@ class Presence:
     """One process of every role, unless a test says otherwise."""
 
     def __init__(self) -> None:
-        self.roles = Counter(ROLES)
+        self.roles = Counter((*ROLES, "webhooks"))
         self.timings = PresenceTimings(beat_s=0.01)
 
     async def by_role(self) -> Counter[str]:
         return self.roles
 
 
-class Webhooks:
+class FakeWebhooks:
     async def wanted(self) -> bool:
         return True
 
@@ -351,8 +352,12 @@ class FakeStore:
         self.room = Room()
         self.schemas = Schemas()
         self.presence = Presence()
-        self.webhooks = Webhooks()
         self.keys = Keys()
+
+    def of(self, make: Callable[..., Any]) -> Any:
+        """Return what a feature has here."""
+        stores: dict[Any, Any] = {Webhooks: FakeWebhooks()}
+        return stores[make]
 
     def check(self) -> None:
         if self.failure is not None:
@@ -411,7 +416,7 @@ class FakeStore:
         self.check()
         return self.damaged
 
-    async def reset(self) -> None:
+    async def reset(self, _kinds: Iterable[str]) -> None:
         self.check()
         self.resets += 1
         self.records.clear()

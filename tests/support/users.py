@@ -11,6 +11,7 @@ from typing import Final
 from ojs_command.nats_conf import seeds, users_section
 from ojs_core.jetstream.grants import ANSWERING, Team, all_grants
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+from ojs_features.all import GRANTS
 from support.forked import OJS_NATS, completed
 
 VARIABLE: Final = "OJS_TEST_NATS_USERS"
@@ -41,7 +42,7 @@ def section(
 
     `unheard` is a role and a subject that its user may not subscribe to, `unsaid` one that it may not publish on.
     """
-    rows = all_grants(StoreConfig(namespace=namespace), teams or (Team(),), test_mode=True)
+    rows = all_grants(StoreConfig(namespace=namespace), GRANTS, teams or (Team(),), test_mode=True)
     rows[ANSWERING].publish.append("_INBOX.>")
     if unheard is not None:
         rows[unheard[0]].subscribe.remove(unheard[1])

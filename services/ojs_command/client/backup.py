@@ -35,10 +35,11 @@ async def _backup(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, BACKUP) as nats:
         from ojs_core.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.taking import take_backup  # noqa: PLC0415
+        from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         config = config_of(namespace_of(given))
         with ExitStack() as close:
-            taken = await take_backup(nats, config, given.folder, Progress(session, close).tell)
+            taken = await take_backup(nats, config, given.folder, Progress(session, close).tell, BACKUPS)
         unnoted = await _note(nats, config, taken.taken_at)
     if unnoted is not None:
         session.out.note(unnoted)

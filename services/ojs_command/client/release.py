@@ -33,9 +33,10 @@ async def _release(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
         from ojs_core.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.release import Release  # noqa: PLC0415
+        from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         config = config_of(namespace_of(given))
-        release = await Release.of(nats, config)
+        release = await Release.of(nats, config, BACKUPS)
         held = await release.held()
         if held is not None:
             _show(session, config.namespace, held)

@@ -40,12 +40,13 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
         from ojs_core.jetstream.subjects import StoreConfig  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.archive import Archive  # noqa: PLC0415
         from ojs_core.store.backup.restoring import Restore  # noqa: PLC0415
+        from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         archive = Archive.open(given.folder)
         config = StoreConfig(namespace=namespace_of(given) or archive.manifest.namespace, replicas=given.replicas)
         with ExitStack() as close:
             quiet = True if given.quiet else False if given.live else None
-            done = await Restore(nats, config, archive, Progress(session, close).tell, quiet=quiet).run()
+            done = await Restore(nats, config, archive, Progress(session, close).tell, BACKUPS, quiet=quiet).run()
     if session.out.as_json:
         session.out.json_line(done)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
 
 from ojs_core.api.call import Call, Response
@@ -49,7 +50,7 @@ class FindingHandlers:
             "queues": self._queues,
             "crons": self._crons,
             "workers": self._workers,
-            "webhooks": self._webhooks,
+            **{check.name: partial(check.look, context.store) for feature in context.features for check in feature.checks},
             "durability": self._durability,
             "backup": self._backup,
         }
@@ -91,7 +92,7 @@ class FindingHandlers:
         return streams(await describe(self._store.nats, self._store.config))
 
     async def _services(self) -> Iterable[Finding]:
-        return server.services(self._context.roles.missing)
+        return server.services(self._context.roles.missing, self._context.roles.without)
 
     async def _versions(self) -> Iterable[Finding]:
         return server.versions(await self._store.presence.lately())
@@ -165,14 +166,6 @@ class FindingHandlers:
 
     async def _workers(self) -> Iterable[Finding]:
         return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))
-
-    async def _webhooks(self) -> Iterable[Finding]:
-        webhooks = self._store.webhooks
-        subscriptions = await webhooks.all()
-        health = await webhooks.health_of(subscriptions)
-        gone = any(one.dead for one in health.values())
-        dead = await webhooks.deliveries.page(None, "dead", None, 0, SHOWN) if gone else None
-        return work.webhooks(subscriptions, health, () if dead is None else dead.deliveries)
 
     async def _durability(self) -> Iterable[Finding]:
         return server.durability(self._store.config.replicas, test_mode=self._context.test_mode)

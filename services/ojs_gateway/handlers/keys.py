@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import refuse_key
-from ojs_core.operations.outliving import crons_of, stop_webhooks
+from ojs_core.operations.outliving import crons_of
 from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 
@@ -19,6 +19,7 @@ class KeyHandlers:
         self._keys = context.store.keys
         self._clock = context.store.clock
         self._limits = context.limits
+        self._ends = [end for feature in context.features for end in feature.key_ends]
 
     async def list(self, call: Call) -> Response:
         """GET /admin/keys: those that have not ended, or all of them."""
@@ -51,10 +52,11 @@ class KeyHandlers:
         return Response(200, OneKey(key_answer(key, self._clock.now())))
 
     async def revoke(self, call: Call) -> Response:
-        """DELETE /admin/keys/{key_id}. Its webhooks stop, its cron entries are named."""
+        """DELETE /admin/keys/{key_id}. What features do in its name ends; its cron entries are named."""
         key = await self._keys.revoke(call.parameters[0])
         answer = key_answer(key, self._clock.now())
         if not await self._keys.lives(key.id):  # else what it has left is of the key that it was rotated to
-            answer.webhooks = await stop_webhooks(self._store, key.id) or UNSET
+            for end in self._ends:
+                setattr(answer, end.member, await end.change(self._store, key.id) or UNSET)
             answer.crons = await crons_of(self._store, key.id) or UNSET
         return Response(200, OneKey(answer))

@@ -77,6 +77,6 @@ class SystemHandlers:
 
     async def reset(self, _call: Call) -> Response:
         """POST /admin/reset, in test mode only: wipes everything, and answers when every service has forgotten it, too."""
-        await self._store.reset()
+        await self._store.reset(reader.kind for feature in self._context.features for reader in feature.records)
         log.info("everything was reset")
         return Response(200, ResetAnswer(True))

@@ -15,6 +15,7 @@ class UnreadableHandlers:
     def __init__(self, context: Context) -> None:
         self._store = context.store
         self._queries = context.queries
+        self._of_features = [reader for feature in context.features for reader in feature.records]
 
     async def list(self, call: Call) -> Response:
         """GET /admin/unreadable, of one `kind` if it is named."""
@@ -28,5 +29,5 @@ class UnreadableHandlers:
     async def remove(self, call: Call) -> Response:
         """DELETE /admin/unreadable/{kind}/{key}: 409 if it can be read."""
         kind, key = call.parameters
-        await self._store.unreadable.remove(kind, key)
+        await self._store.unreadable.remove(kind, key, self._of_features)
         return Response(200, RemovedRecord(True, kind, key))

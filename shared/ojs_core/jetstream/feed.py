@@ -6,6 +6,7 @@ After a loss a new consumer begins behind the last record that arrived.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from ojs_core.base.times import parse_duration_ms
@@ -29,7 +30,6 @@ FeedKind = Literal[
     "queue",
     "pool",
     "schema",
-    "webhook",
     "stats",
     "barrier",
     "epoch",
@@ -44,7 +44,6 @@ _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("queue", ANY, "queue"),
     ("pool", ANY, "pool"),
     ("schema", REST, "schema"),
-    ("webhook", ANY, "webhook"),
     ("stats", REST, "stats"),
     ("barrier", REST, "barrier"),
     ("reset", "epoch", "epoch"),
@@ -60,7 +59,8 @@ class Record(NamedTuple):
     for `unique`, the name of a span of time for `stats`; `gone` is of jobs only, of the others one that has left has no data.
     """
 
-    kind: FeedKind
+    kind: str
+    """A `FeedKind`, or the kind of a feature's records."""
     sequence: int
     at: int
     job_id: str
@@ -93,7 +93,15 @@ class FeedBatch(NamedTuple):
 class Feed:
     """One follower, on a connection of its own: pulls of 8 MiB would hold up everything else."""
 
-    def __init__(self, nats: Connection, config: StoreConfig, name: str, timings: FeedTimings = FeedTimings()) -> None:
+    def __init__(
+        self,
+        nats: Connection,
+        config: StoreConfig,
+        name: str,
+        features: Iterable[str] = (),
+        timings: FeedTimings = FeedTimings(),
+    ) -> None:
+        """`features` are kinds of their records that are followed, too."""
         self._timings = timings
         self._name = name
         # One filter, though it lets through more: with several, nats-server searches for each message (docs/adr/006).
@@ -103,7 +111,8 @@ class Feed:
         self._behind = 0
         self._jobs = config.job("").encode()
         self._keys = len(self._jobs) - len("job.")
-        self._kinds = {key.encode(): (kind, rest) for key, rest, kind in _FOLLOWED}
+        self._kinds: dict[bytes, tuple[str, str]] = {key.encode(): (kind, rest) for key, rest, kind in _FOLLOWED}
+        self._kinds |= {kind.encode(): (kind, ANY) for kind in features}
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""

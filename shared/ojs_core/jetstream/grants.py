@@ -6,7 +6,8 @@ anything anywhere (`republish`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from ojs_core.domain.threshold_alerts import ALERT_TYPES
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS, REST, Kind, StoreConfig, Wildcard
 from ojs_link.address import INBOX
 
-Service = Literal["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
+Service = Literal["gateway", "scheduler", "reaper", "coordinator", "projector"]
 SERVICES: Final[tuple[Service, ...]] = get_args(Service)
 BACKGROUND: Final = "services"
 """The user of a process that runs all services but the gateway, where they don't have a user each."""
@@ -35,7 +36,7 @@ _STEPS: Final = "coordinator-steps"
 _SCOPE: Final = Wildcard("*.*")
 """Any limit: a kind and a name."""
 
-_DURABLES: Final[Mapping[Service, tuple[str, ...]]] = {
+_DURABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "scheduler": ("scheduler", "cron", _LIMIT),
     "reaper": ("reaper",),
     "coordinator": ("coordinator", _STEPS),
@@ -44,7 +45,7 @@ _DURABLES: Final[Mapping[Service, tuple[str, ...]]] = {
 
 _TOKENS: Final[tuple[Kind, ...]] = ("job", "unique", "limit")
 """What a transition of a job may write beside tokens, timers and steps."""
-_WRITES: Final[Mapping[Service, tuple[Kind, ...]]] = {
+_WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
     "gateway": (
         *_TOKENS,
         "blob",
@@ -59,17 +60,13 @@ _WRITES: Final[Mapping[Service, tuple[Kind, ...]]] = {
         "queue",
         "pool",
         "schema",
-        "webhook",
         "key",
-        "target",
-        "delivery",
         "barrier",
     ),
     "scheduler": (*_TOKENS, "cron", "workflow"),
     "reaper": _TOKENS,
     "coordinator": (*_TOKENS, "blob", "workflow", "wfdef", "wfres"),
     "projector": (*_TOKENS, "cron", "workflow", "stats", "relay", "barrier"),
-    "webhooks": ("webhook", "target", "delivery"),
 }
 CLIENT: Final = (
     "createJob",
@@ -108,6 +105,17 @@ class Grants(Struct, frozen=True):
     subscribe: list[str]
 
 
+class FeatureGrants(Struct, frozen=True, kw_only=True):
+    """Permissions of services for a feature."""
+
+    writes: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """The kinds of records that each service writes."""
+    publishes: Callable[[StoreConfig, str], list[str]] = lambda _config, _role: []
+    """Returns the further subjects that a service publishes to."""
+    roles: tuple[str, ...] = ()
+    """Services of its own. They write no jobs."""
+
+
 class Team(Struct, frozen=True):
     """A client and a worker that are held to some queues; all of them if there is none."""
 
@@ -128,10 +136,13 @@ def inbox_of(config: StoreConfig, role: str) -> str:
     return f"{INBOX}_{config.namespace}_{role}"
 
 
-def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_mode: bool = False) -> dict[str, Grants]:
-    """Return the rows of a whole system by the users' names. In `test_mode` services take part in resets."""
-    found: dict[str, Grants] = {role: _service(config, role, test_mode=test_mode) for role in SERVICES}
-    found[BACKGROUND] = _background(config, test_mode=test_mode)
+def all_grants(
+    config: StoreConfig, features: Sequence[FeatureGrants], teams: Sequence[Team] = (Team(),), *, test_mode: bool = False
+) -> dict[str, Grants]:
+    """Return the rows of a system by the users' names. In `test_mode` services take part in resets."""
+    roles = (*SERVICES, *(role for feature in features for role in feature.roles))
+    found: dict[str, Grants] = {role: _service(config, features, role, test_mode=test_mode) for role in roles}
+    found[BACKGROUND] = _background(config, [row for role, row in found.items() if role != "gateway"])
     asking = [OPERATOR, *(name for team in teams for name in (team.client, team.worker))]
     answers = [f"{inbox_of(config, name)}.>" for name in asking]
     found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
@@ -151,17 +162,17 @@ def _row(
     return Grants(publish, list(not_publish), [f"{inbox_of(config, user)}.>", *hears])
 
 
-def _service(config: StoreConfig, role: Service, *, test_mode: bool) -> Grants:
-    publish, hears = [*_reads(config), *_records(config, role), *_own(config, role)], _hears(config, role)
+def _service(config: StoreConfig, features: Sequence[FeatureGrants], role: str, *, test_mode: bool) -> Grants:
+    publish, hears = [*_reads(config), *_records(config, features, role), *_own(config, role)], _hears(config, role)
+    publish += [subject for feature in features for subject in feature.publishes(config, role)]
     if test_mode:
         publish += [f"{config.reset_answers}*", *([config.reset, config.epoch] if role == "gateway" else [])]
         hears += [config.reset, *([f"{config.reset_answers}*"] if role == "gateway" else [])]
     return _row(config, role, publish, hears, _of_others(config, role))
 
 
-def _background(config: StoreConfig, *, test_mode: bool) -> Grants:
+def _background(config: StoreConfig, rows: Sequence[Grants]) -> Grants:
     """What the services beside a gateway may between them; each deny of one is what another one does."""
-    rows = [_service(config, role, test_mode=test_mode) for role in SERVICES if role != "gateway"]
     publish = dict.fromkeys(subject for row in rows for subject in row.publish)
     hears = dict.fromkeys(subject for row in rows for subject in row.subscribe[1:])
     return _row(config, BACKGROUND, list(publish), list(hears), [_taking_the_mark(config)])
@@ -170,9 +181,9 @@ def _background(config: StoreConfig, *, test_mode: bool) -> Grants:
 def purged_streams(config: StoreConfig, role: str) -> list[str]:
     """Return the streams that a process of a role may purge, of whatever subject: NATS doesn't look into the request."""
     streams = [config.records_stream]
-    if role not in {"webhooks", KEYS}:
+    if role in SERVICES:
         streams.append(config.ready_stream)
-    if role not in {"webhooks", KEYS, "scheduler", "reaper", "coordinator"}:
+    if role in {"gateway", "projector"}:
         streams.append(config.events_stream)
     return streams
 
@@ -182,7 +193,7 @@ def _streams(config: StoreConfig) -> list[str]:
 
 
 def _reads(config: StoreConfig) -> list[str]:
-    """What every service asks JetStream."""
+    """Return what every service asks JetStream."""
     records = config.records_stream
     return [
         "$JS.API.INFO",
@@ -196,14 +207,15 @@ def _reads(config: StoreConfig) -> list[str]:
     ]
 
 
-def _records(config: StoreConfig, role: Service) -> list[str]:
+def _records(config: StoreConfig, features: Sequence[FeatureGrants], role: str) -> list[str]:
     """The records that a service writes, and what goes beside them."""
-    written = [config.record(kind, REST) for kind in _WRITES[role]]
+    kinds = (*_WRITES.get(role, ()), *(kind for feature in features for kind in feature.writes.get(role, ())))
+    written = [config.record(kind, REST) for kind in kinds]
     written += [config.record("service", Wildcard(f"{role}.*")), config.ring]
     streams = purged_streams(config, role)
     written += [f"$JS.API.STREAM.PURGE.{stream}" for stream in streams]
-    if role == "webhooks":
-        return [*written, config.delivery_timer(ANY, ANY)]
+    if role not in _WRITES:
+        return written
     return [
         *written,
         *_hints(config, role),
@@ -216,7 +228,7 @@ def _records(config: StoreConfig, role: Service) -> list[str]:
     ]
 
 
-def _hints(config: StoreConfig, role: Service) -> list[str]:
+def _hints(config: StoreConfig, role: str) -> list[str]:
     """The timers and steps that whoever changes jobs writes."""
     every = [
         config.timer(ANY, ANY),
@@ -230,8 +242,8 @@ def _hints(config: StoreConfig, role: Service) -> list[str]:
     return [*every, *crons, *workflows, *probes]
 
 
-def _own(config: StoreConfig, role: Service) -> list[str]:
-    """What a service alone does."""
+def _own(config: StoreConfig, role: str) -> list[str]:
+    """Return what a service alone publishes."""
     records, ready, events = config.records_stream, config.ready_stream, config.events_stream
     if role == "gateway":
         return [
@@ -242,7 +254,6 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             f"$JS.ACK.{ready}.>",
             f"$JS.API.DIRECT.GET.{events}",
             f"$JS.API.STREAM.MSG.GET.{events}",
-            f"$JS.API.CONSUMER.DELETE.{events}.*",  # of webhooks that are deleted
             config.query(REST),
             config.events,
             config.events_stored,
@@ -258,20 +269,8 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             config.events_stored,
             f"{inbox_of(config, 'gateway')}.>",
         ]
-    if role == "webhooks":
-        both = (records, events)
-        return [
-            f"$JS.API.CONSUMER.CREATE.{records}.*.{config.delivery_due(ANY, ANY)}",
-            f"$JS.API.CONSUMER.CREATE.{events}.*",
-            f"$JS.API.CONSUMER.MSG.NEXT.{events}.*",
-            f"$JS.API.CONSUMER.DELETE.{events}.*",
-            *(f"$JS.API.CONSUMER.NAMES.{stream}" for stream in both),
-            *(f"$JS.API.CONSUMER.INFO.{stream}.*" for stream in both),
-            *(f"$JS.ACK.{stream}.*.>" for stream in both),
-            f"$JS.API.STREAM.MSG.DELETE.{records}",
-            config.event(Wildcard("webhook.*"), ANY, ANY),
-            config.events_stored,
-        ]
+    if role not in _DURABLES:
+        return []
     told = [config.event(event_type, ANY, ANY) for event_type in ALERT_TYPES]
     told += [f"$JS.API.STREAM.MSG.GET.{events}", config.events_stored]
     if role == "reaper":
@@ -306,7 +305,7 @@ def _taking_the_mark(config: StoreConfig) -> str:
     return f"$JS.API.CONSUMER.DELETE.{config.records_stream}.{HAD_KEYS}"
 
 
-def _hears(config: StoreConfig, role: Service) -> list[str]:
+def _hears(config: StoreConfig, role: str) -> list[str]:
     if role == "gateway":
         followed = [config.job(ANY), config.progress(ANY)]
         return [*followed, config.wake_of_queue(ANY), config.events_stored, config.live_events]

@@ -17,7 +17,6 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
-from ojs_core.jetstream.subjects import Kind
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -82,7 +81,7 @@ class RecordReader(Generic[T]):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: str,
         decode: Callable[[bytes], T],
         sound: Callable[[str, T], None] = lambda _name, _record: None,
         *,

@@ -31,8 +31,6 @@ MAX_CONSUMER_NAME: Final = 200
 _PRIORITY_AND_LANE: Final = re.compile(r"\d{3}(?:-(?:front|key|late|for-.*))?")
 """The end of a consumer's name, by `LANES` and `handler_lane`."""
 _END_OF_NAME: Final = len("100-front")
-WEBHOOK_CONSUMER: Final = "webhook-"
-"""How the names of webhooks' consumers begin."""
 HAD_KEYS: Final = "has-had-keys"
 """The mark of a system in which keys have been made."""
 _SEAT: Final = "seat"
@@ -58,10 +56,7 @@ Kind = Literal[
     "limit",
     "pool",
     "schema",
-    "webhook",
     "key",
-    "target",
-    "delivery",
     "stats",
     "service",
     "relay",
@@ -71,7 +66,7 @@ Kind = Literal[
     "reset",
     "backup",
 ]
-"""What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
+"""Kinds of records, the first words of their keys. Features have more. A reset goes by this list and by theirs."""
 LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "key", "backup"})
 """What a reset leaves: the services' own, keys, and the time of the last backup."""
 
@@ -134,7 +129,7 @@ REST: Final = Wildcard(">")
 """Any tokens, to the end."""
 
 
-def _check(*names: str) -> None:
+def check_names(*names: str) -> None:
     """Refuse what would address other subjects than its own, or end the line of NATS's protocol: the one place where names
     become subjects (a wildcard in an id would read or purge everybody's).
     """
@@ -205,21 +200,24 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """All records."""
         return f"$KV.{self.bucket}.>"
 
-    def record(self, kind: Kind, name: str) -> str:
-        """Subject of a record; `name` must be subject-safe (see `encode_token`). Raises invalid_request, as the others."""
-        _check(name)
+    def record(self, kind: str, name: str) -> str:
+        """Subject of a record of a `Kind`, or of a feature's.
+
+        `name` must be subject-safe (see `encode_token`). Raises invalid_request, as the others.
+        """
+        check_names(name)
         return self._key(kind, name)
 
-    def _key(self, kind: Kind, name: str) -> str:
+    def _key(self, kind: str, name: str) -> str:
         return f"$KV.{self.bucket}.{kind}.{name}"
 
     def job(self, job_id: str) -> str:
-        _check(job_id)
+        check_names(job_id)
         return self._key("job", job_id)
 
     def result(self, job_id: str, op: str) -> str:
         """Subject of a job's result that is a record of its own; `op` is that of the ack."""
-        _check(job_id, op)
+        check_names(job_id, op)
         return self._key("blob", f"{job_id}.{op}.result")
 
     @property
@@ -253,7 +251,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return self.record("ring", "body")
 
     def timer(self, job_id: str, op: str) -> str:
-        _check(job_id, op)
+        check_names(job_id, op)
         return f"{self.namespace}.timer.job.{job_id}.{op}"
 
     def cron(self, token: str) -> str:
@@ -261,11 +259,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return self.record("cron", token)
 
     def cron_timer(self, token: str, op: str) -> str:
-        _check(token, op)
+        check_names(token, op)
         return f"{self.namespace}.timer.cron.{token}.{op}"
 
     def due(self, service: str, job_id: str) -> str:
-        _check(service, job_id)
+        check_names(service, job_id)
         return f"{self.namespace}.due.{service}.{job_id}"
 
     @property
@@ -289,17 +287,17 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
         `op` is that of the try that wrote it. Without one, `REST` as the part is what all tries wrote.
         """
-        _check(workflow_id, op, part)
+        check_names(workflow_id, op, part)
         return self._key("wfdef", _of_try(workflow_id, op, part))
 
     def step_result(self, workflow_id: str, op: str, node: int | str) -> str:
         """Subject of the result of a workflow's job, kept for later ones; `op` as in `definition`."""
         part = node if isinstance(node, str) else str(node)
-        _check(workflow_id, op, part)
+        check_names(workflow_id, op, part)
         return self._key("wfres", _of_try(workflow_id, op, part))
 
     def workflow_timer(self, workflow_id: str, op: str) -> str:
-        _check(workflow_id, op)
+        check_names(workflow_id, op)
         return f"{self.namespace}.timer.workflow.{workflow_id}.{op}"
 
     def progress(self, job_id: str) -> str:
@@ -312,13 +310,13 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""
-        _check(name)
+        check_names(name)
         return self._key("queue", name.replace(".", "_"))
 
     # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
 
     def ready(self, queue: str, priority: int, lane: Lane = "line") -> str:
-        _check(queue)
+        check_names(queue)
         subject = f"{self.namespace}.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
         return subject if lane == "line" else f"{subject}.{lane}"
 
@@ -327,21 +325,21 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return f"{self.ready(queue, priority)}.>"
 
     def ready_of_queue(self, queue: str) -> str:
-        _check(queue)
+        check_names(queue)
         return f"{self.namespace}.ready.{queue.replace('.', '_')}.>"
 
     def tokens_of_queue(self, queue: str) -> str:
         """All tokens of a queue, ready or put aside."""
-        _check(queue)
+        check_names(queue)
         return f"{self.namespace}.*.{queue.replace('.', '_')}.>"
 
     def seat(self, queue: str, number: int) -> str:
         """Subject of a message that holds so many places in a bounded queue while jobs are pushed to it."""
-        _check(queue)
+        check_names(queue)
         return f"{self.namespace}.ready.{queue.replace('.', '_')}.{_SEAT}.{number}"
 
     def seat_of_queue(self, queue: str) -> str:
-        _check(queue)
+        check_names(queue)
         return f"{self.namespace}.ready.{queue.replace('.', '_')}.{_SEAT}.*"
 
     def seat_size(self, subject: str) -> int:
@@ -355,42 +353,12 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def schema(self, job_type: str, version: str) -> str:
         """Subject of the record of a version of a job type's schema, both encoded."""
-        _check(job_type, version)
+        check_names(job_type, version)
         return self._key("schema", f"{job_type}.{version}")
 
     def key(self, key_id: str) -> str:
         """Subject of the record of a key of the API."""
         return self.record("key", key_id)
-
-    # Webhooks
-
-    def webhook(self, subscription_id: str) -> str:
-        """Subject of a webhook subscription's record."""
-        return self.record("webhook", subscription_id)
-
-    def target(self, subscription_id: str) -> str:
-        """Subject of the record that says how its deliveries have gone."""
-        return self.record("target", subscription_id)
-
-    def delivery(self, subscription_id: str, delivery_id: str) -> str:
-        """Subject of the record of a delivery that was given up, or went through after a failure."""
-        _check(subscription_id, delivery_id)
-        return self._key("delivery", f"{subscription_id}.{delivery_id}")
-
-    def delivery_timer(self, subscription_id: str, delivery_id: str) -> str:
-        """Subject of a delivery that waits for its next attempt."""
-        _check(subscription_id, delivery_id)
-        return f"{self.namespace}.timer.webhook.{subscription_id}.{delivery_id}"
-
-    def delivery_due(self, subscription_id: str, delivery_id: str) -> str:
-        """Subject of a delivery whose next attempt is due."""
-        _check(subscription_id, delivery_id)
-        return f"{self.namespace}.due.webhook.{subscription_id}.{delivery_id}"
-
-    def webhook_consumer(self, subscription_id: str) -> str:
-        """Durable name of a subscription's consumers: of the event stream, and of its due deliveries."""
-        _check(subscription_id)
-        return f"{WEBHOOK_CONSUMER}{subscription_id}"
 
     def events_of_types(self, patterns: Sequence[str]) -> list[str]:
         """Subjects that cover the events of some types or wildcards (`*`, `job.*`), and possibly others.
@@ -398,7 +366,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         No two cover the same event: nats-server refuses a consumer with filters that overlap. So a first word has one subject
         for each of its types only if all that is wanted of it are types of two words.
         """
-        _check(*(pattern.removesuffix("*") for pattern in patterns))
+        check_names(*(pattern.removesuffix("*") for pattern in patterns))
         if "*" in patterns:
             return [self.events]
         wanted: dict[str, list[str]] = {}
@@ -416,7 +384,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def note(self, topic: NoteTopic, scope: str, what: str) -> str:
         """Return the subject of a note to a limit or a workflow; `what` is the job that starts or ends, or a word."""
-        _check(scope, what)
+        check_names(scope, what)
         return f"{self.namespace}.step.{topic}.{scope}.{what}"
 
     def notes(self, topic: NoteTopic) -> str:
@@ -430,22 +398,22 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return self.record("limit", scope)
 
     def limit_timer(self, scope: str, op: str) -> str:
-        _check(scope, op)
+        check_names(scope, op)
         return f"{self.namespace}.timer.limit.{scope}.{op}"
 
     def hold(self, scope: str, priority: int, queue: str, *, front: bool) -> str:
         """Subject of the tokens that wait for a permit of a key; `front` of those that had been let go, and come back."""
-        _check(scope, queue)
+        check_names(scope, queue)
         subject = f"{self.held_of(queue, scope)[:-1]}{priority + 100:03d}"
         return f"{subject}.front" if front else subject
 
     def hold_of(self, scope: str) -> str:
-        _check(scope)
+        check_names(scope)
         return f"{self.namespace}.hold.*.{scope.removeprefix('key.')}.>"
 
     def held_of(self, queue: str, scope: str | None = None) -> str:
         """All tokens of a queue that wait for permits, of one key if there is a `scope`."""
-        _check(queue, *([] if scope is None else [scope]))
+        check_names(queue, *([] if scope is None else [scope]))
         key = "" if scope is None else f"{scope.removeprefix('key.')}."
         return f"{self.namespace}.hold.{queue.replace('.', '_')}.{key}>"
 
@@ -456,11 +424,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def wake_for_room(self, queue: str) -> str:
         """Tells that a queue whose jobs were held back may have room again."""
-        _check(queue)
+        check_names(queue)
         return f"{self.namespace}.wake.{queue.replace('.', '_')}.{_PERMIT}"
 
     def wake_of_queue(self, queue: str) -> str:
-        _check(queue)
+        check_names(queue)
         return f"{self.namespace}.wake.{queue.replace('.', '_')}.>"
 
     def ready_of_wake(self, subject: str) -> str | None:
@@ -500,12 +468,12 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
         Events that need no truth (heartbeats, progress) may be published there by anyone, without the relay's headers.
         """
-        _check(event_type, scope, subject_id)
+        check_names(event_type, scope, subject_id)
         return f"{self.namespace}.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     def live_event(self, event_type: str, scope: str, subject_id: str) -> str:
         """Subject of an event that no stream keeps (heartbeats)."""
-        _check(event_type, scope, subject_id)
+        check_names(event_type, scope, subject_id)
         return f"{self.namespace}.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     @property
@@ -527,7 +495,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def audit_entry(self, event_type: str, principal: str) -> str:
         """Subject of an entry: the two words of its type, and the encoded id of who did it."""
-        _check(event_type, principal)
+        check_names(event_type, principal)
         return f"{self.namespace}.audit.{event_type}.{principal}"
 
     # What services ask each other. No stream stores it.
@@ -552,7 +520,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def api(self, operation: str, queue: str) -> str:
         """Subject of requests for an operation about a queue; its dots make more tokens."""
-        _check(operation, queue)
+        check_names(operation, queue)
         return f"{self.namespace}.api.{operation}.{queue}"
 
     def queue_of_api(self, subject: str) -> str:

@@ -7,7 +7,7 @@ place that all jobs before it are gone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, get_args
 
 import structlog
@@ -65,16 +65,19 @@ class Reset:
         """Take part in resets. In test mode only: whoever can publish to NATS could wipe what this process knows."""
         await self._nats.listen(self._config.reset, self._asked)
 
-    async def run(self) -> None:
-        """Wipe jobs, workers, tokens, timers and events; service beats stay. Raises OjsError when a service is silent."""
+    async def run(self, kinds: Iterable[str]) -> None:
+        """Wipe jobs, workers, tokens, timers and events, and records of these kinds that features have.
+
+        Service beats stay. Raises OjsError when a service is silent.
+        """
         try:
-            await self._clear()
+            await self._clear([*_WIPED, *kinds])
         finally:
             await self._mark_epoch()
         log.info("everything was reset")
 
-    async def _clear(self) -> None:
-        await self._purge()
+    async def _clear(self, kinds: Sequence[str]) -> None:
+        await self._purge(kinds)
         answered: set[str] = set()
         heard = asyncio.Event()
 
@@ -95,14 +98,14 @@ class Reset:
                 await within(self._timings.look_s, heard)
         finally:
             await stop()
-        await self._purge()  # what a service wrote while it was asked
+        await self._purge(kinds)  # what a service wrote while it was asked
 
     async def _mark_epoch(self) -> None:
         await put(self._nats, self._config.epoch, self._instance.encode(), None, "the end of a reset")
 
-    async def _purge(self) -> None:
+    async def _purge(self, kinds: Sequence[str]) -> None:
         records = self._config.records_stream
-        filters = [self._config.record(kind, REST) for kind in _WIPED] + self._config.hints
+        filters = [self._config.record(kind, REST) for kind in kinds] + self._config.hints
         wanted = [(records, subject) for subject in filters]
         wanted += [(self._config.ready_stream, ""), (self._config.events_stream, "")]
         purges = (purge(self._nats, stream, subject, self._timings.purge_s) for stream, subject in wanted)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import structlog
 
@@ -56,12 +56,11 @@ from ojs_core.store.threshold_alerts import AlertTimings, ThresholdAlerts
 from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
-from ojs_core.store.webhooks.deliveries import DeliveryTimings
-from ojs_core.store.webhooks.subscriptions import Webhooks
 from ojs_core.store.workers.presence import Presence, PresenceTimings, Workers
 from ojs_core.store.workflows.timings import WorkflowTimings
 from ojs_core.store.workflows.workflows import Workflows
 
+T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 Connect = Callable[[str, ConnectionTimings], Connection]
@@ -121,12 +120,12 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Fetching."""
     idempotency: IdempotencyTimings = IdempotencyTimings()
     """Requests with a key."""
-    deliveries: DeliveryTimings = DeliveryTimings()
-    """Webhooks."""
     keys: KeyTimings = KeyTimings()
     """Keys of the API."""
     reset: ResetTimings = ResetTimings()
     """Resets in test mode."""
+    features: tuple[Timings, ...] = ()
+    """Those of features that aren't the usual ones."""
     usual: ClassVar[Order] = (
         ("commits.deadline_s", "locks.young_ms", "a lock would be taken from who is writing its job"),
         ("commits.deadline_s", "workflows.open_ms", "a creation would be taken over while its record is being written"),
@@ -179,7 +178,17 @@ class Store:
         self.committer = Committer(nats, writer, config, timings.commits, LIMITED_LANE)
         self.watches = Watches(nats, config, instance, timings.watches)
         self._bucket = bucket = Bucket(
-            nats, bulk, config, self.clock, self.records, self.committer, writer, self.watches, timings.kept, timings.writes
+            nats,
+            bulk,
+            config,
+            self.clock,
+            self.records,
+            self.committer,
+            writer,
+            self.watches,
+            timings.kept,
+            timings.writes,
+            timings.features,
         )
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)
@@ -204,9 +213,9 @@ class Store:
         self.workflows = Workflows(bucket, self.blobs, self.jobs, self.enqueue, self.spawner, timings.workflows)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
-        self.webhooks = Webhooks(bucket, timings.deliveries)
         self.keys = Keys(bucket, timings.keys)
         self.unreadable = UnreadableRecords(bucket, self.permits)
+        self._of_features: dict[Callable[[Bucket], Any], Any] = {}
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.progress.clear)
@@ -308,13 +317,23 @@ class Store:
         """Have this process count as ready only while it hears all that this connection listens to."""
         self._needed = [*(one for one in self._needed if not one.closed), nats]
 
+    def of(self, make: Callable[[Bucket], T]) -> T:
+        """Return what `make` makes of this store's bucket: one object in each process. A feature has its records there."""
+        if make not in self._of_features:
+            self._of_features[make] = make(self._bucket)
+        found: T = self._of_features[make]
+        return found
+
     def on_reset(self, drop: Drop) -> None:
         """Have `drop` awaited at every reset, before this process says that it holds nothing any more."""
         self._reset.listeners.append(drop)
 
-    async def reset(self) -> None:
-        """Wipe everything (test mode); returns when every live service holds nothing any more."""
-        await self._reset.run()
+    async def reset(self, kinds: Iterable[str]) -> None:
+        """Wipe everything, with records of these kinds that features have (test mode).
+
+        Returns when every live service holds nothing any more.
+        """
+        await self._reset.run(kinds)
 
     async def ping(self) -> float:
         """Round trip to JetStream in milliseconds. Raises OjsError backend_unavailable."""

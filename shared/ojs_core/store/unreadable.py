@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import structlog
@@ -9,7 +10,7 @@ import structlog
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.reading import RecordReader, Unreadable
-from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
+from ojs_core.jetstream.subjects import ANY, REST, Wildcard
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.jobs.checkpoints import checkpoint_reader
 from ojs_core.store.jobs.progress import progress_reader
@@ -25,8 +26,6 @@ from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
-from ojs_core.store.webhooks.deliveries import delivery_reader
-from ojs_core.store.webhooks.subscriptions import target_reader, webhook_reader
 from ojs_core.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_core.store.workers.presence import worker_reader
 from ojs_core.store.workflows.definitions import part_reader
@@ -35,7 +34,7 @@ from ojs_core.store.workflows.results import result_reader
 
 log = structlog.get_logger(__name__)
 
-_READERS: Final[dict[Kind, RecordReader[Any]]] = {
+_READERS: Final[dict[str, RecordReader[Any]]] = {
     reader.kind: reader
     for reader in (
         job_reader,
@@ -53,18 +52,13 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
         pool_reader,
         schema_reader,
         span_reader,
-        webhook_reader,
-        target_reader,
-        delivery_reader,
         key_reader,
     )
 }
-REMOVABLE: Final = (*_READERS, "wfdef")
-"""The kinds of records that a client's work is made of."""
 
 
 class UnreadableRecords:
-    """What an operator may do with them."""
+    """Records that can't be read, as an operator removes them."""
 
     def __init__(self, bucket: Bucket, permits: Permits) -> None:
         self._nats = bucket.nats
@@ -74,13 +68,15 @@ class UnreadableRecords:
         self._config = bucket.config
         self._writer = bucket.writer
 
-    async def remove(self, kind: str, key: str) -> None:
+    async def remove(self, kind: str, key: str, features: Sequence[RecordReader[Any]] = ()) -> None:
         """Delete a record that can't be read, with its timers and what else hangs on its name, which is free again.
+
+        `features` are the readers of their records.
 
         Raises OjsError invalid_request for what is no kind, not_found, conflict for a record that can be read, or that changed
         meanwhile, backend_unavailable.
         """
-        reader = _reader(kind, key)
+        reader = _reader(kind, key, features)
         subject = self._config.record(reader.kind, key)
         sequence, body = await self._records.leader_raw(subject) or (0, b"")
         if not body:
@@ -107,7 +103,7 @@ class UnreadableRecords:
         if kind == "limit":  # jobs may wait for it
             await self._permits.send_note(key)
 
-    def _belongings(self, kind: Kind, key: str) -> list[str]:
+    def _belongings(self, kind: str, key: str) -> list[str]:
         """What else is stored under a record's name, and of no use without it."""
         config = self._config
         match kind:
@@ -121,7 +117,7 @@ class UnreadableRecords:
                 return []
 
 
-def _reader(kind: str, key: str) -> RecordReader[Any]:
+def _reader(kind: str, key: str, features: Sequence[RecordReader[Any]]) -> RecordReader[Any]:
     """Raises OjsError invalid_request."""
     if kind == "worker" and key.endswith(f".{HANDLERS}"):
         return handlers_reader
@@ -129,7 +125,12 @@ def _reader(kind: str, key: str) -> RecordReader[Any]:
         return directive_reader
     if kind == "wfdef":
         return part_reader(key)
-    reader = next((one for name, one in _READERS.items() if name == kind), None)
-    if reader is None:
-        raise invalid("kind", f"kind must be one of {', '.join(REMOVABLE)}")
-    return reader
+    known = removable(features)
+    if kind not in known:
+        raise invalid("kind", f"kind must be one of {', '.join(known)}")
+    return next((reader for reader in features if reader.kind == kind), None) or _READERS[kind]
+
+
+def removable(features: Sequence[RecordReader[Any]]) -> tuple[str, ...]:
+    """Return the kinds of records that a client's work is made of."""
+    return (*_READERS, *(reader.kind for reader in features), "wfdef")

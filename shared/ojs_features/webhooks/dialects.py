@@ -8,7 +8,7 @@ from typing import Any, Final
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shape, Shapes
 from ojs_core.wire.members import members
-from ojs_core.wire.webhooks.answers import OneWebhook, RotatedWebhook, WebhookPage, WebhookTest
+from ojs_features.webhooks.answers import OneWebhook, RotatedWebhook, WebhookPage, WebhookTest
 
 
 def _bare(answer: OneWebhook) -> dict[str, Any]:

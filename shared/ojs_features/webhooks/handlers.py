@@ -16,13 +16,10 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.webhooks.records import Owner, TargetHealth
-from ojs_core.domain.webhooks.rules import Verdict, delivery_id
-from ojs_core.runtime.targets import Targets
 from ojs_core.store.announce import announce
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.redaction import redacted
-from ojs_core.wire.webhooks.answers import (
+from ojs_features.webhooks.answers import (
     DeletedWebhook,
     OneDelivery,
     OneWebhook,
@@ -34,7 +31,11 @@ from ojs_core.wire.webhooks.answers import (
     webhook_answer,
     webhook_page,
 )
-from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
+from ojs_features.webhooks.records import Owner, TargetHealth
+from ojs_features.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
+from ojs_features.webhooks.rules import Verdict, delivery_id
+from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_features.webhooks.targets import Targets
 
 _SECRET_BYTES: Final = 32
 _AT_ONCE: Final = 16
@@ -46,6 +47,7 @@ class WebhookHandlers:
 
     def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
+        self._webhooks = context.store.of(Webhooks)
         self._limits = context.limits
         self._insecure = context.settings.webhook_insecure
         self._private = context.settings.webhook_private
@@ -57,16 +59,16 @@ class WebhookHandlers:
         """POST /webhooks/subscriptions: the one answer with the secret."""
         refuse_key(call, "list the subscriptions before you send it again")
         wanted = await call.read(parse_subscription, self._limits, insecure=self._insecure)
-        made = await self._store.webhooks.create(wanted.new(_new_secret(), _owner(call)))
+        made = await self._webhooks.create(wanted.new(_new_secret(), _owner(call)))
         await self._tell("webhook.subscription.created", made.id)
         return Response(201, OneWebhook(webhook_answer(made, TargetHealth(), self._store.clock.now(), secret=True)))
 
     async def list(self, call: Call) -> Response:
         """GET /webhooks/subscriptions, with the paging of all lists."""
         asked = parse_page(call.queries)
-        every = await self._store.webhooks.all()
+        every = await self._webhooks.all()
         here = on_page(every, asked)
-        health = await self._store.webhooks.health_of(here)
+        health = await self._webhooks.health_of(here)
         now = self._store.clock.now()
         return Response(200, webhook_page(here, health, asked, len(every), now, whole_url=_sees_urls(call)))
 
@@ -77,25 +79,25 @@ class WebhookHandlers:
     async def change(self, call: Call) -> Response:
         """PATCH or PUT /webhooks/subscriptions/{id}: what is sent is changed."""
         wanted = await call.read(parse_changes, self._limits, insecure=self._insecure)
-        await self._store.webhooks.change(call.parameters[0], partial(wanted.apply, owner=_owner(call)))
+        await self._webhooks.change(call.parameters[0], partial(wanted.apply, owner=_owner(call)))
         return await self._one(call)
 
     async def delete(self, call: Call) -> Response:
         """DELETE /webhooks/subscriptions/{id}."""
-        gone = await self._store.webhooks.delete(call.parameters[0])
+        gone = await self._webhooks.delete(call.parameters[0])
         await self._tell("webhook.subscription.deleted", gone.id)
         return Response(200, DeletedWebhook(True, gone.id))
 
     async def rotate(self, call: Call) -> Response:
         """POST /webhooks/subscriptions/{id}/rotate-secret: the old one goes on for a day."""
         secret = _new_secret()
-        found = await self._store.webhooks.change(call.parameters[0], lambda old, moment: old.rotated(secret, moment))
-        health = await self._store.webhooks.health(found.id)
+        found = await self._webhooks.change(call.parameters[0], lambda old, moment: old.rotated(secret, moment))
+        health = await self._webhooks.health(found.id)
         return Response(200, RotatedWebhook(webhook_answer(found, health, self._store.clock.now()), secret))
 
     async def test(self, call: Call) -> Response:
-        """POST /webhooks/subscriptions/{id}/test: 200 whatever the target answers."""
-        subscription = await self._store.webhooks.get(call.parameters[0])
+        """POST /webhooks/subscriptions/{id}/test: 200 for any answer of the target."""
+        subscription = await self._webhooks.get(call.parameters[0])
         now = self._store.clock.now()
         event = Event(
             id=f"evt_{new_job_id(now)}",
@@ -122,25 +124,25 @@ class WebhookHandlers:
 
     async def of_subscription(self, call: Call) -> Response:
         """GET /webhooks/subscriptions/{id}/deliveries?status."""
-        subscription = await self._store.webhooks.get(call.parameters[0])
+        subscription = await self._webhooks.get(call.parameters[0])
         return await self._deliveries(call, subscription.id)
 
     async def _deliveries(self, call: Call, subscription_id: str | None) -> Response:
         asked = parse_page(call.queries)
         status = parse_status(call.query("status"))
         after = parse_cursor(asked.cursor)
-        page = await self._store.webhooks.deliveries.page(subscription_id, status, after, asked.offset, asked.limit)
+        page = await self._webhooks.deliveries.page(subscription_id, status, after, asked.offset, asked.limit)
         return Response(200, delivery_page(page.deliveries, asked, page.total, page.more))
 
     async def delivery(self, call: Call) -> Response:
         """GET /webhooks/deliveries/{id}."""
-        return Response(200, OneDelivery(delivery_answer(await self._store.webhooks.deliveries.get(call.parameters[0]))))
+        return Response(200, OneDelivery(delivery_answer(await self._webhooks.deliveries.get(call.parameters[0]))))
 
     async def retry(self, call: Call) -> Response:
         """POST /webhooks/deliveries/{id}/retry: one attempt, now; only of a dead delivery."""
-        found = await self._store.webhooks.deliveries.get(call.parameters[0])
+        found = await self._webhooks.deliveries.get(call.parameters[0])
         found.check_dead()
-        subscription = await self._store.webhooks.get(found.subscription_id)
+        subscription = await self._webhooks.get(found.subscription_id)
         if subscription.paused == "key_ended":
             raise OjsError(
                 "conflict",
@@ -155,12 +157,12 @@ class WebhookHandlers:
             answer = await self._targets.deliver(subscription, found.id, found.event_type, body, now)
         verdict = Verdict("delivered" if answer.success else "dead")
         tried = found.after(answer.status, answer.error, verdict, self._store.clock.now())
-        await self._store.webhooks.deliveries.store(tried)
+        await self._webhooks.deliveries.store(tried)
         return Response(200, OneDelivery(delivery_answer(tried)))
 
     async def _one(self, call: Call) -> Response:
-        found = await self._store.webhooks.get(call.parameters[0])
-        health = await self._store.webhooks.health(found.id)
+        found = await self._webhooks.get(call.parameters[0])
+        health = await self._webhooks.health(found.id)
         view = webhook_answer(found, health, self._store.clock.now(), whole_url=_sees_urls(call))
         return Response(200, OneWebhook(view))
 

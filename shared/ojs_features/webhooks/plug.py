@@ -4,7 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.plug import Feature
+from ojs_core.plug import Check, Feature, KeyEnd, Process
+from ojs_core.store.store import Store
+from ojs_features.webhooks.backup import BACKUP
+from ojs_features.webhooks.deliveries import delivery_reader
+from ojs_features.webhooks.findings import look
+from ojs_features.webhooks.grants import GRANTS
+from ojs_features.webhooks.keys import stop_webhooks
 from ojs_features.webhooks.routes import PART
+from ojs_features.webhooks.subscriptions import Webhooks, target_reader, webhook_reader
 
-WEBHOOKS: Final = Feature(name="webhooks", parts=(PART,))
+
+async def _wanted(store: Store) -> bool:
+    """Return whether there is any subscription. Raises OjsError backend_unavailable."""
+    return await store.of(Webhooks).wanted()
+
+
+WEBHOOKS: Final = Feature(
+    name="webhooks",
+    parts=(PART,),
+    records=(webhook_reader, target_reader, delivery_reader),
+    followed=(webhook_reader,),
+    backup=BACKUP,
+    grants=GRANTS,
+    processes=(Process(role="webhooks", without="webhooks get no events", wanted=_wanted),),
+    checks=(Check(name="webhooks", look=look),),
+    key_ends=(KeyEnd(member="webhooks", change=stop_webhooks),),
+)

@@ -7,8 +7,7 @@ from typing import Final, get_args
 from ojs_core.api.common import OBJECT, PAGED, QUEUE_NAME, SHORT
 from ojs_core.api.route import Parameter, Part, Route
 from ojs_core.api.schema import FLAG, Schema, list_of, one_of, record, text
-from ojs_core.domain.webhooks.records import DeliveryStatus
-from ojs_core.wire.webhooks.answers import (
+from ojs_features.webhooks.answers import (
     DeletedWebhook,
     DeliveryPage,
     OneDelivery,
@@ -17,9 +16,10 @@ from ojs_core.wire.webhooks.answers import (
     WebhookPage,
     WebhookTest,
 )
-from ojs_core.wire.webhooks.requests import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MAX_URL
 from ojs_features.webhooks.dialects import SHAPES
 from ojs_features.webhooks.handlers import WebhookHandlers
+from ojs_features.webhooks.records import DeliveryStatus
+from ojs_features.webhooks.requests import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MAX_URL
 
 _URL: Final = text("https, unless the server allows http.", most=MAX_URL)
 _EVENTS: Final = list_of(text(), 1, MAX_PATTERNS, "Types, wildcards such as job.*, or * for all.")

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from integration.conftest import MakeServer, OpenStore
-from integration.samples import frozen, losing_answers, unreachable
+from integration.samples import KINDS, frozen, losing_answers, unreachable
 from ojs_core.audit.entry import Detail, Entry, encode
 from ojs_core.audit.fill import Fill, audit_fill
 from ojs_core.audit.reading import AuditReader, Read, Wanted
@@ -107,7 +107,7 @@ async def test_a_reset_leaves_it(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
         await kept(trail, entry(7))
-        await store.reset()
+        await store.reset(KINDS)
         assert numbers((await reader.newer(begun, Wanted(), 10)).entries) == [7]
 
 

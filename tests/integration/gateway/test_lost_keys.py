@@ -10,6 +10,7 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.gateway.conftest import Asker, Serve
+from integration.samples import KINDS
 from ojs_command.client.doctor.streams import check_nats
 from ojs_core.access.keys import NewKey, make_key
 from ojs_core.jetstream.api import call
@@ -145,7 +146,7 @@ async def test_a_reset_and_a_new_namespace(url: str, serve: Serve, open_store: O
     store = await open_store(url)
     await first_key(store)
     await lose_keys(store)
-    await store.reset()
+    await store.reset(KINDS)
     assert await status(await serve(url)) == 401
     elsewhere = await open_store(url, namespace="elsewhere")
     seen: list[bool] = []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import OpenStore, SharedStores
+from integration.samples import KINDS
 from ojs_core.store.store import Store, StoreTimings
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.outside import untouched
@@ -35,7 +36,7 @@ async def store(request: pytest.FixtureRequest, open_here: OpenStore, timings: S
         store = await open_here()
     else:
         store = await request.getfixturevalue("shared_stores").get(timings, 1)
-        await store.reset()
+        await store.reset(KINDS)
     yield store
     untouched(store)
 

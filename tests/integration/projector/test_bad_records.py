@@ -26,16 +26,18 @@ from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.subjects import Kind, StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk, WorkflowsAsk
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
-from ojs_core.store.unreadable import REMOVABLE
+from ojs_core.store.unreadable import removable
 from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import fetched_jobs
+from ojs_features.all import FEATURES
+from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
 from support.examples import examples
@@ -66,7 +68,7 @@ _LARGE: Final = {b"DEEP": b"[" * 5_000, b"LONG": b"{}" * 50_000}
 # What is written
 
 
-def _documents(name: str) -> dict[Kind, dict[str, Any]]:
+def _documents(name: str) -> dict[str, dict[str, Any]]:
     """A record of each kind as it should be, but for what is done to it."""
     job = {"id": name, "type": "t", "args": [1], "state": "available", "queue": "q", "token": "op", "created_at": 1}
     entry = {"n": 1, "op": "op", "event": "pushed", "at": 1, "after": "available"}
@@ -189,7 +191,7 @@ def mutilated(draw: st.DrawFn, document: Any) -> Any:
 
 
 @st.composite
-def writes(draw: st.DrawFn) -> tuple[Kind, bytes]:
+def writes(draw: st.DrawFn) -> tuple[str, bytes]:
     """A kind, and a body in which `NAME` stands for the record's name."""
     kind = draw(st.sampled_from(KINDS))
     how = draw(st.integers(0, 9))
@@ -208,7 +210,7 @@ def writes(draw: st.DrawFn) -> tuple[Kind, bytes]:
     return kind, body
 
 
-_KEYS: Final[dict[Kind, str]] = {
+_KEYS: Final[dict[str, str]] = {
     "stats": "minute.60.0",
     "service": "gateway.{}",
     "limit": "key.{}",
@@ -242,7 +244,7 @@ class World:
         self.projector = projector
         self.queries = patient(store)
 
-    async def write(self, kind: Kind, body: bytes) -> None:
+    async def write(self, kind: str, body: bytes) -> None:
         """Store a body under a key of its kind; a job's has a token, and is next to be fetched."""
         store = self.store
         name = new_id()
@@ -313,8 +315,8 @@ class World:
         await answered(queries.workflows, WorkflowsAsk())
         await self.store.pools.all()
         await self.store.schemas.catalogue()
-        await self.store.webhooks.health_of(await self.store.webhooks.all())
-        await self.store.webhooks.deliveries.page(None, None, None, 0, 200)
+        await self.store.of(Webhooks).health_of(await self.store.of(Webhooks).all())
+        await self.store.of(Webhooks).deliveries.page(None, None, None, 0, 200)
         await self.store.queues.all()
         await self.store.crons.all()
         await self.store.presence.of("*")
@@ -332,7 +334,8 @@ class World:
 async def world(url: str, index: Path) -> AsyncIterator[World]:
     stores = [await Store.open(url, StoreConfig(), role=role) for role in ("gateway", "projector", "scheduler", "coordinator")]
     gateway, reading, scheduling, coordinating = stores
-    projector = Projector(reading, index, copied=4_096)
+    followed = [reader for feature in FEATURES for reader in feature.followed]
+    projector = Projector(reading, index, copied=4_096, features=followed)
     services = [projector, scheduler(scheduling, Settings()), Coordinator(coordinating)]
     try:
         for service in services:
@@ -354,7 +357,7 @@ async def world(url: str, index: Path) -> AsyncIterator[World]:
 )
 @given(written=st.lists(writes(), min_size=20, max_size=40))
 def test_whatever_is_written_into_the_bucket_everything_else_goes_on(
-    nats_server: NatsServer, tmp_path: Path, written: list[tuple[Kind, bytes]]
+    nats_server: NatsServer, tmp_path: Path, written: list[tuple[str, bytes]]
 ) -> None:
     async def live() -> None:
         async with world(nats_server.url, tmp_path / "index") as one:
@@ -443,11 +446,12 @@ async def test_only_what_can_not_be_read_is_removed(store: Store) -> None:
 
 
 async def test_every_kind_of_record_can_be_removed(store: Store) -> None:
-    for kind in REMOVABLE:
+    features = [reader for feature in FEATURES for reader in feature.records]
+    for kind in removable(features):
         await put_raw(store, store.config.record(kind, "any"), b"{")
-        await store.unreadable.remove(kind, "any")
+        await store.unreadable.remove(kind, "any", features)
         with refusal("not_found"):
-            await store.unreadable.remove(kind, "any")
+            await store.unreadable.remove(kind, "any", features)
     await put_raw(store, store.config.record("worker", "w.directive"), b"{")
     await store.unreadable.remove("worker", "w.directive")
 

@@ -14,7 +14,7 @@ import pytest
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, counted, lives, patient, projecting
-from integration.samples import acked, draft, fetch, put_raw, refusal
+from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal
 from ojs_core.base.errors import OjsError
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import State
@@ -327,7 +327,7 @@ async def test_records_that_leave_in_their_time_or_by_hand_are_no_loss(projector
 
 async def test_after_a_reset_everything_is_empty(projector: Projector, store: Store) -> None:
     await lives(store, len(ENDS))
-    await store.reset()
+    await store.reset(KINDS)
     assert await numbers(store) == {}
     assert (await patient(store).dead_letter_stats()).total == 0
     await store.enqueue.push(draft(queue="q"))
@@ -342,7 +342,7 @@ async def test_a_reset_that_a_projector_has_missed_is_made_good(start_projector:
     await first.stop()
     await first._store.close()
     await eventually(lambda: alone(store))
-    await store.reset()
+    await store.reset(KINDS)
     await store.enqueue.push(draft(queue="after"))
     await start_projector()
     assert await numbers(store) == await counted(store)

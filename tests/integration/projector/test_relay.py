@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives, patient, projecting
-from integration.samples import acked, draft, fetch, losing_answers, put_raw
+from integration.samples import KINDS, acked, draft, fetch, losing_answers, put_raw
 from integration.store.workflows.flows import create, finish, group
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes, ticks
@@ -455,12 +455,12 @@ async def test_a_reset_lets_no_event_of_before_through(projector: Projector, sto
             await store.enqueue.push(job)
         [job] = await fetch(store, "q")
         await store.jobs.change(job.id, acked)
-        await store.reset()
+        await store.reset(KINDS)
         assert await all_events(store) == []
         await store.enqueue.push(fixed[0])
         await patient(store).until_relayed()
         assert [event.type for event in await all_events(store)] == ["job.enqueued"]
-        await store.reset()
+        await store.reset(KINDS)
 
 
 @projecting(ProjectorTimings(wait_s=PATIENCE_S, relay=RelayTimings(reset_s=0.1)))

@@ -16,7 +16,7 @@ import pytest
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, crash, lives, patient
-from integration.samples import draft, message, put_raw, subjects
+from integration.samples import KINDS, draft, message, put_raw, subjects
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import TERMINAL
@@ -236,7 +236,7 @@ async def test_a_reset_empties_the_statistics(keeping: Keeping, projector: Proje
         return await kept(store)
 
     await eventually(there)
-    await store.reset()
+    await store.reset(KINDS)
     assert await told(store) == {}
     assert await kept(store) == []
     await lives(store, len(ENDS), queues="a")

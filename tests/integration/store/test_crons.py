@@ -13,7 +13,19 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, losing_answers, message, refusal, set_up, subjects, tokens, unreachable
+from integration.samples import (
+    KINDS,
+    acked,
+    draft,
+    fetch,
+    losing_answers,
+    message,
+    refusal,
+    set_up,
+    subjects,
+    tokens,
+    unreachable,
+)
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes, ticks
@@ -593,7 +605,7 @@ async def test_a_reset_wipes_entries_with_their_timers(store: Store) -> None:
     async with schedulers(store):
         await register(store, overlap="allow")
         await until_run(store, 1)
-        await store.reset()
+        await store.reset(KINDS)
         await settled(store)
         assert await store.crons.all() == []
         assert await live_timers(store) == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from integration.samples import KINDS
 from ojs_core.access.keys import Key, make_key
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.errors import OjsError
@@ -52,7 +53,7 @@ async def test_every_gateway_hears_of_a_new_key_and_of_its_end(store: Store, oth
 
 async def test_a_reset_leaves_the_keys(store: Store) -> None:
     key = await admin(store)
-    await store.reset()
+    await store.reset(KINDS)
     assert key.id in {one.id for one in await store.keys.all()}
 
 

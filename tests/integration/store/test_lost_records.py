@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import MakeServer, OpenStore
-from integration.samples import draft
+from integration.samples import KINDS, draft
 from ojs_core.access.keys import make_key
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.fair_pools import Pool
@@ -26,13 +26,14 @@ from ojs_core.domain.queues.record import (
     waiting_for_release,
 )
 from ojs_core.domain.schemas.record import SchemaRecord
-from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.api import call, put
 from ojs_core.jetstream.connection import header
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.store import Store
 from ojs_core.store.workers.notes import Directive, WorkerNotes
 from ojs_core.store.workers.presence import WorkerRecord
+from ojs_features.webhooks.records import Subscription
+from ojs_features.webhooks.subscriptions import Webhooks
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -72,13 +73,13 @@ async def restrict(store: Store) -> None:
     schema = SchemaRecord(uri="urn:x", type="checked", version="1", document=document, mode="strict")
     await store.schemas.register(schema, 10)
     hook = Subscription(id="", url="https://hooks.example/", events=("job.*",), secret="some-secret")
-    made = await store.webhooks.create(hook)
-    await store.webhooks.pause(made.id, "failing")
+    made = await store.of(Webhooks).create(hook)
+    await store.of(Webhooks).pause(made.id, "failing")
 
 
 async def stands(store: Store) -> dict[str, bool]:
     """What of that holds, as the store's process sees it."""
-    known = store.webhooks.known()
+    known = store.of(Webhooks).known()
     return {
         "a pause": await store.queues.held("paused"),
         "a bound": store.queues.bound("narrow") == 3,
@@ -110,7 +111,7 @@ async def test_a_lost_block_lifts_no_restriction_and_its_settings_are_written_ba
         await restrict(store)
         await store.keys.create(make_key("first", "admin"))
         await store.keys.follow(lambda _keys, _others: None)
-        await store.webhooks.follow(lambda: None)
+        await store.of(Webhooks).follow(lambda: None)
 
         async def everything() -> bool:
             return all((await stands(store)).values())
@@ -133,7 +134,7 @@ async def test_a_lost_block_lifts_no_restriction_and_its_settings_are_written_ba
         assert list(store.watches.lost.missing) == []
         assert "NATS has lost records that this process knows" in capsys.readouterr().out
         later = await open_store(server.url)
-        await later.webhooks.follow(lambda: None)
+        await later.of(Webhooks).follow(lambda: None)
         assert await later.queues.held("paused")
         assert await stands(later) == dict.fromkeys(await stands(later), True)
 
@@ -313,7 +314,7 @@ async def test_after_a_reset_and_in_a_stream_that_was_made_anew_nothing_is_broug
         store = await open_store(server.url, test_mode=True)
         await configure(store, "mail", QueueConfig(max_size=1))
         await store.queues.settings("mail")
-        await store.reset()
+        await store.reset(KINDS)
         await remade(store, store.ping)
         assert await store.queues.all() == {}
         await configure(store, "mail", QueueConfig(max_size=1))

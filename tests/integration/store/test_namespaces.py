@@ -12,20 +12,21 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, new_id, set_up, subjects
+from integration.samples import KINDS, acked, draft, fetch, new_id, set_up, subjects
 from integration.store.workflows.flows import chain, create
 from ojs_command.client.doctor.findings import Finding
 from ojs_command.client.doctor.streams import check_nats
 from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
-from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, LASTING
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import JobsAsk
 from ojs_core.store.announce import announce, tell
 from ojs_core.store.store import Store
+from ojs_features.webhooks.records import Subscription
+from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_projector.projector import Projector
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -65,7 +66,7 @@ async def register(store: Store, name: str) -> None:
 
 async def subscribe(store: Store) -> str:
     wanted = Subscription(id="", url="https://hooks.example/", events=("job.*",), secret="some-secret")
-    return (await store.webhooks.create(wanted)).id
+    return (await store.of(Webhooks).create(wanted)).id
 
 
 async def filled(store: Store, job_id: str) -> None:
@@ -148,7 +149,7 @@ async def test_a_reset_wipes_and_asks_its_own_system_alone(systems: Systems) -> 
         await filled(store, new_id())
     others = systems.others(systems.shop)
     before = [await everything(other) for other in others]
-    await systems.shop.reset()
+    await systems.shop.reset(KINDS)
     assert asked == ["shop"]
     assert await everything(systems.shop) == set()
     assert [await everything(other) for other in others] == before

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import draft, refusal, set_up
+from integration.samples import KINDS, draft, refusal, set_up
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.schemas.validator import Validator
@@ -160,7 +160,7 @@ async def test_nats_is_asked_nothing_about_a_job_without_a_schema(store: Store, 
 async def test_a_reset_leaves_none(nats_server: NatsServer, open_store: OpenStore) -> None:
     store = await open_store(nats_server.url)
     await store.schemas.register(schema("reset", STRINGS, mode="strict"), MOST)
-    await store.reset()
+    await store.reset(KINDS)
     assert (await store.schemas.catalogue()).all() == []
     assert await store.schemas.check(draft(type="reset")) == ()
     await store.schemas.register(schema("reset", NUMBERS), MOST)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from integration.conftest import opened_store
-from integration.samples import from_heads
+from integration.samples import KINDS, from_heads
 from integration.traces.operations import fetch_pooled, push_plain, queue_pause, schema
 from ojs_command.services import SERVICES
 from ojs_core.runtime.settings import Settings
@@ -49,7 +49,7 @@ class Bench:
     async def traced(self, *services: str) -> AsyncIterator[Trace]:
         """Yield a trace of what is asked next, with these services running."""
         assert self._gateway is not None
-        await self.stores[0].reset()
+        await self.stores[0].reset(KINDS)
         async with AsyncExitStack() as stack:
             for name in services:
                 await stack.enter_async_context(self._service(name))

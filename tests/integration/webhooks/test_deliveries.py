@@ -12,18 +12,19 @@ from structlog.testing import capture_logs
 from integration.conftest import OpenStore
 from integration.samples import timed, unreachable
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, Subscription, Tally, TargetHealth
-from ojs_core.domain.webhooks.rules import DELAYS_MS
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.event_consumer import consumer_names
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
-from ojs_core.jetstream.subjects import WEBHOOK_CONSUMER
-from ojs_core.runtime.targets import Targets
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
-from ojs_core.store.webhooks.deliveries import DeliveryTimings
-from ojs_webhooks.deliverer import Deliverer
-from ojs_webhooks.subscriber import SubscriberTimings
+from ojs_features.webhooks.deliverer import Deliverer
+from ojs_features.webhooks.deliveries import DeliveryTimings
+from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus, Subscription, Tally, TargetHealth
+from ojs_features.webhooks.rules import DELAYS_MS
+from ojs_features.webhooks.subjects import CONSUMER, Subjects
+from ojs_features.webhooks.subscriber import SubscriberTimings
+from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_features.webhooks.targets import Targets
 from support.nats import NatsServer
 from support.waiting import eventually
 from support.webhook_target import Got, WebhookTarget
@@ -47,7 +48,7 @@ async def delivering(store: Store, timings: SubscriberTimings | None = None) -> 
 
 async def subscribe(store: Store, url: str, *events: str, **members: tuple[str, ...]) -> Subscription:
     wanted = Subscription(id="", url=url, events=events, secret="some-secret", **members)  # type: ignore[arg-type]
-    return await store.webhooks.create(wanted)
+    return await store.of(Webhooks).create(wanted)
 
 
 async def happens(store: Store, event_type: str, subject: str, queue: str, job_type: str = "a.b") -> None:
@@ -62,7 +63,7 @@ async def arrived(target: WebhookTarget, *subjects: str) -> None:
 
 
 async def of(store: Store, made: Subscription, status: DeliveryStatus | None = None) -> list[DeliveryRecord]:
-    return (await store.webhooks.deliveries.page(made.id, status, None, 0, 200)).deliveries
+    return (await store.of(Webhooks).deliveries.page(made.id, status, None, 0, 200)).deliveries
 
 
 async def events(store: Store, event_type: str, subject: str) -> list[StoredEvent]:
@@ -90,7 +91,7 @@ async def test_events_that_match_are_delivered_signed_and_others_are_not(
         await arrived(target, "first", "second")
     assert sorted(target.subjects) == ["first", "second"]
     assert all(got.signed_by(made.secret) for got in target.got)
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_what_happens_while_nobody_delivers_or_the_subscription_is_paused_is_delivered_afterwards(
@@ -100,13 +101,13 @@ async def test_what_happens_while_nobody_delivers_or_the_subscription_is_paused_
     await happens(store, "job.completed", "before", queue)
     async with delivering(store):
         await arrived(target, "before")
-    await store.webhooks.change(made.id, lambda old, moment: old.changed(moment, active=False))
+    await store.of(Webhooks).change(made.id, lambda old, moment: old.changed(moment, active=False))
     async with delivering(store):
         await happens(store, "job.completed", "paused", queue)
-        await store.webhooks.change(made.id, lambda old, moment: old.changed(moment, active=True))
+        await store.of(Webhooks).change(made.id, lambda old, moment: old.changed(moment, active=True))
         await arrived(target, "paused")
     assert target.subjects == ["before", "paused"]
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_delivery_comes_again_under_its_id_until_it_goes_through(
@@ -124,11 +125,11 @@ async def test_a_delivery_comes_again_under_its_id_until_it_goes_through(
     assert await of(store, made) == [through]
 
     async def counted() -> bool:
-        seen = await store.webhooks.health(made.id)
+        seen = await store.of(Webhooks).health(made.id)
         return (seen.succeeded, seen.failed, seen.in_a_row) == (1, 2, 0)
 
     await eventually(counted)
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_failed_delivery_is_tried_again_when_the_stream_has_lost_its_event(
@@ -144,7 +145,7 @@ async def test_a_failed_delivery_is_tried_again_when_the_stream_has_lost_its_eve
     assert (failing.id, failing.attempts, through.attempts) == (through.id, 1, 2)
     assert target.subjects == ["lost", "lost"]
     assert bytes(through.event) == target.got[1].body
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_failing_delivery_waits_for_its_time_with_nobody_to_deliver_it(
@@ -156,11 +157,11 @@ async def test_a_failing_delivery_waits_for_its_time_with_nobody_to_deliver_it(
         await happens(store, "job.completed", "later", queue)
         failing = await one_that_is(store, made, "failing")
     assert failing.next_at - failing.updated_at == DELAYS_MS[0]
-    await store.webhooks.deliveries.store(replace(failing, next_at=store.clock.now()))
+    await store.of(Webhooks).deliveries.store(replace(failing, next_at=store.clock.now()))
     async with delivering(other):
         through = await one_that_is(store, made, "delivered")
     assert (through.id, through.attempts) == (failing.id, 2)
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_delivery_is_dead_after_its_last_attempt(store: Store, queue: str, target: WebhookTarget) -> None:
@@ -170,11 +171,11 @@ async def test_a_delivery_is_dead_after_its_last_attempt(store: Store, queue: st
         await happens(store, "job.completed", "never", queue)
         failing = await one_that_is(store, made, "failing")
         last = replace(failing, attempts=len(DELAYS_MS), next_at=store.clock.now())
-        await store.webhooks.deliveries.store(last)
+        await store.of(Webhooks).deliveries.store(last)
         lost = await one_that_is(store, made, "dead")
     assert (lost.attempts, lost.last_status, lost.next_at) == (len(DELAYS_MS) + 1, 500, 0)
     assert await of(store, made, "failing") == []
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_an_attempt_whose_outcome_can_not_be_stored_is_made_again(
@@ -192,7 +193,7 @@ async def test_an_attempt_whose_outcome_can_not_be_stored_is_made_again(
     assert (len(event), len(record)) == (1, 1)
     assert through.attempts == 3  # those whose outcome is known
     assert target.subjects == ["again"] * 5
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_refused_delivery_is_dead_and_later_ones_go_on(store: Store, queue: str, target: WebhookTarget) -> None:
@@ -204,8 +205,8 @@ async def test_a_refused_delivery_is_dead_and_later_ones_go_on(store: Store, que
         await arrived(target, "bad", "good")
         lost = await one_that_is(store, made, "dead")
     assert (lost.event_type, lost.attempts, lost.last_status) == ("job.completed", 1, 400)
-    assert (await store.webhooks.deliveries.get(lost.id)) == lost
-    await store.webhooks.delete(made.id)
+    assert (await store.of(Webhooks).deliveries.get(lost.id)) == lost
+    await store.of(Webhooks).delete(made.id)
     assert target.subjects.count("bad") == 1
 
 
@@ -222,7 +223,7 @@ async def test_deliveries_are_listed_page_by_page_the_newest_first(store: Store,
         await eventually(all_tried)
     every = await of(store, made)
     assert [one.id for one in every] == sorted((one.id for one in every), reverse=True)
-    deliveries = store.webhooks.deliveries
+    deliveries = store.of(Webhooks).deliveries
     first = await deliveries.page(made.id, None, None, 0, 3)
     assert (first.deliveries, first.more, first.total) == (every[:3], every[2].id, 4)
     rest = await deliveries.page(made.id, None, first.more, 0, 3)
@@ -230,11 +231,11 @@ async def test_deliveries_are_listed_page_by_page_the_newest_first(store: Store,
     assert (await deliveries.page(made.id, None, None, 1, 1)).deliveries == every[1:2]
     assert {one.event_type for one in await of(store, made, "dead")} == {"job.failed"}
     assert {one.event_type for one in await of(store, made, "failing")} == {"job.completed"}
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
     assert await of(store, made) == []
 
 
-@timed(deliveries=DeliveryTimings(failing=3))
+@timed(features=(DeliveryTimings(failing=3),))
 async def test_a_target_with_too_many_failing_deliveries_gets_no_further_events(
     store: Store, queue: str, target: WebhookTarget
 ) -> None:
@@ -245,7 +246,7 @@ async def test_a_target_with_too_many_failing_deliveries_gets_no_further_events(
             await happens(store, "job.completed", f"event-{number}", queue)
 
         async def full() -> bool:
-            return await store.webhooks.deliveries.full(made.id)
+            return await store.of(Webhooks).deliveries.full(made.id)
 
         await eventually(full)
         await deliverer.stop()
@@ -253,10 +254,10 @@ async def test_a_target_with_too_many_failing_deliveries_gets_no_further_events(
         assert before <= 16  # what was in hand when the first of them failed, and once more
     async with delivering(store):
         for failing in await of(store, made, "failing"):
-            await store.webhooks.deliveries.store(replace(failing, next_at=store.clock.now()))
+            await store.of(Webhooks).deliveries.store(replace(failing, next_at=store.clock.now()))
         target.answer = lambda _got: (200, {})
         await arrived(target, *(f"event-{number}" for number in range(30)))
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_target_that_is_gone_pauses_its_subscription(store: Store, queue: str, target: WebhookTarget) -> None:
@@ -266,34 +267,34 @@ async def test_a_target_that_is_gone_pauses_its_subscription(store: Store, queue
         await happens(store, "job.completed", "one", queue)
 
         async def paused() -> bool:
-            found = await store.webhooks.get(made.id)
+            found = await store.of(Webhooks).get(made.id)
             return (found.active, found.paused) == (False, "gone")
 
         await eventually(paused)
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_target_that_has_failed_for_a_day_pauses_its_subscription_and_an_event_tells_of_it(
     store: Store, queue: str, target: WebhookTarget
 ) -> None:
     made = await subscribe(store, target.url, "*", queues=(queue,))
-    await store.webhooks.change(made.id, lambda old, moment: replace(old, updated_at=1, op=moment.op))
+    await store.of(Webhooks).change(made.id, lambda old, moment: replace(old, updated_at=1, op=moment.op))
     a_day_ago = store.clock.now() - 24 * 3_600_000
-    await store.webhooks.note(made.id, Tally(failed=49, in_a_row=49, failing_since=a_day_ago))
+    await store.of(Webhooks).note(made.id, Tally(failed=49, in_a_row=49, failing_since=a_day_ago))
     target.answer = lambda _got: (503, {})
     async with delivering(store):
         await happens(store, "job.completed", "one", queue)
 
         async def paused() -> bool:
-            return (await store.webhooks.get(made.id)).paused == "failing"
+            return (await store.of(Webhooks).get(made.id)).paused == "failing"
 
         await eventually(paused)
         told = await eventually(lambda: events(store, "webhook.paused", made.id))
     assert [msgspec.json.decode(one.body)["data"] for one in told] == [{"subscription_id": made.id, "reason": "failing"}]
-    resumed = await store.webhooks.change(made.id, lambda old, moment: old.changed(moment, active=True, paused=None))
-    health = await store.webhooks.health(made.id)
+    resumed = await store.of(Webhooks).change(made.id, lambda old, moment: old.changed(moment, active=True, paused=None))
+    health = await store.of(Webhooks).health(made.id)
     assert not health.given_up(resumed.updated_at, store.clock.now())
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_target_that_hangs_holds_up_no_other(store: Store, queue: str, target: WebhookTarget) -> None:
@@ -316,8 +317,8 @@ async def test_a_target_that_hangs_holds_up_no_other(store: Store, queue: str, t
                 assert 0 < len(slow.got) <= 8
         finally:
             release.set()
-        await store.webhooks.delete(hanging.id)
-        await store.webhooks.delete(quick.id)
+        await store.of(Webhooks).delete(hanging.id)
+        await store.of(Webhooks).delete(quick.id)
 
 
 async def test_two_processes_share_the_events_of_a_subscription(
@@ -330,7 +331,7 @@ async def test_two_processes_share_the_events_of_a_subscription(
             await happens(store, "job.completed", name, queue)
         await arrived(target, *names)
     assert sorted(target.subjects) == sorted(names)
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_what_is_in_hand_at_a_stop_comes_to_another_process_at_once(
@@ -357,7 +358,7 @@ async def test_what_is_in_hand_at_a_stop_comes_to_another_process_at_once(
             await eventually(twice, 20.0)  # sooner than by the time of a delivery alone
     finally:
         release.set()
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_subscription_goes_on_with_other_events_and_another_target(
@@ -369,7 +370,7 @@ async def test_a_subscription_goes_on_with_other_events_and_another_target(
         await arrived(target, "first")
         with WebhookTarget.started() as another:
             wanted = {"url": another.url, "events": ("job.failed", "job.failed.*", "queue.*")}
-            await store.webhooks.change(made.id, lambda old, moment: old.changed(moment, **wanted))
+            await store.of(Webhooks).change(made.id, lambda old, moment: old.changed(moment, **wanted))
 
             async def changed() -> bool:
                 await happens(store, "job.failed", "second", queue)
@@ -381,7 +382,7 @@ async def test_a_subscription_goes_on_with_other_events_and_another_target(
             await arrived(another, "fourth")
             assert set(another.subjects) == {"second", "fourth"}
     assert target.subjects == ["first"]
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_an_event_that_can_not_be_read_holds_up_no_other(store: Store, queue: str, target: WebhookTarget) -> None:
@@ -397,7 +398,7 @@ async def test_an_event_that_can_not_be_read_holds_up_no_other(store: Store, que
 
             await eventually(told)
     assert target.subjects == ["sound"]
-    await store.webhooks.delete(made.id)
+    await store.of(Webhooks).delete(made.id)
 
 
 async def test_a_restart_of_nats_loses_neither_an_event_nor_a_failed_delivery(
@@ -410,15 +411,15 @@ async def test_a_restart_of_nats_loses_neither_an_event_nor_a_failed_delivery(
     async with delivering(store):
         await happens(store, "job.completed", "fails", queue)
         failing = await one_that_is(store, made, "failing")
-        await store.webhooks.deliveries.store(replace(failing, next_at=store.clock.now() + 2_000))
-        await store.webhooks.change(made.id, lambda old, moment: old.changed(moment, active=False))
+        await store.of(Webhooks).deliveries.store(replace(failing, next_at=store.clock.now() + 2_000))
+        await store.of(Webhooks).change(made.id, lambda old, moment: old.changed(moment, active=False))
         await happens(store, "job.completed", "meanwhile", queue)
         nats_server.restart()
         fails.clear()
 
         async def resumed() -> bool:
             try:
-                await store.webhooks.change(made.id, lambda old, moment: old.changed(moment, active=True))
+                await store.of(Webhooks).change(made.id, lambda old, moment: old.changed(moment, active=True))
             except OjsError:
                 return False
             return True
@@ -432,24 +433,24 @@ async def test_a_restart_of_nats_loses_neither_an_event_nor_a_failed_delivery(
 async def test_a_deleted_subscription_leaves_nothing(store: Store, queue: str, target: WebhookTarget) -> None:
     target.answer = lambda _got: (503, {})
     made = await subscribe(store, target.url, "*", queues=(queue,))
-    name = store.config.webhook_consumer(made.id)
+    name = Subjects(store.config).consumer(made.id)
     streams = (store.config.events_stream, store.config.records_stream)
     async with delivering(store):
         await happens(store, "job.completed", "one", queue)
         failing = await one_that_is(store, made, "failing")
         for stream in streams:
-            assert name in await consumer_names(store.nats, stream, WEBHOOK_CONSUMER)
+            assert name in await consumer_names(store.nats, stream, CONSUMER)
         with unreachable(store.nats, "$JS.API.CONSUMER.DELETE.", 2) as refused:  # a cluster is about to make them
-            await store.webhooks.delete(made.id)
+            await store.of(Webhooks).delete(made.id)
         assert len(refused) == 2
         # What somebody had in hand when it was deleted.
-        await store.webhooks.note(made.id, Tally(failed=1, in_a_row=1))
-        await store.webhooks.deliveries.store(failing)
+        await store.of(Webhooks).note(made.id, Tally(failed=1, in_a_row=1))
+        await store.of(Webhooks).deliveries.store(failing)
 
         async def gone() -> bool:
-            await store.webhooks.tidy()
-            left = [name in await consumer_names(store.nats, stream, WEBHOOK_CONSUMER) for stream in streams]
-            return not any(left) and await of(store, made) == [] and await store.webhooks.health(made.id) == TargetHealth()
+            await store.of(Webhooks).tidy()
+            left = [name in await consumer_names(store.nats, stream, CONSUMER) for stream in streams]
+            return not any(left) and await of(store, made) == [] and await store.of(Webhooks).health(made.id) == TargetHealth()
 
         await eventually(gone)
-    assert made.id not in [one.id for one in await store.webhooks.all()]
+    assert made.id not in [one.id for one in await store.of(Webhooks).all()]

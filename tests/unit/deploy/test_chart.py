@@ -20,6 +20,7 @@ from ojs_command.services import SERVICES
 from ojs_core.jetstream.grants import ANSWERING
 from ojs_core.jetstream.grants import SERVICES as ROLES
 from ojs_core.runtime.settings import OPTIONS, Settings, load
+from ojs_features.all import GRANTS
 
 CHART = Path(__file__).parents[3] / "deploy" / "chart" / "ojs-nats"
 HELM = str(Path(sys.executable).with_name("helm"))
@@ -183,7 +184,7 @@ def test_with_users_each_process_has_its_own_file_and_inbox() -> None:
 def test_the_files_of_the_secret_are_named_where_it_is_asked_for() -> None:
     said = (CHART / "values.yaml").read_text(encoding="utf-8")
     page = (CHART.parents[2] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
-    for role in (*ROLES, ANSWERING):
+    for role in (*ROLES, *(role for grants in GRANTS for role in grants.roles), ANSWERING):
         assert f"{role}.nk" in said
         assert f"{role}.nk" in page
 

@@ -14,8 +14,8 @@ from ojs_core.domain.queues.config import QueueConfig, layered, patched
 from ojs_core.domain.queues.record import Maintenance, QueueRecord
 from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.domain.schemas.record import SchemaRecord
-from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.domain.workflows.graph import Composite, Shape
+from ojs_features.webhooks.records import Subscription
 
 JOB = b'{"id":"a","type":"b","args":[],"state":"available"}'
 STORED: list[tuple[type[Struct], bytes]] = [

@@ -1,38 +1,53 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from structlog.testing import capture_logs
 
 from ojs_command.services import SERVICES
-from ojs_core.store.workers.presence import ROLES, Presence
+from ojs_core.plug import Process
+from ojs_core.store.store import Store
+from ojs_core.store.workers.presence import ROLES
 from ojs_core.telemetry import metrics
+from ojs_features.all import FEATURES
 from ojs_gateway.roles import PATIENCE, Roles
+from support.fake_store import FakeStore
 from support.fake_store import Presence as Fake
 
 
-async def _wanted() -> bool:
+async def _wanted(_store: Store) -> bool:
     return True
 
 
-async def _not_wanted() -> bool:
+async def _not_wanted(_store: Store) -> bool:
     return False
 
 
+def roles_of(presence: Fake, wanted: Callable[[Store], Awaitable[bool]] = _wanted) -> Roles:
+    """Roles of a system with a feature that has a process."""
+    store = FakeStore()
+    store.presence = presence
+    return Roles(cast("Store", store), [Process(role="webhooks", without="nobody is called", wanted=wanted)])
+
+
 def test_every_service_is_a_role() -> None:
-    assert tuple(entry.name for entry in SERVICES) == ROLES
+    assert tuple(entry.name for entry in SERVICES) == (
+        *ROLES,
+        *(process.role for feature in FEATURES for process in feature.processes),
+    )
 
 
 async def test_a_role_without_a_process_is_told_once_and_again_when_it_is_there() -> None:
     presence = Fake()
-    roles = Roles(cast("Presence", presence), _wanted)
+    roles = roles_of(presence)
     del presence.roles["coordinator"]
     with capture_logs() as logs:
         for look in range(1, PATIENCE + 3):
             await roles.look()
             assert roles.missing == (["coordinator"] if look >= PATIENCE else [])
-        presence.roles = Counter(ROLES)
+        presence.roles = Fake().roles
         await roles.look()
         await roles.look()
     assert [(line["event"], line["role"]) for line in logs] == [
@@ -45,7 +60,7 @@ async def test_a_role_without_a_process_is_told_once_and_again_when_it_is_there(
 async def test_the_processes_of_each_role_are_a_metric() -> None:
     presence = Fake()
     presence.roles = Counter({"gateway": 2, "reaper": 1})
-    await Roles(cast("Presence", presence), _wanted).look()
+    await roles_of(presence).look()
     series = {sample.labels["role"]: sample.value for sample in next(iter(metrics.SERVICES_UP.collect())).samples}
     assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "coordinator": 0, "projector": 0, "webhooks": 0}
 
@@ -53,7 +68,7 @@ async def test_the_processes_of_each_role_are_a_metric() -> None:
 async def test_nobody_misses_the_webhooks_role_without_a_subscription() -> None:
     presence = Fake()
     del presence.roles["webhooks"]
-    without, with_one = Roles(cast("Presence", presence), _not_wanted), Roles(cast("Presence", presence), _wanted)
+    without, with_one = roles_of(presence, _not_wanted), roles_of(presence)
     for _ in range(PATIENCE):
         await without.look()
         await with_one.look()

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from ojs_features.webhooks.subjects import Subjects
 from support.tables import each
 
 _NAMESPACES = st.from_regex(r"[a-z][a-z0-9-]{0,31}", fullmatch=True).filter(lambda name: name not in {"kv", "obj"})
@@ -26,8 +27,8 @@ def subjects(config: StoreConfig) -> set[str]:
         config.left_by_batches,
         config.workflow_timer("id", "op"),
         config.limit_timer("key.a", "op"),
-        config.delivery_timer("id", "other"),
-        config.delivery_due("id", "other"),
+        Subjects(config).delivery_timer("id", "other"),
+        Subjects(config).delivery_due("id", "other"),
         config.due("reaper", "id"),
         config.notes("workflow"),
         config.note("workflow", "id", "other"),

@@ -6,6 +6,7 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
+from ojs_features.webhooks.subjects import Subjects
 from support.tables import each
 
 CONFIG = StoreConfig()
@@ -36,15 +37,15 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.pool,
     lambda name: CONFIG.schema("type", name),
     lambda name: CONFIG.schema(name, "1=2E0=2E0"),
-    CONFIG.webhook,
-    CONFIG.target,
-    CONFIG.webhook_consumer,
-    lambda name: CONFIG.delivery(name, "id"),
-    lambda name: CONFIG.delivery("id", name),
-    lambda name: CONFIG.delivery_timer(name, "id"),
-    lambda name: CONFIG.delivery_timer("id", name),
-    lambda name: CONFIG.delivery_due(name, "id"),
-    lambda name: CONFIG.delivery_due("id", name),
+    Subjects(CONFIG).webhook,
+    Subjects(CONFIG).target,
+    Subjects(CONFIG).consumer,
+    lambda name: Subjects(CONFIG).delivery(name, "id"),
+    lambda name: Subjects(CONFIG).delivery("id", name),
+    lambda name: Subjects(CONFIG).delivery_timer(name, "id"),
+    lambda name: Subjects(CONFIG).delivery_timer("id", name),
+    lambda name: Subjects(CONFIG).delivery_due(name, "id"),
+    lambda name: Subjects(CONFIG).delivery_due("id", name),
     CONFIG.limit,
     lambda name: CONFIG.note("limit", "key.a", name),
     lambda name: CONFIG.limit_timer(name, "op"),

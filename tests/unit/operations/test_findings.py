@@ -12,7 +12,6 @@ from msgspec import Raw
 from ojs_core.audit.fill import Fill
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark
 from ojs_core.domain.storage_room import StorageLevel
-from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_core.jetstream.streams import Described
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.operations.findings import server, work
@@ -29,6 +28,8 @@ from ojs_core.read.messages import (
     WorkerSummary,
 )
 from ojs_core.store.workers.presence import ServiceBeat, WorkerRecord
+from ojs_features.webhooks.findings import findings
+from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from support.tables import each
 
 NOW = 1_800_000_000_000
@@ -73,8 +74,8 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.storage([level(81)], None, None), "warning"),
         (server.storage([level(100)], "the disk is full", None), "problem"),
         (server.storage([], None, "no answer"), "problem"),
-        (server.services([]), None),
-        (server.services(["reaper"]), "problem"),
+        (server.services([], {}), None),
+        (server.services(["reaper"], {}), "problem"),
         (server.versions([]), None),
         (server.versions([beat("gateway", "0.2.0"), beat("reaper", "0.2.0")]), None),
         (server.versions([beat("gateway", "0.2.0"), beat("reaper", "0.3.0")]), "warning"),
@@ -263,7 +264,7 @@ def test_webhooks_that_are_paused_that_fail_and_what_was_given_up() -> None:
     )  # fmt: skip
     health = {"b": TargetHealth(in_a_row=5, last_status=503), "c": TargetHealth(in_a_row=4)}
     subscriptions = [one("a", active=False, paused="gone"), one("b"), one("c"), one("d", active=False)]
-    assert said(work.webhooks(subscriptions, health, [dead])) == [
+    assert said(findings(subscriptions, health, [dead])) == [
         ("problem", "webhook a was paused: its receiver said that it is gone", "/webhooks?subscription=a"),
         ("warning", "5 deliveries of webhook b failed one after another, the last with status 503", "/webhooks?subscription=b"),
         ("warning", "deliveries were given up: d (500)", "/webhooks?subscription=c"),

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.domain.webhooks.rules import signature
+from ojs_features.webhooks.rules import signature
 from ojs_nats import verify_webhook
 from support.tables import each
 

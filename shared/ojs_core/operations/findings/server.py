@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ojs_core.audit.fill import Fill
@@ -29,7 +29,6 @@ _WITHOUT: Final = {
     "reaper": "jobs of workers that have died are not given to others, and time-outs do not end",
     "coordinator": "workflows do not go on",
     "projector": "lists, statistics and events are refused or old",
-    "webhooks": "webhooks get no events",
 }
 """What doesn't happen without a process of a role."""
 _START_PROJECTOR: Final = "start one: 'ojs-nats projector --nats URL'; if its process is there, see its log, and restart it"
@@ -79,13 +78,13 @@ def _used(level: StorageLevel) -> float:
     return level.used / max(level.limit - level.reserve, 1)
 
 
-def services(missing: Sequence[str]) -> Iterator[Finding]:
-    """Whether each role has a process."""
+def services(missing: Sequence[str], features: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether each role has a process. `features` says what users miss without one of their roles."""
     for role in missing:
         yield problem(
             "services",
             f"no {role} has been heard of lately",
-            _WITHOUT.get(role, "its work waits"),
+            features.get(role) or _WITHOUT[role],
             f"start one: 'ojs-nats {role} --nats URL'; if its process is there, see its log",
             _SYSTEM,
         )

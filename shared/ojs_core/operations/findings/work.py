@@ -1,4 +1,4 @@
-"""Rules about the work: maintenance, queues, workers and webhooks."""
+"""Rules about the work: maintenance, queues and workers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from msgspec import Struct
 from ojs_core.base.wording import counted, duration
 from ojs_core.domain.fair_pools import Pool, is_starved
 from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_core.operations.findings.finding import Finding, problem, warning
-from ojs_core.operations.findings.server import SHOWN
 from ojs_core.operations.why import Reason
 from ojs_core.read.messages import QueueFacts, WorkerPage
 
@@ -22,7 +20,6 @@ _WAITS_MS: Final = 5 * 60_000
 _LEAST_ENDED: Final = 20
 """Attempts that must have ended within five minutes before a rate says anything."""
 _FAILING: Final = 0.2
-_IN_A_ROW: Final = 5
 """Attempts to deliver that fail one after another."""
 _LATE_MS: Final = 30_000
 """A cron entry is late so long after its time."""
@@ -196,43 +193,6 @@ def workers(stale: WorkerPage) -> Iterator[Finding]:
         "/workers?state=stale",
         silent,
     )
-
-
-def webhooks(
-    subscriptions: Sequence[Subscription], health: Mapping[str, TargetHealth], dead: Sequence[DeliveryRecord]
-) -> Iterator[Finding]:
-    """Whether somebody was not told what they wanted to hear. `dead` are some of the deliveries that were given up."""
-    for one in subscriptions:
-        found = health.get(one.id, TargetHealth())
-        link = f"/webhooks?subscription={quote(one.id)}"
-        if one.paused is not None:
-            why = "its receiver said that it is gone" if one.paused == "gone" else "no delivery went through for a day"
-            yield problem(
-                "webhooks",
-                f"webhook {one.id} was paused: {why}",
-                "it gets no events until it is active again",
-                "mend the receiver, and set active again (docs/webhooks.md)",
-                link,
-            )
-        elif one.active and found.in_a_row >= _IN_A_ROW:
-            status = f", the last with status {found.last_status}" if found.last_status else ""
-            yield warning(
-                "webhooks",
-                f"{found.in_a_row:,} deliveries of webhook {one.id} failed one after another{status}",
-                "its receiver gets events late, and after a day none",
-                "mend the receiver; failing deliveries are tried again by themselves (docs/webhooks.md)",
-                link,
-                found.in_a_row,
-            )
-    if dead:
-        why = ", ".join(f"{one.id} ({one.error or one.last_status})" for one in dead[:SHOWN])
-        yield warning(
-            "webhooks",
-            f"deliveries were given up: {why}",
-            "their receivers have missed these events",
-            "mend the receiver, and send them again (docs/webhooks.md)",
-            f"/webhooks?subscription={quote(dead[0].subscription_id)}",
-        )
 
 
 def _queue(name: str) -> str:

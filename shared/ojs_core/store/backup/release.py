@@ -1,8 +1,9 @@
-"""The release of a restored system: from then on it hands out jobs, fires crons and calls webhooks (docs/adr/085)."""
+"""The release of a restored system: from then on it hands out jobs, fires crons and calls URLs (docs/adr/085)."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -18,13 +19,13 @@ from ojs_core.jetstream.streams import is_restoring
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
 from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.backup.archive import BackupProblem
+from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.queues import Queues, queue_reader
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import Committer, CommitTimings
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.writer import Writer
-from ojs_core.store.webhooks.subscriptions import webhook_reader
 
 T = TypeVar("T")
 
@@ -55,7 +56,8 @@ class Held(Struct, frozen=True, kw_only=True):
 class Release:
     """The release of one namespace. Made by `of`."""
 
-    def __init__(self, nats: Connection, config: StoreConfig, clock: ServerClock) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, clock: ServerClock, features: Sequence[FeatureBackup]) -> None:
+        self._acting = {name: acting for feature in features for name, acting in feature.acting.items()}
         records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
         committer = Committer(nats, writer, config, CommitTimings())
@@ -68,7 +70,7 @@ class Release:
         self._queues = Queues(bucket)
 
     @classmethod
-    async def of(cls, nats: Connection, config: StoreConfig) -> Release:
+    async def of(cls, nats: Connection, config: StoreConfig, features: Sequence[FeatureBackup]) -> Release:
         """Look for the system. Raises BackupProblem where there is none, OjsError backend_unavailable."""
         answer = await call(nats, f"STREAM.INFO.{config.records_stream}")
         if error := answer.get("error"):
@@ -81,7 +83,7 @@ class Release:
         clock = ServerClock()
         await clock.measure(nats, config.records_stream)
         replicas = int(answer["config"].get("num_replicas", 1))
-        return cls(nats, StoreConfig(namespace=config.namespace, replicas=replicas), clock)
+        return cls(nats, StoreConfig(namespace=config.namespace, replicas=replicas), clock, features)
 
     async def held(self) -> Held | None:
         """Count what waits; None if the system doesn't wait for its release. Raises OjsError backend_unavailable."""
@@ -91,14 +93,13 @@ class Release:
         config = self._config
         paused = {one.name for one in await self._read(config.queue(ANY), queue_reader) if _is_paused(one)}
         crons = [one for one in await self._read(config.cron(ANY), cron_reader) if one.enabled and not one.deleted]
-        subscriptions = await self._read(config.webhook(ANY), webhook_reader)
-        webhooks = [one for one in subscriptions if one.active and not one.deleted]
+        acting = {name: await count(self._records, config) for name, count in self._acting.items()}
         waiting = await self._waiting()
         moving = {queue: jobs for queue, jobs in waiting.items() if queue not in paused}
         return Held(
             mark=record.restored,
             crons=len(crons),
-            webhooks=len(webhooks),
+            webhooks=acting.get("webhooks", 0),
             queues=len(moving),
             jobs=sum(moving.values()),
             due=await count(self._nats, config.records_stream, config.due("scheduler", ANY), "due jobs"),

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.streams import RESTORING, create, error_code, is_restoring
 from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.store.backup.archive import Archive, BackupProblem, Kept, Part
+from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.backup.revival import Revival, Revived, Standing
 from ojs_core.store.backup.taking import Tell
 
@@ -155,6 +157,7 @@ class Restore:
         config: StoreConfig,
         archive: Archive,
         tell: Tell,
+        features: Sequence[FeatureBackup],
         timings: RestoreTimings = RestoreTimings(),
         *,
         quiet: bool | None = None,
@@ -168,6 +171,7 @@ class Restore:
         self._quiet = quiet
         self._nats = nats
         self._config = config
+        self._features = features
         self._archive = archive
         self._tell = tell
         self._timings = timings
@@ -195,7 +199,9 @@ class Restore:
         mark = RestoreMark(namespace=manifest.namespace, taken_at=manifest.taken_at, at=moment.now)
         standing = Standing(moment, mark if self._quiet else None, lift=self._quiet is False)
         await self._put_mark(standing)
-        revival = Revival(self._nats, self._config, self._source, clock, manifest.delivered, events.of, standing)
+        revival = Revival(
+            self._nats, self._config, self._source, clock, manifest.delivered, events.of, standing, self._features
+        )
         relayed = _UpTo(manifest.relayed)
         await self._records(revival, latest, relayed)
         await self._hand_over_relay(relayed.place)

@@ -1,17 +1,16 @@
 """The form of a stored message where it is restored: its new name, and the hints that its record needs.
 
-A job that ran is given back without counting the attempt. A cron entry's ticks that have passed are left out. A webhook
-subscription goes on behind the event that it has got last. What has ended its time meanwhile isn't written.
+A job that ran is given back without counting the attempt. A cron entry's ticks that have passed are left out. A consumer of
+events goes on behind the event that it has got last. What has ended its time meanwhile isn't written.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from ojs_core.base.times import parse_duration_ms
 from ojs_core.domain.cron import changes
@@ -26,6 +25,7 @@ from ojs_core.jetstream.headers import time_to_live
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Kept
+from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.backup.selection import Selection
 from ojs_core.store.crons import cron_alarm, cron_reader
 from ojs_core.store.queues.queues import queue_reader
@@ -34,7 +34,6 @@ from ojs_core.store.rate_limits.permits import LOOK
 from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
 from ojs_core.store.records.records import Records, job_reader
 from ojs_core.store.records.writer import Hint, Writer
-from ojs_core.store.webhooks.subscriptions import webhook_reader
 
 _SCHEDULE: Final = ("Nats-Schedule", "Nats-Schedule-Target", "Nats-Schedule-Source", "Nats-Schedule-TTL")
 _NAMING: Final = frozenset({"Nats-Schedule-Target", "Nats-Schedule-Source"})
@@ -83,6 +82,7 @@ class Revival:
         delivered: Mapping[str, int],
         event: Callable[[int], int],
         standing: Standing,
+        features: Sequence[FeatureBackup],
     ) -> None:
         """`source` has the names of the backup, `event` says where an event of a sequence is now."""
         records = Records(nats, nats, config)
@@ -90,10 +90,11 @@ class Revival:
         self._committer = Committer(nats, writer, config, CommitTimings(), LIMITED_LANE)
         self._config = config
         self._source = source
-        self._selection = Selection(source)
+        self._selection = Selection(source, features)
         self._clock = clock
         self._delivered = delivered
         self._event = event
+        self._revive = {kind: revive for feature in features for kind, revive in feature.revive.items()}
         self._standing = standing
         self.counts: Counter[str] = Counter()
 
@@ -128,19 +129,22 @@ class Revival:
                 return (kept.data, []) if job is None else self._job(job, kept)
             case "cron":
                 return self._cron(name, kept)
-            case "webhook":
-                found = self._read(webhook_reader, name, kept)
-                if found is None or found.deleted:
-                    return kept.data, []
-                after = self._event(max(found.since, self._delivered.get(found.id, 0)))
-                return _encode(replace(found, since=after)), []
             case "queue" if name == MAINTENANCE:
                 record = self._standing.of(self._read(queue_reader, name, kept))
                 return kept.data if record is None else _encode(record), []
             case "limit":
                 return kept.data, [Hint("note", self._config.note("limit", name, LOOK))]
+            case _ if kind in self._revive:
+                body = self._revive[kind](name, kept, self._behind)
+                if body is None:
+                    self.counts["unreadable"] += 1
+                return kept.data if body is None else body, []
             case _:
                 return kept.data, []
+
+    def _behind(self, consumer: str, began: int) -> int:
+        """Where the event is now behind which a consumer goes on that began at some event."""
+        return self._event(max(began, self._delivered.get(consumer, 0)))
 
     def _job(self, job: Job, kept: Kept) -> tuple[bytes, list[Hint]]:
         if job.deleted:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ojs_core.jetstream.subjects import Kind, StoreConfig
+from ojs_core.store.backup.feature import FeatureBackup
 
 _MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "backup"})
 """Records that say what is now: processes write them anew. The time of the last backup is of this system alone."""
 _HINTS: Final = frozenset(
     {
         ("timer", "workflow"),
-        ("timer", "webhook"),
         ("due", "coordinator"),
-        ("due", "webhook"),
         ("due", "cron"),
         ("step", "workflow"),
     }
 )
-"""Hints that are kept as they are: the words behind the namespace. Others are made again of the records that they are of."""
+"""Hints that are kept as they are: the words behind the namespace. `FeatureBackup.hints` has more.
+
+Others are made again of the records that they are of.
+"""
 
 
 class Selection:
     """Tells by subjects."""
 
-    def __init__(self, config: StoreConfig) -> None:
+    def __init__(self, config: StoreConfig, features: Iterable[FeatureBackup]) -> None:
         self._config = config
+        self._kept = _HINTS.union(*(feature.hints for feature in features))
         self._records = len(config.records) - 1
         self._hints = len(config.namespace) + 1
 
@@ -33,7 +37,7 @@ class Selection:
         """Return whether a message of the subject is backed up."""
         if not subject.startswith("$KV."):
             kind, what, _ = subject[self._hints :].split(".", 2)
-            return (kind, what) in _HINTS
+            return (kind, what) in self._kept
         kind, _, name = self.key(subject)
         return kind not in _MOMENTARY and (kind != "worker" or "." in name)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Final
@@ -23,12 +23,12 @@ from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
 from ojs_core.jetstream.contents import StreamState, stream_info
-from ojs_core.jetstream.event_consumer import consumer_names
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.ordered_consumer import OrderedConsumer
 from ojs_core.jetstream.streams import is_restoring
-from ojs_core.jetstream.subjects import WEBHOOK_CONSUMER, StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import FORMAT, BackupProblem, Kept, Manifest, NewArchive, Part, PartManifest, new_archive
+from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.backup.selection import Selection
 
 Tell = Callable[[str, int, int], None]
@@ -66,20 +66,28 @@ class Taken(Struct, frozen=True, kw_only=True):
 
 
 async def take_backup(
-    nats: Connection, config: StoreConfig, folder: Path, tell: Tell, timings: BackupTimings = BackupTimings()
+    nats: Connection,
+    config: StoreConfig,
+    folder: Path,
+    tell: Tell,
+    features: Sequence[FeatureBackup],
+    timings: BackupTimings = BackupTimings(),
 ) -> Taken:
-    """Write a backup of a namespace into a new folder. Raises BackupProblem, OjsError backend_unavailable."""
+    """Write a backup of a namespace with these features into a new folder.
+
+    Raises BackupProblem, OjsError backend_unavailable.
+    """
     now = asyncio.get_running_loop().time
     began = now()
     clock = ServerClock()
     await _check_there(nats, config)
     await clock.measure(nats, config.records_stream)
     began_at = clock.now()
-    selection = Selection(config)
+    selection = Selection(config, features)
     with new_archive(folder) as archive:
         relayed = (await Lease(nats, config, "events").read()).done
         events = await _copy(nats, config.events_stream, archive, "events", tell, timings)
-        delivered = await _delivered(nats, config, events.last)
+        delivered = await _delivered(nats, config, events.last, features)
         audit = await _copy(nats, config.audit_stream, archive, "audit", tell, timings)
         records = await _copy(nats, config.records_stream, archive, "records", tell, timings, selection.keeps)
         manifest = Manifest(
@@ -183,12 +191,10 @@ async def _read(
         consumer.drop()
 
 
-async def _delivered(nats: Connection, config: StoreConfig, last: int) -> dict[str, int]:
-    """Up to which event each webhook subscription has got them, as far as the events in the backup go."""
-    stream = config.events_stream
+async def _delivered(nats: Connection, config: StoreConfig, last: int, features: Iterable[FeatureBackup]) -> dict[str, int]:
+    """Up to which event each consumer of a feature has got them, as far as the events in the backup go."""
     found: dict[str, int] = {}
-    for name in await consumer_names(nats, stream, WEBHOOK_CONSUMER):
-        answer = await call(nats, f"CONSUMER.INFO.{stream}.{name}")
-        if "error" not in answer:
-            found[name.removeprefix(WEBHOOK_CONSUMER)] = min(int(answer["ack_floor"]["stream_seq"]), last)
-    return found
+    for feature in features:
+        if feature.places is not None:
+            found |= await feature.places(nats, config)
+    return {name: min(event, last) for name, event in found.items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from ojs_core.base.timings import Timings
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
@@ -14,6 +15,8 @@ from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.records.writer import Writer
+
+T = TypeVar("T", bound=Timings)
 
 
 class Bucket(NamedTuple):
@@ -32,6 +35,12 @@ class Bucket(NamedTuple):
     """Small records that this process keeps a copy of."""
     kept: KeptTimings = KeptTimings()
     writes: WriteTimings = WriteTimings()
+    features: tuple[Timings, ...] = ()
+    """Durations of features that aren't the usual ones."""
+
+    def timings(self, kind: type[T]) -> T:
+        """Return the durations of a feature."""
+        return next((one for one in self.features if isinstance(one, kind)), kind())
 
     def tries(self, budget_s: float | None = None) -> Tries:
         """As many tries of a compare-and-swap as there are in so many seconds; None for the usual ones."""

@@ -30,8 +30,8 @@ from ojs_core.store.records.records import Records
 
 log = structlog.get_logger(__name__)
 
-ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
-"""What a system consists of: at least one process of each, of `webhooks` only where there are subscriptions."""
+ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector")
+"""A system has at least one process of each. Features have roles of their own."""
 STOPPED: Final = "stopped"
 """State of a worker that deregistered."""
 

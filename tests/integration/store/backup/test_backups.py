@@ -17,6 +17,7 @@ import ojs_reaper
 from integration.conftest import OpenStore
 from integration.samples import (
     ANYONE,
+    KINDS,
     acked,
     configure,
     draft,
@@ -39,7 +40,6 @@ from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_rel
 from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
-from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Connection
 from ojs_core.jetstream.streams import RESTORING
@@ -53,6 +53,10 @@ from ojs_core.store.backup.taking import Taken, take_backup
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store
 from ojs_core.wire.workflows.requests import parse_workflow
+from ojs_features.all import BACKUPS
+from ojs_features.webhooks.records import Subscription
+from ojs_features.webhooks.subjects import Subjects
+from ojs_features.webhooks.subscriptions import Webhooks
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -85,7 +89,7 @@ class Backups:
 
     async def take(self, store: Store) -> Taken:
         async with connected(self.url) as nats:
-            return await take_backup(nats, store.config, self.folder, silent)
+            return await take_backup(nats, store.config, self.folder, silent, BACKUPS)
 
     async def restore(
         self,
@@ -99,7 +103,7 @@ class Backups:
     ) -> Restored:
         config = StoreConfig(namespace=namespace or f"restored-{next(_names)}", replicas=replicas)
         async with connected(url or self.url) as nats:
-            return await Restore(nats, config, Archive.open(self.folder), tell, timings, quiet=quiet).run()
+            return await Restore(nats, config, Archive.open(self.folder), tell, BACKUPS, timings, quiet=quiet).run()
 
     async def open(self, restored: Restored) -> Store:
         return await self._open(self.url, namespace=restored.namespace)
@@ -107,11 +111,11 @@ class Backups:
     async def waiting(self, restored: Restored) -> Held | None:
         """Return what waits for the release of a restored system."""
         async with connected(self.url) as nats:
-            return await (await Release.of(nats, StoreConfig(namespace=restored.namespace))).held()
+            return await (await Release.of(nats, StoreConfig(namespace=restored.namespace), BACKUPS)).held()
 
     async def release(self, restored: Restored) -> None:
         async with connected(self.url) as nats:
-            await (await Release.of(nats, StoreConfig(namespace=restored.namespace))).run()
+            await (await Release.of(nats, StoreConfig(namespace=restored.namespace), BACKUPS)).run()
 
 
 @pytest.fixture
@@ -210,10 +214,10 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     await put_raw(source, source.config.progress(held.id), b'{"a": 1}', "Nats-TTL: 1s\r\n")
     await put_raw(source, source.config.job("torn"), b"{")
     made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
-    await put_raw(source, source.config.webhook("sub"), msgspec.json.encode(made))
+    await put_raw(source, Subjects(source.config).webhook("sub"), msgspec.json.encode(made))
     for number in range(5):
         await source.nats.request(source.config.event("job.enqueued", queue, f"j{number}"), b"{}", "Ojs-Entry: 1\r\n")
-    wanted = {"durable_name": source.config.webhook_consumer("sub"), "ack_policy": "explicit"}
+    wanted = {"durable_name": Subjects(source.config).consumer("sub"), "ack_policy": "explicit"}
     stream = source.config.events_stream
     await call(source.nats, f"CONSUMER.CREATE.{stream}.{wanted['durable_name']}", {"stream_name": stream, "config": wanted})
     found = await source.bulk.collect(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{wanted['durable_name']}", b'{"batch":3}', 3, 30.0)
@@ -235,7 +239,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     assert checkpoint is not None
     assert 3_000 < int(checkpoint[1]["Nats-TTL"].removesuffix("s")) < 3_600
     assert await message(there, there.config.progress(held.id)) is None
-    after = await message(there, there.config.webhook("sub"))
+    after = await message(there, Subjects(there.config).webhook("sub"))
     assert after is not None
     assert msgspec.json.decode(after[0], type=Subscription).since == 3
     assert len(await subjects(there, there.config.events_stream, there.config.events)) == 5
@@ -247,7 +251,7 @@ async def test_the_time_of_the_last_backup_outlives_resets_alone(source: Store, 
     for at in (1_000, 2_000):
         await note_backup(nats, config, at)
     assert await last_backup(nats, config) == 2_000
-    await source.reset()
+    await source.reset(KINDS)
     assert await last_backup(nats, config) == 2_000
     await backups.take(source)
     there = await backups.open(await backups.restore())
@@ -280,7 +284,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     schema = SchemaRecord(uri="urn:a", type="a.b", version="1", document=document, extensions=kept)
     await source.schemas.register(schema, 10)
     webhook = Subscription(id="", url="http://127.0.0.1", events=("*",), secret="s", extensions=kept)
-    await source.webhooks.create(webhook)
+    await source.of(Webhooks).create(webhook)
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, extra=kept, retry_extensions=kept)
     await source.crons.register(Registration(name="daily", expression="@daily", draft=template, extensions=kept))
     job = await source.enqueue.push(draft(queue=queue, extra=kept, retry_extensions=kept))
@@ -292,7 +296,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     there = await backups.open(await backups.restore())
     settings = await there.queues.settings(queue)
     assert settings is not None
-    [webhook] = await there.webhooks.all()
+    [webhook] = await there.of(Webhooks).all()
     cron = await there.crons.get("daily")
     restored = await there.jobs.get(job.id)
     override = (await there.permits.read(key_scope("key")))[1].override
@@ -459,7 +463,7 @@ async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
     await source.crons.register(Registration(name="daily", expression="@daily", draft=template))
     made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
     for one in (made, replace(made, id="off", active=False)):
-        await put_raw(source, source.config.webhook(one.id), msgspec.json.encode(one))
+        await put_raw(source, Subjects(source.config).webhook(one.id), msgspec.json.encode(one))
     await backups.take(source)
     restored = await backups.restore(quiet=None)
     assert restored.waits_for_release
@@ -544,7 +548,7 @@ async def test_whether_a_restored_system_waits(
 async def test_nothing_is_backed_up_where_nothing_is(backups: Backups) -> None:
     async with connected(backups.url) as nats:
         with pytest.raises(BackupProblem, match="there is nothing to back up in namespace nowhere"):
-            await take_backup(nats, StoreConfig(namespace="nowhere"), backups.folder, silent)
+            await take_backup(nats, StoreConfig(namespace="nowhere"), backups.folder, silent, BACKUPS)
     assert not backups.folder.exists()
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from integration.conftest import OpenStore
 from integration.samples import (
     ANYONE,
+    KINDS,
     acked,
     attempt,
     delayed,
@@ -363,7 +364,7 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     await store.enqueue.push(draft(queue=queue))
     await fetch(other, queue)
     await put_raw(store, store.config.limit("key.some"), b"{}")
-    await store.reset()
+    await store.reset(KINDS)
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
     assert await message(store, store.config.limit("key.some")) is None
@@ -400,7 +401,7 @@ async def test_resetting_leaves_only_the_records_of_services(nats_server: NatsSe
     assert await attempt(store, "full") is None
     await fetch(store, "full")
     assert {"job", "queue", "limit"} <= await kinds(store)
-    await store.reset()
+    await store.reset(KINDS)
     assert await kinds(store) <= LASTING
 
 

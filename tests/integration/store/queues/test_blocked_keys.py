@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, put_raw, refusal, subjects, timed, tokens
+from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal, subjects, timed, tokens
 from integration.store.queues.test_limits import held, ids
 from integration.store.workflows import flows
 from ojs_core.domain.job import Job, State
@@ -242,7 +242,7 @@ async def test_a_key_is_noted_again_after_a_reset(own_server: Callable[..., Nats
                 assert await store.permits.known() == []
                 await store.enqueue.push(limited("q", "k", concurrency=5))
                 assert await store.permits.known() == [key_scope("k")]
-                await store.reset()
+                await store.reset(KINDS)
         finally:
             await store.close()
 

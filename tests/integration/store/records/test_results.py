@@ -176,7 +176,7 @@ async def test_a_removed_job_takes_its_result_along(store: Store, queue: str) ->
 async def test_a_reset_takes_results_along(store: Store, queue: str) -> None:
     job = await completed(store, queue)
     reset: Reset = store._reset
-    await reset.run()
+    await reset.run(())
     assert await blobs(store, job.id) == []
 
 

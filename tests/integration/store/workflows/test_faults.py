@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import OpenStore
-from integration.samples import fetch, new_id, put_raw, subjects
+from integration.samples import KINDS, fetch, new_id, put_raw, subjects
 from integration.store.workflows.flows import (
     Crash,
     batch,
@@ -274,7 +274,7 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
     name = await create(store, chain("q", "a", "b"))
     await end(store, "q")
     await coordinate(store, name)
-    await store.reset()
+    await store.reset(KINDS)
     kinds: tuple[Kind, ...] = ("workflow", "wfdef", "wfres")
     for kind in kinds:
         assert await store.records.subjects(store.config.record(kind, REST)) == []

@@ -62,7 +62,7 @@ class Bucket:
 
     def _add(self, subject: str, kind: str, name: str, data: bytes, found: Job | None, ttl_s: int | None) -> None:
         self.sequence += 1
-        record = Record(kind, self.sequence, self.now, name, data, ttl_s)  # type: ignore[arg-type]
+        record = Record(kind, self.sequence, self.now, name, data, ttl_s)
         self.messages[subject] = Seen(record, found)
 
     def count(self, queue: str, *what: str) -> None:

@@ -30,6 +30,7 @@ IN_STRUCTS = (
     *(f"shared/ojs_core/{one}" for one in CORE),
     "shared/ojs_link",
     "shared/ojs_nats",
+    *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),
 )
 """Packages whose durations are all in structs."""
 NO_DURATIONS = {

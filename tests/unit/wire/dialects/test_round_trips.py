@@ -17,7 +17,6 @@ from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.records import Subscription, TargetHealth
 from ojs_core.wire.crons.answers import OneCron, cron_answer
 from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.dialects.layer import answer_body
@@ -27,8 +26,9 @@ from ojs_core.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
 from ojs_core.wire.queues.rate_limits import limit_answer, parse_override
 from ojs_core.wire.queues.requests import parse_config
 from ojs_core.wire.schemas import OneSchema, parse_schema, schema_answer
-from ojs_core.wire.webhooks.answers import OneWebhook, webhook_answer
-from ojs_core.wire.webhooks.requests import parse_changes
+from ojs_features.webhooks.answers import OneWebhook, webhook_answer
+from ojs_features.webhooks.records import Subscription, TargetHealth
+from ojs_features.webhooks.requests import parse_changes
 from support.tables import each
 
 NOW: Final = 1_800_000_000_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.domain.webhooks.addresses import allowed
+from ojs_features.webhooks.addresses import allowed
 from support.tables import each
 
 NEVER = [

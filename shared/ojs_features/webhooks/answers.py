@@ -1,4 +1,4 @@
-"""What clients get about webhooks. Only creation and rotation show a secret."""
+"""Answers about webhooks. Only creation and rotation show a secret."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.times import format_ms
-from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
 from ojs_core.wire.members import Count, Extended, JsonObject, OpenStruct, Timestamp, extended, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
+from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
 
 _DIGITS: Final = 9
 
@@ -22,7 +22,7 @@ _Secret = Annotated[str, Meta(description="Shown this once.")]
 
 
 class WebhookFilter(OpenStruct, omit_defaults=True):
-    """What an event must match besides its type."""
+    """Conditions that an event must match besides its type."""
 
     queues: list[str] | UnsetType = UNSET
     job_types: list[str] | UnsetType = UNSET
@@ -91,7 +91,7 @@ class DeletedWebhook(Struct):
 
 
 class WebhookTest(Struct, kw_only=True, omit_defaults=True):
-    """What a target has answered to an event of type `webhook.test`."""
+    """The target's answer to an event of type `webhook.test`."""
 
     success: bool
     status_code: Annotated[int, Meta(ge=0, description="0 if there was no answer.")]
@@ -162,7 +162,7 @@ def webhook_answer(
 
 
 def on_page(every: Sequence[Subscription], asked: Page) -> Sequence[Subscription]:
-    """What is on a page. Raises invalid_request."""
+    """Return the subscriptions of a page. Raises invalid_request."""
     return every[_start(asked) : _start(asked) + asked.limit]
 
 
@@ -198,7 +198,7 @@ def _start(asked: Page) -> int:
 
 
 def delivery_page(found: Sequence[DeliveryRecord], asked: Page, total: int | None, more: str | None) -> DeliveryPage:
-    """One page of deliveries; the cursor is the last id that was looked at."""
+    """One page of deliveries; the cursor is the last id that was read."""
     return DeliveryPage([delivery_answer(one) for one in found], pagination(asked, total, more))
 
 

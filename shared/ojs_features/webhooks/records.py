@@ -1,4 +1,4 @@
-"""What is stored of webhooks, and how it changes. Times are Unix milliseconds."""
+"""Records of webhooks, and how they change. Times are Unix milliseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.rules import Verdict
+from ojs_features.webhooks.rules import Verdict
 
 ROTATION_MS: Final = 24 * 3_600_000
 """How long deliveries are signed with the old secret, too (ojs-webhooks §8.3)."""
@@ -64,7 +64,7 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.owner is not None and not self.owner.payloads
 
     def secrets(self, now: int) -> tuple[str, ...]:
-        """What a delivery is signed with now, the newest first."""
+        """Return the secrets that a delivery is signed with now, the newest first."""
         if self.old_secret is None or now >= self.old_until:
             return (self.secret,)
         return (self.secret, self.old_secret)
@@ -78,11 +78,11 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return replace(self, updated_at=moment.now, op=moment.op, **members)
 
     def ended(self, moment: Moment) -> Subscription:
-        """What stays for a while of one that is deleted: no secrets."""
+        """Return the record that stays for a while after the deletion, without secrets."""
         return self.changed(moment, deleted=True, active=False, secret="", old_secret=None)
 
     def rotated(self, secret: str, moment: Moment) -> Subscription:
-        """With a new secret, the present one beside it for `ROTATION_MS`."""
+        """Return the record with a new secret. The old one counts for `ROTATION_MS`."""
         return self.changed(moment, secret=secret, old_secret=self.secret, old_until=moment.now + ROTATION_MS)
 
 
@@ -102,7 +102,7 @@ class TargetHealth(Struct, frozen=True, kw_only=True, omit_defaults=True):
     op: str = ""
 
     def noted(self, tally: Tally, moment: Moment) -> TargetHealth:
-        """With what a process has counted since it last told."""
+        """Return the record with the counts of a process since it last wrote them."""
         since = self.failing_since if not tally.succeeded and self.failing_since else tally.failing_since
         return TargetHealth(
             succeeded=self.succeeded + tally.succeeded,
@@ -124,7 +124,7 @@ class TargetHealth(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tally(Struct, kw_only=True):
-    """What one process counts of a subscription between two writes of its `TargetHealth`."""
+    """Counts of one process about a subscription between two writes of its `TargetHealth`."""
 
     succeeded: int = 0
     failed: int = 0

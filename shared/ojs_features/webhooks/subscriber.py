@@ -13,21 +13,22 @@ from msgspec.json import Decoder
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop, stop_tasks
 from ojs_core.base.timings import Order, Timings
-from ojs_core.domain.webhooks.records import DeliveryRecord, Tally
-from ojs_core.domain.webhooks.rules import OWN, Verdict, delivery_id, judge
 from ojs_core.jetstream.event_reader import EventFilter
 from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
 from ojs_core.store.announce import announce
 from ojs_core.telemetry import metrics
 from ojs_core.wire.redaction import redacted
-from ojs_webhooks.pausing import pause
+from ojs_features.webhooks.pausing import pause
+from ojs_features.webhooks.records import DeliveryRecord, Tally
+from ojs_features.webhooks.rules import OWN, Verdict, delivery_id, judge
+from ojs_features.webhooks.subscriptions import Webhooks
 
 if TYPE_CHECKING:
-    from ojs_core.domain.webhooks.records import Subscription
     from ojs_core.jetstream.due_messages import Due
     from ojs_core.jetstream.event_consumer import ConsumedEvent
-    from ojs_core.runtime.targets import TargetAnswer, Targets
     from ojs_core.store.store import Store
+    from ojs_features.webhooks.records import Subscription
+    from ojs_features.webhooks.targets import TargetAnswer, Targets
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +58,7 @@ class SubscriberTimings(Timings, frozen=True, kw_only=True):
     stop_s: float = 2.0
     """How long deliveries under way may take when the process stops."""
     reset_s: float = 0.2
-    """The same when everything is reset."""
+    """How long they may take when everything is reset."""
     order: ClassVar[Order] = (("first_rest_s", "longest_rest_s", "rests would grow shorter"),)
 
 
@@ -74,10 +75,10 @@ class Subscriber:
     def __init__(self, store: Store, targets: Targets, subscription: Subscription, timings: SubscriberTimings) -> None:
         self._timings = timings
         self._store = store
-        self._webhooks = store.webhooks
-        self._deliveries = store.webhooks.deliveries
+        self._webhooks = store.of(Webhooks)
+        self._deliveries = self._webhooks.deliveries
         self._targets = targets
-        self._consumer = store.webhooks.consumer(subscription.id)
+        self._consumer = self._webhooks.consumer(subscription.id)
         self._due = self._deliveries.due(subscription.id, _AT_ONCE)
         retry = one_by_one(self._due, "webhook's delivery", self._retry)
         self._retries = DueLoop(f"webhook-retries-{subscription.id}", self._due, retry, tell=False)
@@ -95,7 +96,7 @@ class Subscriber:
         self._webhooks.aim(self._consumer, subscription)
 
     def take_tally(self) -> Tally:
-        """What was counted since the last call."""
+        """Return the counts since the last call."""
         tally, self._tally = self._tally, Tally()
         return tally
 
@@ -209,21 +210,21 @@ class Subscriber:
         self._tally.count(answer.status, self._store.clock.now(), success=answer.success)
         self._tally.dead += verdict.outcome == "dead"
         self._failing = verdict.outcome == "again"
-        if not self._failing:  # a target that answers is not rested, whatever it says of this event
+        if not self._failing:  # a target that answers is not rested, even if it refuses this event
             self._rest_s = 0.0
         status = {"delivered": "success", "again": "failed", "dead": "dead"}[verdict.outcome]
         metrics.WEBHOOK_DELIVERIES.labels(delivery.event_type, status).inc()
         metrics.WEBHOOK_SECONDS.labels(delivery.event_type).observe(answer.ms / 1_000)
 
     async def _tell_dead(self, delivery: DeliveryRecord) -> None:
-        told = {
+        data = {
             "subscription_id": delivery.subscription_id,
             "delivery_id": delivery.id,
             "event_id": delivery.event_id,
             "event_type": delivery.event_type,
             "attempts": delivery.attempts,
         }
-        await announce(self._store, "webhook.dead", scope="webhook", subject=delivery.subscription_id, data=told)
+        await announce(self._store, "webhook.dead", scope="webhook", subject=delivery.subscription_id, data=data)
 
     def _waits(self, error: OjsError) -> None:
         log.warning("webhook's delivery waits", subscription_id=self.subscription.id, reason=error.message)

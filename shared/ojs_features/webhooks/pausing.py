@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ojs_core.store.announce import announce
+from ojs_features.webhooks.subscriptions import Webhooks
 
 if TYPE_CHECKING:
-    from ojs_core.domain.webhooks.records import PauseReason
     from ojs_core.store.store import Store
+    from ojs_features.webhooks.records import PauseReason
 
 log = structlog.get_logger(__name__)
 
 
 async def pause(store: Store, subscription_id: str, reason: PauseReason) -> None:
     """Pause a subscription until a client sets it active, and say so once. Raises OjsError not_found, backend_unavailable."""
-    if not await store.webhooks.pause(subscription_id, reason):
+    if not await store.of(Webhooks).pause(subscription_id, reason):
         return
     log.error("webhook paused", subscription_id=subscription_id, reason=reason)
-    told = {"subscription_id": subscription_id, "reason": reason}
-    await announce(store, "webhook.paused", scope="webhook", subject=subscription_id, data=told)
+    data = {"subscription_id": subscription_id, "reason": reason}
+    await announce(store, "webhook.paused", scope="webhook", subject=subscription_id, data=data)

@@ -20,7 +20,7 @@ _TOO_MANY: Final = 429
 
 
 class Verdict(NamedTuple):
-    """What becomes of a delivery after an attempt. `delay_ms` is for `again`; `gone`: the target wants nothing any more."""
+    """The outcome of an attempt. `delay_ms` is for `again`; `gone`: the target wants nothing any more."""
 
     outcome: Literal["delivered", "again", "dead"]
     delay_ms: int = 0
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 def judge(status: int, attempt: int, retry_after_s: int | None = None) -> Verdict:
-    """What an HTTP status (0: no answer) means at the `attempt`th try, counted from 1 (ojs-webhooks §7.1).
+    """Return what an HTTP status (0: no answer) means at the `attempt`th try, counted from 1 (ojs-webhooks §7.1).
 
     A redirect counts as a failure that may pass: it isn't followed (docs/adr/050).
     """
@@ -51,8 +51,8 @@ def signature(secrets: Sequence[str], timestamp_s: int, body: bytes) -> str:
 
 
 def delivery_id(subscription_id: str, event_id: str, at: int) -> str:
-    """The same for every attempt to bring an event, which was stored `at` (Unix ms), to a subscription (ojs-webhooks §7.5).
+    """Return the id of a delivery, the same for every attempt to send an event to a subscription (ojs-webhooks §7.5).
 
-    Ids of later events come after it.
+    The event was stored `at` (Unix ms). Ids of later events come after it.
     """
     return f"del_{derived_job_id(at, 'delivery', subscription_id, event_id)}"

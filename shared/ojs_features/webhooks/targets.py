@@ -21,16 +21,16 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from ojs_core.base.numbers import whole_number
-from ojs_core.domain.webhooks.addresses import allowed
-from ojs_core.domain.webhooks.records import Subscription
-from ojs_core.domain.webhooks.rules import signature
+from ojs_features.webhooks.addresses import allowed
+from ojs_features.webhooks.records import Subscription
+from ojs_features.webhooks.rules import signature
 
 TIMEOUT_S: Final = 30.0
 """Ojs-webhooks §7.3."""
 _MOST_CONNECTIONS: Final = 1_000
 _READ_BYTES: Final = 1_024
 _HEADER_BYTES: Final = 4_096
-"""Of one header of an answer; aiohttp reads up to 128 of them."""
+"""The size of one header of an answer; aiohttp reads up to 128 of them."""
 _LOOKUPS: Final = 100
 """Names that are looked up at a time: each waits in a thread, and as many subscriptions may have names that nobody resolves."""
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class TargetAnswer(NamedTuple):
-    """What a target has answered. `status` is 0 and `error` says why if there was no answer; `body` is its beginning."""
+    """A target's answer. `status` is 0 and `error` says why if there was no answer; `body` is its beginning."""
 
     status: int
     ms: int
@@ -95,7 +95,7 @@ def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     def run() -> None:
         try:
             found = work()
-        except (OSError, ValueError) as error:  # nobody knows it, or it can't be a name
+        except (OSError, ValueError) as error:  # it is unknown, or it can't be a name
             done: Callable[[], None] = partial(outcome.set_exception, error)
         else:
             done = partial(outcome.set_result, found)
@@ -170,7 +170,7 @@ class Targets:
 
 
 def _reason(error: Exception) -> str:
-    """Return why there was no answer, for whoever has subscribed: never the addresses that a name stands for."""
+    """Return why there was no answer, for the subscriber: never the addresses that a name stands for."""
     cause: BaseException | None = error
     while cause is not None:
         match cause:

@@ -28,7 +28,7 @@ _NEVER: Final = (
     "fd00:ec2::/32",  # metadata, names and credentials of AWS
     "fd20:ce::254/128",  # metadata of Google Cloud
 )
-"""Those that nothing is ever sent to."""
+"""Networks that nothing is ever sent to."""
 _PRIVATE: Final = (
     "10.0.0.0/8",
     "100.64.0.0/10",  # shared by the customers of a provider
@@ -45,7 +45,7 @@ _PRIVATE: Final = (
     "2001:db8::/32",  # documentation
     "3fff::/20",  # documentation
 )
-"""Those that are not public, with every IPv6 address outside `_GLOBAL`."""
+"""Networks that are not public, with every IPv6 address outside `_GLOBAL`."""
 _GLOBAL: Final = IPv6Network("2000::/3")
 _LAST_BITS: Final = tuple(
     map(
@@ -61,7 +61,7 @@ _LAST_BITS: Final = tuple(
 )
 """Networks whose addresses end with an IPv4 address."""
 _PUBLIC_AS_INSIDE: Final = tuple(map(IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96")))
-"""Those of them that are public where the IPv4 address is."""
+"""Networks of them that are public where the IPv4 address is."""
 _6TO4: Final = IPv6Network("2002::/16")
 _TEREDO: Final = IPv6Network("2001::/32")
 _ISATAP: Final = 0x5EFE

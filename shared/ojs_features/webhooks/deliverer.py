@@ -12,13 +12,14 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
 from ojs_core.telemetry import metrics
-from ojs_webhooks.pausing import pause
-from ojs_webhooks.subscriber import Subscriber, SubscriberTimings
+from ojs_features.webhooks.pausing import pause
+from ojs_features.webhooks.subscriber import Subscriber, SubscriberTimings
+from ojs_features.webhooks.subscriptions import Webhooks
 
 if TYPE_CHECKING:
-    from ojs_core.domain.webhooks.records import Subscription, Tally
-    from ojs_core.runtime.targets import Targets
     from ojs_core.store.store import Store
+    from ojs_features.webhooks.records import Subscription, Tally
+    from ojs_features.webhooks.targets import Targets
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +30,7 @@ class Deliverer:
     def __init__(self, store: Store, targets: Targets, timings: SubscriberTimings = SubscriberTimings()) -> None:
         self._timings = timings
         self._store = store
-        self._webhooks = store.webhooks
+        self._webhooks = store.of(Webhooks)
         self._targets = targets
         self._subscribers: dict[str, Subscriber] = {}
         self._news = asyncio.Event()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ojs_core.runtime.targets import Targets
-from ojs_webhooks.deliverer import Deliverer
+from ojs_features.webhooks.deliverer import Deliverer
+from ojs_features.webhooks.targets import Targets
 
 if TYPE_CHECKING:
     from ojs_core.runtime.service import Service

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.domain.webhooks.records import Subscription
-from ojs_core.runtime.targets import TargetAnswer, Targets
+from ojs_features.webhooks.records import Subscription
+from ojs_features.webhooks.targets import TargetAnswer, Targets
 from support.webhook_target import WebhookTarget
 
 

@@ -1,4 +1,4 @@
-"""What clients send about webhooks (ojs-webhooks §5, §6)."""
+"""Requests about webhooks (ojs-webhooks §5, §6)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from ojs_core.base.fields import (
 )
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.records import DeliveryStatus, Owner, Subscription
-from ojs_core.domain.webhooks.rules import OWN
-from ojs_core.wire.webhooks.answers import WebhookAnswer
+from ojs_features.webhooks.answers import WebhookAnswer
+from ojs_features.webhooks.records import DeliveryStatus, Owner, Subscription
+from ojs_features.webhooks.rules import OWN
 
 MAX_URL: Final = 2_048
 MAX_PATTERNS: Final = 50
@@ -42,7 +42,7 @@ MAX_SECRET: Final = 256
 _MEMBERS: Final = ("url", "events", "filter", "secret", "metadata", "active")
 _CHANGED: Final = ("url", "events", "filter", "metadata", "active")
 _ANSWERED: Final = tuple(name for name in WebhookAnswer.__struct_fields__ if name not in _MEMBERS)
-"""What a client may send back as it got it; it changes nothing."""
+"""Members that a client may send back as it got them. They change nothing."""
 _PATTERN: Final = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?", re.ASCII)
 _SECRET: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _DELIVERY_ID: Final = re.compile(r"del_[0-9a-f-]{36}", re.ASCII)
@@ -53,7 +53,7 @@ _LONGEST: Final = 128
 
 
 class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client wants of a subscription; None stands for what it didn't name."""
+    """Members that a client sets of a subscription. None stands for one that it didn't name."""
 
     url: str | None = None
     events: tuple[str, ...] | None = None
@@ -111,7 +111,7 @@ def parse_subscription(body: bytes, limits: PayloadLimits, *, insecure: bool) ->
 
 
 def parse_changes(body: bytes, limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    """The same members but `secret`, which is changed by a rotation; any of them. Raises invalid_request."""
+    """Read any of the same members but `secret`, which a rotation changes. Raises invalid_request."""
     return _parse(body, (*_CHANGED, *_ANSWERED), limits, insecure=insecure)
 
 
@@ -205,7 +205,7 @@ def _metadata(value: Any) -> Raw:
 
 
 def _secret(value: Any) -> str:
-    """What was sent is in no message."""
+    """Check a secret. What was sent is in no message."""
     if type(value) is not str or not MIN_SECRET <= len(value) <= MAX_SECRET or _SECRET.fullmatch(value) is None:
         raise invalid("secret", f"secret must be {MIN_SECRET} to {MAX_SECRET} printable ASCII characters without blanks")
     return value

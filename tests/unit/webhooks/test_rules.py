@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.records import ROTATION_MS, DeliveryRecord, Subscription, Tally, TargetHealth
-from ojs_core.domain.webhooks.rules import DELAYS_MS, Verdict, delivery_id, judge, signature
+from ojs_features.webhooks.records import ROTATION_MS, DeliveryRecord, Subscription, Tally, TargetHealth
+from ojs_features.webhooks.rules import DELAYS_MS, Verdict, delivery_id, judge, signature
 
 DAY_MS = 86_400_000
 

@@ -15,7 +15,6 @@ import msgspec
 
 from ojs_core.base.errors import not_found
 from ojs_core.base.timings import Timings
-from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus
 from ojs_core.jetstream.api import purge_unheard, put
 from ojs_core.jetstream.contents import messages
 from ojs_core.jetstream.due_messages import Due, DueMessages, DueTimings
@@ -23,12 +22,14 @@ from ojs_core.jetstream.headers import schedule
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.records.bucket import Bucket
+from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus
+from ojs_features.webhooks.subjects import Subjects
 
 MOST_KEPT: Final = 500
-"""Of those of one subscription that are not tried again; the oldest leave first."""
+"""Deliveries of one subscription that are not tried again. The oldest leave first."""
 _PORTION: Final = 200
 _LOOKED_AT: Final = 1_000
-"""Deliveries that one page looks through for those of a status."""
+"""Deliveries that are read for one page of a status."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -45,7 +46,7 @@ class DeliveryTimings(Timings, frozen=True, kw_only=True):
     """How many deliveries a subscription may have, and for how long one is in hand."""
 
     failing: int = 500
-    """Those that are tried again; the subscription takes no further events until there are fewer."""
+    """Deliveries that are tried again; the subscription takes no further events until there are fewer."""
     ack_wait_s: int = 15
     """How long one that is due is another process's, before it is given to the next."""
 
@@ -67,24 +68,25 @@ class Deliveries:
         self._bulk = bucket.bulk
         self._records = bucket.records
         self._config = bucket.config
+        self._names = Subjects(bucket.config)
         self._kept = bucket.kept
 
     async def store(self, delivery: DeliveryRecord) -> None:
         """Store how a delivery stands after an attempt. Raises OjsError backend_unavailable, storage_full."""
         names = delivery.subscription_id, delivery.id
         if delivery.status == "failing":
-            subject = self._config.delivery_timer(*names)
-            timer = schedule(delivery.next_at, self._config.delivery_due(*names), self._kept.delivery_s)
+            subject = self._names.delivery_timer(*names)
+            timer = schedule(delivery.next_at, self._names.delivery_due(*names), self._kept.delivery_s)
             await put(self._nats, subject, _encode(delivery), None, "a webhook's delivery", timer=timer)
         else:
             await put(
-                self._nats, self._config.delivery(*names), _encode(delivery), self._kept.delivery_s, "a webhook's delivery"
+                self._nats, self._names.delivery(*names), _encode(delivery), self._kept.delivery_s, "a webhook's delivery"
             )
 
     def due(self, subscription_id: str, batch: int) -> DueMessages:
         """The failing deliveries of a subscription whose time has come, which all who deliver share."""
-        name = self._config.webhook_consumer(subscription_id)
-        subject = self._config.delivery_due(subscription_id, ANY)
+        name = self._names.consumer(subscription_id)
+        subject = self._names.delivery_due(subscription_id, ANY)
         timings = DueTimings(ack_wait_s=self._limits.ack_wait_s)
         return DueMessages(self._nats, self._bulk, self._config, name, timings, subject, batch)
 
@@ -94,7 +96,7 @@ class Deliveries:
 
     async def full(self, subscription_id: str) -> bool:
         """Whether as many deliveries fail as may. Raises OjsError backend_unavailable."""
-        return await self._waiting(self._config.delivery_timer(subscription_id, ANY)) >= self._limits.failing
+        return await self._waiting(self._names.delivery_timer(subscription_id, ANY)) >= self._limits.failing
 
     async def get(self, delivery_id: str) -> DeliveryRecord:
         """Raises OjsError not_found."""
@@ -128,14 +130,14 @@ class Deliveries:
 
     def trim(self, subscription_id: str) -> None:
         """Remove the oldest beyond `MOST_KEPT`."""
-        kept = self._config.delivery(subscription_id, ANY)
+        kept = self._names.delivery(subscription_id, ANY)
         purge_unheard(self._nats, self._config.records_stream, kept, keep=MOST_KEPT)
 
     def remove(self, subscription_id: str) -> None:
         """Remove all of a subscription that has gone."""
-        config = self._config
-        for name in (config.delivery_timer, config.delivery_due, config.delivery):
-            purge_unheard(self._nats, config.records_stream, name(subscription_id, ANY))
+        names = self._names
+        for name in (names.delivery_timer, names.delivery_due, names.delivery):
+            purge_unheard(self._nats, self._config.records_stream, name(subscription_id, ANY))
 
     async def _waiting(self, pattern: str) -> int:
         """How many messages there are under a wildcard."""
@@ -145,9 +147,9 @@ class Deliveries:
 
     async def _subjects(self, subscription_id: str, delivery_id: str, status: DeliveryStatus | None) -> dict[str, str]:
         """Where deliveries are, by id: the later place if one is on its way from the one to the other."""
-        config = self._config
-        failing = [config.delivery_timer, config.delivery_due] if status in {None, "failing"} else []
-        others = [config.delivery] if status != "failing" else []
+        names = self._names
+        failing = [names.delivery_timer, names.delivery_due] if status in {None, "failing"} else []
+        others = [names.delivery] if status != "failing" else []
         found: dict[str, str] = {}
         for name in (*failing, *others):
             for subject in await self._records.subjects(name(subscription_id, delivery_id)):

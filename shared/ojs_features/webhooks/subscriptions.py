@@ -13,16 +13,17 @@ from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.ids import new_job_id
 from ojs_core.base.portions import in_portions
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.records import PauseReason, Subscription, Tally, TargetHealth
 from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.consumers import remove
 from ojs_core.jetstream.contents import stream_info
 from ojs_core.jetstream.event_consumer import EventConsumer, consumer_names
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY, WEBHOOK_CONSUMER
+from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
-from ojs_core.store.webhooks.deliveries import Deliveries, DeliveryTimings
+from ojs_features.webhooks.deliveries import Deliveries, DeliveryTimings
+from ojs_features.webhooks.records import PauseReason, Subscription, Tally, TargetHealth
+from ojs_features.webhooks.subjects import CONSUMER, Subjects
 
 MAX_SUBSCRIPTIONS: Final = 100
 _LEADER_READS: Final = 32
@@ -40,21 +41,21 @@ target_reader: Final = RecordReader("target", msgspec.json.Decoder(TargetHealth)
 class Webhooks:
     """Reads and changes subscriptions, for gateways and for those who deliver."""
 
-    def __init__(self, bucket: Bucket, limits: DeliveryTimings) -> None:
-        self.deliveries = Deliveries(bucket, limits)
+    def __init__(self, bucket: Bucket) -> None:
+        self.deliveries = Deliveries(bucket, bucket.timings(DeliveryTimings))
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
         self._clock = bucket.clock
         self._kept = bucket.kept
         self._config = config = bucket.config
+        self._subjects = subjects = Subjects(config)
         self._streams = (config.events_stream, config.records_stream)
-        """Those in which a subscription has a consumer."""
-        self._documents = Documents(bucket, config.webhook, webhook_reader, lambda found, op: found.op == op)
-        self._targets = Documents(bucket, config.target, target_reader, lambda found, op: found.op == op)
+        """Streams in which a subscription has a consumer."""
+        self._documents = Documents(bucket, subjects.webhook, webhook_reader, lambda found, op: found.op == op)
+        self._targets = Documents(bucket, subjects.target, target_reader, lambda found, op: found.op == op)
         self._on_change: Callable[[], None] = lambda: None
-        subjects = [config.webhook(ANY)]
-        self._watch = bucket.watches.add("webhooks", subjects, self._changed)
+        self._watch = bucket.watches.add("webhooks", [subjects.webhook(ANY)], self._changed)
 
     # Subscriptions
 
@@ -129,7 +130,7 @@ class Webhooks:
 
     def consumer(self, subscription_id: str) -> EventConsumer:
         """The events of a subscription, which all who deliver share."""
-        return EventConsumer(self._nats, self._bulk, self._config, self._config.webhook_consumer(subscription_id))
+        return EventConsumer(self._nats, self._bulk, self._config, self._subjects.consumer(subscription_id))
 
     def aim(self, consumer: EventConsumer, subscription: Subscription) -> None:
         """Have a consumer deliver what its subscription may admit."""
@@ -140,12 +141,10 @@ class Webhooks:
 
         Raises OjsError backend_unavailable.
         """
-        prefix = len(self._config.target(""))
-        owners = {subject[prefix:] for subject in await self._records.subjects(self._config.target(ANY))}
+        prefix = len(self._subjects.target(""))
+        owners = {subject[prefix:] for subject in await self._records.subjects(self._subjects.target(ANY))}
         for stream in self._streams:
-            owners |= {
-                name.removeprefix(WEBHOOK_CONSUMER) for name in await consumer_names(self._nats, stream, WEBHOOK_CONSUMER)
-            }
+            owners |= {name.removeprefix(CONSUMER) for name in await consumer_names(self._nats, stream, CONSUMER)}
         stored = await self._stored()  # read last: what is new is no orphan
         live = {key for key, one in stored.items() if one is None or not one.deleted}
         for orphan in owners - live:
@@ -157,8 +156,8 @@ class Webhooks:
         for stream in self._streams:
             # A cluster doesn't answer for a consumer that it is about to make: the next `tidy` finds it.
             with contextlib.suppress(OjsError):
-                await remove(self._nats, stream, [self._config.webhook_consumer(subscription_id)])
-        purge_unheard(self._nats, self._config.records_stream, self._config.target(subscription_id))
+                await remove(self._nats, stream, [self._subjects.consumer(subscription_id)])
+        purge_unheard(self._nats, self._config.records_stream, self._subjects.target(subscription_id))
         self.deliveries.remove(subscription_id)
 
     # How deliveries have gone
@@ -168,8 +167,8 @@ class Webhooks:
         return (await self._targets.read(subscription_id))[1] or TargetHealth()
 
     async def health_of(self, subscriptions: Sequence[Subscription]) -> dict[str, TargetHealth]:
-        """The same of many, by the subscription's id; those that can't be read are as new."""
-        subjects = {one.id: self._config.target(one.id) for one in subscriptions}
+        """Return how deliveries have gone of many, by the subscription's id. One that can't be read is as new."""
+        subjects = {one.id: self._subjects.target(one.id) for one in subscriptions}
         raw = await self._records.many_raw(list(subjects.values()))
         found = {key: target_reader.read(key, *raw[subject]) for key, subject in subjects.items() if subject in raw}
         return {key: found.get(key) or TargetHealth() for key in subjects}
@@ -181,14 +180,14 @@ class Webhooks:
 
     async def _stored(self) -> dict[str, Subscription | None]:
         """All records by id, as the leader has them; None for one that can't be read."""
-        subjects = await self._records.subjects(self._config.webhook(ANY))
+        subjects = await self._records.subjects(self._subjects.webhook(ANY))
         if self._records.nearest_is_leader:
             return self._read(await self._records.many_raw(subjects))
         found = await in_portions(subjects, self._records.leader_raw, _LEADER_READS)
         return self._read({subject: one for subject, one in zip(subjects, found, strict=True) if one is not None})
 
     def _read(self, raw: Mapping[str, tuple[int, bytes]]) -> dict[str, Subscription | None]:
-        prefix = len(self._config.webhook(""))
+        prefix = len(self._subjects.webhook(""))
         tokens = {subject[prefix:]: one for subject, one in raw.items() if one[1]}
         return {token: webhook_reader.read(token, *one) for token, one in tokens.items()}
 

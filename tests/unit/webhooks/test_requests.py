@@ -8,11 +8,11 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.webhooks.records import Subscription, TargetHealth
 from ojs_core.wire.members import bare, encode
 from ojs_core.wire.pages import Page
-from ojs_core.wire.webhooks.answers import OneWebhook, on_page, webhook_answer, webhook_page
-from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
+from ojs_features.webhooks.answers import OneWebhook, on_page, webhook_answer, webhook_page
+from ojs_features.webhooks.records import Subscription, TargetHealth
+from ojs_features.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
 from support.tables import each
 
 GOOD = {"url": "https://a.example/hook", "events": ["job.completed", "job.*", "*"]}

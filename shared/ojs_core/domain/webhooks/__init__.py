@@ -1,1 +1,0 @@
-"""Webhooks: subscriptions, signatures, and what follows from an answer (ojs-webhooks)."""

@@ -1,0 +1,36 @@
+"""The part of a feature in backups, restores and releases."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.backup.archive import Kept
+from ojs_core.store.records.records import Records
+
+Places = Callable[[Connection, StoreConfig], Awaitable[dict[str, int]]]
+"""Returns up to which event each of a feature's consumers has got them, by names of the feature."""
+Revive = Callable[[str, Kept, Callable[[str, int], int]], bytes | None]
+"""Makes the body of a record where it is restored, None for one that can't be read.
+
+It takes the record's name, the record, and a function from a consumer's name and the event at which it began to the
+event behind which it goes on.
+"""
+Acting = Callable[[Records, StoreConfig], Awaitable[int]]
+"""Counts the records that begin to act when a restored system is released."""
+
+
+class FeatureBackup(Struct, frozen=True, kw_only=True):
+    """Kinds of messages of a feature that a backup treats in their own way. All of its records are in each backup."""
+
+    hints: frozenset[tuple[str, str]] = frozenset()
+    """Hints that are kept as they are, by the two words behind the namespace."""
+    places: Places | None = None
+    revive: Mapping[str, Revive] = MappingProxyType({})
+    """By the kind of record."""
+    acting: Mapping[str, Acting] = MappingProxyType({})
+    """By the name of the count."""

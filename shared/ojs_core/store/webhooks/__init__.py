@@ -1,1 +1,0 @@
-"""Webhook subscriptions, and the deliveries that did not go through at once."""

@@ -1,1 +1,0 @@
-"""Webhooks as clients set and read them (ojs-webhooks)."""
