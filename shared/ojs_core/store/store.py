@@ -138,6 +138,7 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
         ("watches.fresh_s", "dispatch.consumers.newborn_ms", "a consumer whose maker died would ignore a pause"),
         ("watches.lost.trace_s", "kept.deleted_s", "a deleted record would leave and be taken for lost"),
         ("connections.request_s", "commits.deadline_s", "one late answer would end a commit"),
+        ("connections.request_s", "writes.deadline_s", "one late answer would end a write"),
         ("idempotency.wait_s", "idempotency.silent_ms", "a repetition would take the request over, and not wait"),
         ("presence.max_gap_ms", "workers.dead_ms", "a worker would die of silence while no gateway could hear it"),
         ("workers.dead_ms", "kept.worker_s", "a dead worker's record would be gone before anybody judges it"),
