@@ -1,0 +1,127 @@
+"""The server without features: what needs none of them passes through none, and each can be left out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+import aiohttp
+import pytest
+
+from integration.conftest import OpenStore
+from ojs_core.plug import Feature
+from ojs_core.runtime.settings import Settings
+from ojs_features.all import FEATURES
+from ojs_gateway.openapi.document import places
+from ojs_gateway.routes import parts
+from ojs_gateway.server import Gateway
+from support.nats import NatsServer
+
+Serve = Callable[[tuple[Feature, ...]], Awaitable[aiohttp.ClientSession]]
+
+COMPOSITIONS: Final = {
+    "none": (),
+    **{f"all but {feature.name}": tuple(one for one in FEATURES if one is not feature) for feature in FEATURES},
+}
+
+
+@pytest.fixture
+async def serve(open_store: OpenStore, shared_nats_server: NatsServer) -> AsyncIterator[Serve]:
+    """Start a gateway with these features; returns a client of it."""
+    gateways: list[Gateway] = []
+    clients: list[aiohttp.ClientSession] = []
+
+    async def started(features: tuple[Feature, ...]) -> aiohttp.ClientSession:
+        store = await open_store(shared_nats_server.url)
+        gateway = Gateway(store, Settings(port=0, nats=shared_nats_server.url, nats_api="off"), features)
+        gateways.append(gateway)
+        await gateway.start()
+        clients.append(aiohttp.ClientSession(f"{gateway.url}/ojs/v1/"))
+        return clients[-1]
+
+    yield started
+    for client in clients:
+        await client.close()
+    for gateway in gateways:
+        await gateway.stop()
+
+
+async def send(client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> Any:
+    async with client.post(path, json=body) as answer:
+        assert answer.status < 300, await answer.text()
+        return await answer.json(content_type=None)
+
+
+async def runs_a_job(client: aiohttp.ClientSession, queue: str) -> None:
+    """Push a plain job, fetch it and report its success."""
+    pushed = (await send(client, "jobs", {"type": "email.send", "args": [1], "options": {"queue": queue}}))["job"]
+    fetched = (await send(client, "workers/fetch", {"queues": [queue], "worker_id": "w", "wait_ms": 5_000}))["jobs"]
+    assert [job["id"] for job in fetched] == [pushed["id"]]
+    await send(client, "workers/ack", {"job_id": pushed["id"], "worker_id": "w"})
+
+
+@contextmanager
+def calls_of_features() -> Iterator[set[str]]:
+    """Yield the functions of features that this thread calls meanwhile."""
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and "/ojs_features/" in frame.f_code.co_filename:
+            found.add(f"{frame.f_code.co_filename.rpartition('/ojs_features/')[2]}: {frame.f_code.co_qualname}")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
+
+
+async def test_a_plain_push_fetch_and_ack_pass_through_no_module_of_a_feature(serve: Serve, queue: str) -> None:
+    client = await serve(FEATURES)
+    await runs_a_job(client, queue)  # what is made once is there
+    modules = set(sys.modules)
+    with calls_of_features() as calls:
+        await runs_a_job(client, queue)
+    assert calls == set()
+    assert [name for name in set(sys.modules) - modules if name.startswith("ojs_features")] == []
+
+
+async def test_calls_of_a_feature_are_seen(serve: Serve) -> None:
+    client = await serve(FEATURES)
+    with calls_of_features() as calls:
+        async with client.get("webhooks/subscriptions") as answer:
+            assert answer.status == 200
+    assert "webhooks/handlers.py: WebhookHandlers.list" in calls
+
+
+@pytest.mark.parametrize("features", COMPOSITIONS.values(), ids=COMPOSITIONS)
+async def test_the_server_runs_jobs_without_a_feature(serve: Serve, queue: str, features: tuple[Feature, ...]) -> None:
+    client = await serve(features)
+    await runs_a_job(client, queue)
+    async with client.get("openapi.json") as answer:
+        described = {
+            operation["operationId"] for path in (await answer.json())["paths"].values() for operation in path.values()
+        }
+    there = {next(places(route)).operation_id for part in parts(features) for route in part.routes if not route.test_only}
+    gone = {next(places(route)).operation_id for part in parts(FEATURES) for route in part.routes} - there
+    assert there <= described
+    assert gone.isdisjoint(described)
+    async with client.get("admin/findings") as answer:
+        checks = (await answer.json())["checks"]
+    assert {check.name for feature in features for check in feature.checks} <= set(checks)
+    assert {check.name for one in FEATURES if one not in features for check in one.checks}.isdisjoint(checks)
+
+
+@pytest.mark.parametrize("features", COMPOSITIONS.values(), ids=COMPOSITIONS)
+async def test_what_a_feature_answers_is_unknown_without_it(serve: Serve, features: tuple[Feature, ...]) -> None:
+    client = await serve(features)
+    for left_out in (one for one in FEATURES if one not in features):
+        for route in (route for part in left_out.parts for route in part.routes):
+            place = next(places(route))
+            path = place.path.removeprefix("/ojs/v1/").replace("{", "").replace("}", "")
+            async with client.request(place.method, path, json={}) as answer:
+                assert answer.status == 404, place.operation_id
