@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_args, get_type_hints
+
+import msgspec
 
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = ROOT / "shared" / "ojs_nats"
@@ -37,7 +41,36 @@ def tree(module: str, *, stub: bool = False) -> ast.Module:
     """Return the source of a module, or of its stub if it has one and that is asked for."""
     path = PACKAGE.parent.joinpath(*module.split("."))
     files = (*([path.with_suffix(".pyi")] if stub else []), path.with_suffix(".py"), path / "__init__.py")
-    return ast.parse(next(file for file in files if file.exists()).read_text(encoding="utf-8"))
+    source = ast.parse(next(file for file in files if file.exists()).read_text(encoding="utf-8"))
+    return _as_read(module, source) if module.startswith("ojs_api.") else source
+
+
+def _as_read(module: str, source: ast.Module) -> ast.Module:
+    """Return a module of the contract as its readers know it: types without notes, and their descriptions in docstrings."""
+    for node in source.body:
+        kind = getattr(importlib.import_module(module), node.name) if isinstance(node, ast.ClassDef) else None
+        if not (isinstance(node, ast.ClassDef) and isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            continue
+        node.bases = [base for base in node.bases if ast.unparse(base) != "OpenAnswer"] or [ast.Name("Struct")]
+        node.keywords = [each for each in node.keywords if each.arg != "omit_defaults"]
+        hints, notes = get_type_hints(kind), get_type_hints(kind, include_extras=True)
+        about: list[str] = []
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                name = field.target.id
+                field.annotation = ast.parse(_shown(hints[name]), mode="eval").body
+                about += [f"    {name}: {said}" for said in re.findall(r"description='(.*?)'[,)]", repr(notes[name]))[:1]]
+        if about:
+            said = "\n".join([ast.get_docstring(node) or "", "", "Attributes:", *about])
+            node.body[0] = ast.Expr(ast.Constant(said))
+    return source
+
+
+def _shown(hint: Any) -> str:
+    """Return a type as it is written where its names are imported."""
+    if isinstance(hint, type) and not get_args(hint):
+        return hint.__name__
+    return re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", re.sub(r"typing\.Optional\[(.*)\]", r"\1 | None", str(hint)))
 
 
 def exported(module: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ import msgspec
 from ojs_nats._importing import importing
 from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups  # not later: handlers of `atexit` can't import pools of threads any more
-from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
+from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, AnyOperation, Request
 from ojs_nats._sse import frames
 from ojs_nats._timings import HttpTimings
 from ojs_nats._tls import HTTPS, Trust
@@ -106,7 +106,7 @@ class HttpTransport(Transport):
             return connections.stream(*self._address(STREAM_EVENTS, said))
         return connections.stream(*self._address(STREAM_JOB_EVENTS, {"job_id": wanted.job_id, **said}))
 
-    def _address(self, operation: Operation, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    def _address(self, operation: AnyOperation, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
         """Return the address of an operation, and the parameters that it doesn't have in its path."""
         path = _NAME.sub(lambda name: quote(parameters[name[1]], safe=""), operation.place)
         placed = _NAME.findall(operation.path)

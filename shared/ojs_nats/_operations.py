@@ -7,10 +7,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ojs_api.operations import Operation as ContractOperation
+
 
 class Operation(NamedTuple):
-    """`name` is its operationId, by which it is asked for over NATS; `path` is where it is over HTTP: below /ojs/v1, unless it
-    begins with /ojs/.
+    """One that the contract doesn't have yet. `name` is its operationId, by which it is asked for over NATS. `path` is where
+    it is over HTTP: below /ojs/v1, unless it begins with /ojs/.
     """
 
     name: str
@@ -23,6 +25,9 @@ class Operation(NamedTuple):
         return self.path if self.path.startswith("/ojs/") else f"/ojs/v1{self.path}"
 
 
+AnyOperation = Operation | ContractOperation
+
+
 class Request(msgspec.Struct, frozen=True):
     """`parameters` are those of the path, by the names that it has them by, and of the query. `queue` is the one that all of it
     is about, if it is about one: over NATS, permissions go by it. A request that isn't `repeatable` is sent again only when the
@@ -31,7 +36,7 @@ class Request(msgspec.Struct, frozen=True):
     `answered_as_well`, unless an error comes with them.
     """
 
-    operation: Operation
+    operation: AnyOperation
     parameters: Mapping[str, str] = {}
     body: Any = None
     queue: str | None = None

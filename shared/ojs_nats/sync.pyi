@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, Unpack
 
+from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_nats._durations import Duration
 from ojs_nats.errors import (
     RefusedError,
@@ -47,7 +48,6 @@ from ojs_nats.models.queues import (
     SwitchedQueue,
 )
 from ojs_nats.models.rate_limits import Limit
-from ojs_nats.models.schemas import Schema, SchemaHead, SchemaVersion
 from ojs_nats.models.statistics import Statistics
 from ojs_nats.models.system import (
     AuditEntry,
@@ -71,7 +71,7 @@ from ojs_nats.operations.dead_letters import DeadLetterFilter
 from ojs_nats.operations.jobs import JobFilter, Priority
 from ojs_nats.operations.keys import Role
 from ojs_nats.operations.queues import Period, Prevention, QueueOptions
-from ojs_nats.operations.schemas import Compatibility, Mode, Version
+from ojs_nats.operations.schemas import Version
 from ojs_nats.operations.workers import Directive
 from ojs_nats.options import Options, Rate, Retry
 from ojs_nats.workflows import Flow

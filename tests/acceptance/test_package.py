@@ -28,7 +28,7 @@ CLIENT, SERVER = "ojs-nats", "ojs-nats-server"
 FOLDERS = {CLIENT: ROOT / "shared", SERVER: ROOT}
 """What they are built from."""
 MODULES = {
-    CLIENT: {"ojs_link", "ojs_nats"},
+    CLIENT: {"ojs_api", "ojs_link", "ojs_nats"},
     SERVER: {
         *("ojs_command", "ojs_coordinator", "ojs_core", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_projector"),
         *("ojs_reaper", "ojs_scheduler"),

@@ -24,7 +24,7 @@ class Request(Call):
 
     def __init__(self, body: Any = None, parameters: tuple[str, ...] = ()) -> None:
         super().__init__(dialect_of(None, None, None, None), parameters, PayloadLimits(), LargeBodies())
-        self._sent = b"" if body is None else msgspec.json.encode(body)
+        self._sent = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
 
     @property
     def left(self) -> bool:

@@ -101,7 +101,7 @@ def _over_its_own(method: str, url: str, body: object, seconds: float, headers: 
 
 
 def _encoded(body: object) -> bytes | None:
-    return None if body is None else json.dumps(body).encode()
+    return body if isinstance(body, bytes | None) else json.dumps(body).encode()
 
 
 def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:

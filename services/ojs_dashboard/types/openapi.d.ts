@@ -42,7 +42,7 @@ export type AdminListedQueue = { throughput: Throughput; latency_ms: Percentiles
 
 export type AdminPurgeQueueBody = { states: Array<State>; confirm: boolean; older_than?: string | number };
 
-export type AdminPutSchemaBody = { schema?: Record<string, unknown>; args_schema?: Record<string, unknown>; type?: string; version?: number | string; uri?: string; validation?: { mode?: "off" | "warn" | "strict" }; compatibility?: "semver" | "none" | "backward" | "forward" | "full" };
+export type AdminPutSchemaBody = { uri?: string; validation?: { mode?: "off" | "warn" | "strict" }; compatibility?: "semver" | "none" | "backward" | "forward" | "full"; type?: string; version?: number | string; schema?: Record<string, unknown>; args_schema?: Record<string, unknown> };
 
 export type AdminQueuePage = { items: Array<AdminListedQueue>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
@@ -406,7 +406,7 @@ export type Refusal = { code: string; message: string; retryable: boolean; detai
 
 export type RegisterCronJobBody = { name: string; cron?: string; expression?: string; schedule?: string; timezone?: string; overlap_policy?: "skip" | "allow" | "cancel_previous" | "enqueue"; enabled?: boolean; description?: string; job_template?: Record<string, unknown> };
 
-export type RegisterSchemaBody = { version: number | string; schema: Record<string, unknown>; type?: string; job_type?: string; uri?: string; validation?: { mode?: "off" | "warn" | "strict" }; compatibility?: "semver" | "none" | "backward" | "forward" | "full" };
+export type RegisterSchemaBody = { version: number | string; schema: Record<string, unknown>; uri?: string; validation?: { mode?: "off" | "warn" | "strict" }; compatibility?: "semver" | "none" | "backward" | "forward" | "full"; type?: string; job_type?: string };
 
 export type RegisteredWorker = { ok: boolean; worker_id: string; server_time: string; mark: string; heartbeat_interval: number; heartbeat_timeout: number; visibility_timeout_default: number };
 
@@ -442,9 +442,9 @@ export type SchedulingTotals = { queues: number; starved: number; active_jobs: n
 
 export type Schema = { uri: string; type: string; job_type: string; version: number | string; validation: ValidationSettings; compatibility: "backward" | "forward" | "full" | "none" | "semver"; created_at: string; schema: Record<string, unknown> };
 
-export type SchemaPage = { schemas: Array<SchemaSummary>; pagination: Pagination };
+export type SchemaHead = { uri: string; type: string; job_type: string; version: number | string; validation: ValidationSettings; compatibility: "backward" | "forward" | "full" | "none" | "semver"; created_at: string };
 
-export type SchemaSummary = { uri: string; type: string; job_type: string; version: number | string; validation: ValidationSettings; compatibility: "backward" | "forward" | "full" | "none" | "semver"; created_at: string };
+export type SchemaPage = { schemas: Array<SchemaHead>; pagination: Pagination };
 
 export type SchemaVersion = { version: number | string; uri: string; created_at: string; is_latest: boolean };
 

@@ -77,8 +77,7 @@ class EventHandlers:
         page = await self._reader.newest(wanted, asked.offset, asked.limit)
         more = asked.offset + len(page.events) < page.total
         answer = EventPage(events=[Raw(event.body) for event in page.events], cursor=str(page.cursor), has_more=more)
-        answer.pagination = pagination(asked, page.total, None)
-        answer.pagination.has_more = more
+        answer.pagination = pagination(asked, page.total, None, more=more)
         return Response(200, answer)
 
     # Following

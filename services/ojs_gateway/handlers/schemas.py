@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ojs_api.schemas import OneSchema
 from ojs_core.api.call import Call, Response
 from ojs_core.wire.pages import MAX_PAGE, parse_page
 from ojs_core.wire.schemas import (
-    OneSchema,
     deleted_schema,
     parse_schema,
     schema_answer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_api.schemas import MODES
 from ojs_core.api.common import (
     CONFIRM,
     COUNT,
@@ -28,7 +29,6 @@ from ojs_core.api.schema import (
     record,
     whole,
 )
-from ojs_core.domain.schemas.record import MODES
 from ojs_core.wire.queues.answers import (
     AdminQueuePage,
     ConfiguredQueue,

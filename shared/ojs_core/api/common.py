@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
+from ojs_api import pages as contract
 from ojs_core.api.route import Parameter
 from ojs_core.api.schema import (
     ANYTHING,
     FLAG,
-    TEXT,
     TIME,
     Named,
     either,
@@ -19,7 +21,6 @@ from ojs_core.api.schema import (
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
-from ojs_core.read.messages import MAX_OFFSET
 from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 
 COUNT: Final = whole(0)
@@ -42,13 +43,7 @@ CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job th
 
 
 def _paged(standard: int, most: int) -> tuple[Parameter, ...]:
-    return (
-        Parameter("limit", whole(1, MAX_PAGE) | {"default": standard}, "More counts as the most."),
-        Parameter("cursor", TEXT, "`next_cursor` of the page before."),
-        Parameter("offset", whole(0, MAX_OFFSET), "How many to pass over."),
-        Parameter("page", whole(1), f"Counts pages in place of `cursor` and `offset`, to {MAX_OFFSET:,} items deep."),
-        Parameter("per_page", whole(1, most) | {"default": standard}, "More counts as the most."),
-    )
+    return tuple(Parameter(each.name, msgspec.json.schema(each.kind), each.about) for each in contract.paged(standard, most))
 
 
 SEARCH: Final = Parameter("search", SHORT, "A part of the name, in capital or small letters.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from ojs_core.wire.members import Extended, OpenStruct
+from ojs_api.members import OpenAnswer
+from ojs_core.wire.members import Extended, OpenStruct, absent_as_none
 from ojs_core.wire.redaction import REDACTED, hidden
+from ojs_core.wire.requests import note_of
 
 
 class Named(NamedTuple):
@@ -102,11 +104,38 @@ def _with(schema: dict[str, Any], **keywords: Any) -> dict[str, Any]:
     return schema | {name: value for name, value in keywords.items() if value is not None}
 
 
+def sent_as(kind: type[Struct]) -> dict[str, Any]:
+    """Return the schema of a request of the contract, from its struct. Null is left out, as of `body_of`."""
+    required: dict[str, Schema] = {}
+    optional: dict[str, Schema] = {}
+    hints = get_type_hints(kind, include_extras=True)
+    for field in msgspec.structs.fields(kind):
+        hint = hints[field.name]
+        if not note_of(hint, "hidden"):
+            members = required if field.required or note_of(hint, "required") else optional
+            members[field.encode_name] = _sent(hint)
+    return record(required, optional, about=" ".join((kind.__doc__ or "").split()))
+
+
+def _sent(hint: Any) -> dict[str, Any]:
+    """Return the schema of a member of a request of the contract."""
+    kinds = [kind for kind in _parts(hint) if kind is not types.NoneType]
+    if len(kinds) > 1:
+        return either(*map(_sent, kinds))
+    [kind] = kinds
+    bare, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if isinstance(bare, type) and issubclass(bare, Struct):
+        return _with(sent_as(bare), description=next((note.description for note in notes if note.description), None))
+    found = msgspec.json.schema(kind)
+    return found | {"enum": list(get_args(bare))} if get_origin(bare) is Literal else found
+
+
 _ANSWERS: Final[dict[type[Struct], Named]] = {}
 
 
 def answer_of(kind: type[Struct]) -> Named:
-    """The schema of an answer, from its struct: members that may be `UNSET` may be absent, the docstring is what it says.
+    """The schema of an answer, from its struct. Members that may be `UNSET`, or None in the contract, may be absent. The
+    docstring is what it says.
 
     It is called like the struct, without `Answer` at the end.
     """
@@ -115,14 +144,16 @@ def answer_of(kind: type[Struct]) -> Named:
     answer = _ANSWERS[kind] = Named(kind.__name__.removesuffix("Answer"), {})  # a member may be of the same kind
     hints = get_type_hints(kind, include_extras=True)
     left_out = hidden(set(kind.__struct_encode_fields__))
+    absent = absent_as_none(kind)
     required: dict[str, Schema] = {}
     optional: dict[str, Schema] = {REDACTED: list_of(TEXT, 1, about="Members that its reader may not see.")} if left_out else {}
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         parts = _parts(hints[field])
-        members = optional if UnsetType in parts or name in left_out else required
-        members[name] = _one_of_types(part for part in parts if part is not UnsetType)
-    about = (kind.__doc__ or "").partition("\n\n")[0]
-    answer.schema.update(record(required, optional, about=" ".join(about.split()), free=issubclass(kind, OpenStruct)))
+        nothing = types.NoneType if field in absent else UnsetType
+        members = optional if nothing in parts or name in left_out else required
+        members[name] = _one_of_types(part for part in parts if part is not nothing)
+    about = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    answer.schema.update(record(required, optional, about=about, free=issubclass(kind, OpenStruct | OpenAnswer)))
     return answer
 
 
@@ -171,7 +202,8 @@ def _annotated(hint: Any, *notes: Any) -> Schema:
             found = _with({"allOf": [found]}, description=note.description)
         elif note.ge is None and note.le is None and note.pattern is None and note.min_length is None:
             more = note.extra_json_schema or {}
-            found = _with({**found, **more}, description=note.description, maxItems=note.max_length)
+            found = more if "type" in more else {**found, **more}
+            found = _with(found, description=note.description, maxItems=note.max_length)
         else:
             found = dict(msgspec.json.schema(Annotated[hint, note]))
     return found

@@ -84,11 +84,18 @@ def sent_extensions(
     return SentExtensions(found, tuple(emptied))
 
 
-def extensions_in(body: bytes, limits: PayloadLimits) -> Extensions:
-    """Return the members of extensions of a new document, whose body has been read. Raises as `sent_extensions`."""
-    if not any(mark in body for mark in _MARKS):
+def may_have_extensions(body: bytes) -> bool:
+    """Return whether the name of a member begins as those of extensions do; written with escapes it doesn't count."""
+    return any(mark in body for mark in _MARKS)
+
+
+def extensions_in(body: bytes, limits: PayloadLimits, *, replaced: Collection[str] = ()) -> Extensions:
+    """Return the members of extensions of a new document, whose body has been read. `replaced` and what is raised are as of
+    `sent_extensions`.
+    """
+    if not may_have_extensions(body):
         return {}
-    return sent_extensions(_decode_object(body), limits).over({}, limits)
+    return sent_extensions(_decode_object(body), limits, replaced=replaced).over({}, limits)
 
 
 def check_extra(members: Mapping[str, Raw], limits: PayloadLimits) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -70,9 +70,26 @@ def parse_nothing(body: bytes) -> None:
         object_of(body)
 
 
-def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
+def mistyped(error: Exception, path: str = "") -> OjsError:
+    """Return the error of a member that isn't of its type, in msgspec's words; `path` is where the decoded value was."""
+    words = _TYPES.sub(_type_words, str(error)).replace("`", "")
+    found = _WHERE.search(str(error))
+    unknown = _UNKNOWN.search(str(error))
+    if unknown is not None:
+        return _no_member(".".join([part for part in (path, "" if found is None else found[2], unknown[1]) if part]))
+    if found is None and path:
+        return invalid(path, f"{path}: {words}")
+    if found is None:
+        return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
+    field = f"{path}.{found[2]}" if path else found[2]
+    return invalid(field, f"{field}: {words[: words.rindex(' - at ')]}")
+
+
+def struct_of(
+    body: bytes, kind: type[_Body], *, strict: bool = True, refused: Callable[[Exception], OjsError] = mistyped
+) -> _Body:
     """A request body of known members as `kind`; an empty body counts as `{}`. Null members are absent ones. Without `strict`
-    texts stand for numbers and flags, as in a query string.
+    texts stand for numbers and flags, as in a query string. `refused` says what is wrong with a member.
 
     Raises invalid_payload for malformed JSON, invalid_request naming the member that has the wrong type.
     """
@@ -86,7 +103,7 @@ def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
             return msgspec.json.decode(body, type=kind, strict=strict)
         except msgspec.ValidationError as error:
             if (unknown := _extension(error)) is None:
-                raise _mistyped(error) from None
+                raise refused(error) from None
             body = _taken_out(body, unknown)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _malformed(error) from None
@@ -132,7 +149,7 @@ def converted(value: Any, path: str, kind: type[_Body]) -> _Body:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             if (unknown := _extension(error)) is None:
-                raise _mistyped(error, path) from None
+                raise mistyped(error, path) from None
             value = _pruned(value, unknown)
     raise _too_many_extensions()
 
@@ -184,20 +201,6 @@ def _malformed(error: Exception) -> OjsError:
     return OjsError("invalid_payload", f"the request body is not valid JSON: {words}")
 
 
-def _mistyped(error: Exception, path: str = "") -> OjsError:
-    words = _TYPES.sub(_type_words, str(error)).replace("`", "")
-    found = _WHERE.search(str(error))
-    unknown = _UNKNOWN.search(str(error))
-    if unknown is not None:
-        return _no_member(".".join([part for part in (path, "" if found is None else found[2], unknown[1]) if part]))
-    if found is None and path:
-        return invalid(path, f"{path}: {words}")
-    if found is None:
-        return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
-    field = f"{path}.{found[2]}" if path else found[2]
-    return invalid(field, f"{field}: {words[: words.rindex(' - at ')]}")
-
-
 def _type_words(found: re.Match[str]) -> str:
     """`Expected str | null` as "expected a text": null is as good as nothing everywhere."""
     types = [one for one in found[2].split(" | ") if one != "null"] or ["null"]
@@ -227,7 +230,7 @@ def items_of(raw: Raw, path: str, most: int) -> list[Raw]:
     try:
         return _items(data)
     except msgspec.ValidationError as error:
-        raise _mistyped(error, path) from None
+        raise mistyped(error, path) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
 

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Raw, Struct
 
+from ojs_api import pages
 from ojs_core.domain.job import NOTHING, State
 from ojs_core.domain.members import Found
 from ojs_core.domain.workflows.graph import NodeKind
@@ -17,8 +18,8 @@ BEHIND: Final = "behind"
 """An error of a projector: it did not reach the barrier in time."""
 FAILED: Final = "its log says why"
 """The other: it failed. What failed is nobody's business who may only ask."""
-MAX_PAGE: Final = 200
-MAX_OFFSET: Final = 5_000
+MAX_PAGE: Final = pages.MAX_PAGE
+MAX_OFFSET: Final = pages.MAX_OFFSET
 """A larger `offset` is refused at the edge, and counts as this here; cursors reach any depth at the same cost."""
 MAX_COUNTED: Final = 10_000
 """How far is counted what no number is kept of."""

@@ -9,12 +9,13 @@ import msgspec
 import structlog
 from msgspec.structs import asdict, replace
 
+from ojs_api.schemas import Mode
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.catalogue import Catalogue, mode_of
 from ojs_core.domain.schemas.document import checked
-from ojs_core.domain.schemas.record import Mode, SchemaRecord
+from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.schemas.validator import Finding, Validator
 from ojs_core.domain.versions import Version
 from ojs_core.jetstream.reading import RecordReader

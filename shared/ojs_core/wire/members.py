@@ -7,6 +7,7 @@ client libraries stumble over nulls where they expect an absent member. `None` s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -53,6 +54,10 @@ encode: Final = msgspec.json.Encoder(enc_hook=_with_what_was_added).encode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
+class OpenStruct(Struct):
+    """The base of answers that may have members beside their own, such as those that a client has added to a job."""
+
+
 class AnswerWarning(Struct, frozen=True):
     """What was taken although something is not as it should be: the member of the request, and what about it."""
 
@@ -77,8 +82,12 @@ def warnings_of(findings: Iterable[Finding]) -> list[AnswerWarning]:
     return [AnswerWarning(one.path, one.message) for one in findings]
 
 
-class OpenStruct(Struct):
-    """The base of answers that may have members beside their own, such as those that a client has added to a job."""
+@cache
+def absent_as_none(kind: type[Struct]) -> frozenset[str]:
+    """The attributes of an answer that are None where the member is absent, as those of the contract are."""
+    if not kind.__struct_config__.omit_defaults:
+        return frozenset()
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is None)
 
 
 def members(answer: Struct | Extended[Any]) -> dict[str, Any]:
@@ -86,7 +95,18 @@ def members(answer: Struct | Extended[Any]) -> dict[str, Any]:
     if isinstance(answer, Extended):
         return dict(answer.members)
     names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
-    return {name: value for field, name in names if (value := getattr(answer, field)) is not UNSET}
+    absent = absent_as_none(type(answer))
+    if not absent:
+        return {name: value for field, name in names if (value := getattr(answer, field)) is not UNSET}
+    return {name: value for field, name in names if (value := getattr(answer, field)) is not None or field not in absent}
+
+
+def written(value: object) -> Any:
+    """Return a value in the form that it is sent in, for a member of the contract that readers have as something else.
+
+    A moment is text for the server, and an object is JSON that it leaves undecoded, with what a client has added.
+    """
+    return value
 
 
 def bare(answer: A | Extended[A]) -> A:

@@ -7,19 +7,22 @@ from typing import Annotated, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ojs_api import pages as contract
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.read.messages import MAX_OFFSET, Answer
-from ojs_core.wire.members import Count
 
-DEFAULT_PAGE: Final = 50
+DEFAULT_PAGE: Final = contract.DEFAULT_PAGE
+MAX_PAGE: Final = contract.MAX_PAGE
 ADMIN_PAGE: Final = 20
 """What the admin API lists unless it is told (ojs-admin-api §7.1)."""
 MAX_NUMBERED: Final = 100
 """The most that `per_page` gets there; `limit` gets `MAX_PAGE` everywhere."""
-MAX_PAGE: Final = 200
 _LARGEST: Final = 10**9
+
+
+Pagination = contract.Pagination
 
 
 class Page(Struct, frozen=True):
@@ -62,31 +65,13 @@ def check_cursor(page: Page, fits: Callable[[str], bool], made_by: str) -> None:
         raise invalid("cursor", f"cursor must be the next_cursor of {made_by}, not {shown(page.cursor)}")
 
 
-class Pagination(Struct, kw_only=True, omit_defaults=True):
-    """Where a page is in its list. `page` and `per_page` are for those who count pages."""
-
-    limit: Count
-    offset: Count
-    has_more: bool
-    total: (
-        Annotated[int, Meta(ge=0, description="Exact. Left out where more than 10,000 would have to be looked through.")]
-        | UnsetType
-    ) = UNSET
-    next_cursor: Annotated[str, Meta(description="Goes into `cursor` for the next page.")] | UnsetType = UNSET
-    page: Count | UnsetType = UNSET
-    per_page: Count | UnsetType = UNSET
-
-
-def pagination(page: Page, total: int | None, next_cursor: str | None) -> Pagination:
-    """The member `pagination` of a list; without `total` where it is not known."""
-    answer = Pagination(limit=page.limit, offset=page.offset, has_more=next_cursor is not None)
-    if total is not None:
-        answer.total = total
-    if next_cursor is not None:
-        answer.next_cursor = next_cursor
-    if page.number is not None:
-        answer.page, answer.per_page = page.number, page.limit
-    return answer
+def pagination(page: Page, total: int | None, next_cursor: str | None, *, more: bool | None = None) -> Pagination:
+    """The member `pagination` of a list; without `total` where it is not known. There is `more` where there is a cursor, unless
+    it is given.
+    """
+    counted = {} if page.number is None else {"page": page.number, "per_page": page.limit}
+    more = next_cursor is not None if more is None else more
+    return Pagination(limit=page.limit, offset=page.offset, has_more=more, total=total, next_cursor=next_cursor, **counted)
 
 
 _Partial = Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")]

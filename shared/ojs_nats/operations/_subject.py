@@ -11,7 +11,7 @@ import msgspec
 from ojs_nats._durations import Duration, milliseconds, moment
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import AnyOperation, Request
 from ojs_nats._transport import Transport
 
 log = get_logger("ojs_nats.operations.subject")
@@ -52,7 +52,7 @@ class Subject:
         self,
         kind: type[T],
         member: str,
-        operation: Operation,
+        operation: AnyOperation,
         limit: int | None,
         asked: Mapping[str, str],
         queue: str | None = None,
@@ -99,6 +99,16 @@ def parameters(**asked: Asked) -> dict[str, str]:
 def body(**members: object) -> dict[str, object]:
     """Return the members of a request as they are sent, without those that are None."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def sent(request: msgspec.Struct) -> dict[str, object]:
+    """Return a request of the contract as it is sent, without the members that are absent."""
+    fields = {field.encode_name: (getattr(request, field.name), field.default) for field in msgspec.structs.fields(request)}
+    return {
+        name: sent(value) if isinstance(value, msgspec.Struct) else value
+        for name, (value, default) in fields.items()
+        if value is not default
+    }
 
 
 def seconds(duration: Duration | None) -> float | None:

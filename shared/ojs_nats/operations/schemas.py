@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any
 
-from ojs_nats._operations import Operation, Request
-from ojs_nats.models.schemas import Schema, SchemaHead, SchemaVersion
-from ojs_nats.operations._subject import Subject, body
+from ojs_api.schemas import (
+    DELETE,
+    DELETE_VERSION,
+    GET,
+    GET_VERSION,
+    LIST,
+    LIST_WHOLE,
+    PUT_VERSION,
+    REGISTER,
+    VERSIONS,
+    Compatibility,
+    Mode,
+    PutSchema,
+    RegisterSchema,
+    Schema,
+    SchemaHead,
+    SchemaVersion,
+    Validation,
+)
+from ojs_nats._operations import Request
+from ojs_nats.operations._subject import Subject, sent
 
 __all__ = ["Compatibility", "Mode", "Schemas", "Version"]
 
-_LIST: Final = Operation("listSchemas", "GET", "/schemas")
-_DOCUMENTS: Final = Operation("adminListSchemas", "GET", "/admin/schemas")
-_REGISTER: Final = Operation("registerSchema", "POST", "/schemas")
-_GET: Final = Operation("getSchema", "GET", "/schemas/{schema}")
-_DELETE: Final = Operation("deleteSchema", "DELETE", "/schemas/{schema}")
-_VERSIONS: Final = Operation("listSchemaVersions", "GET", "/schemas/{schema}/versions")
-_GET_VERSION: Final = Operation("getSchemaVersion", "GET", "/schemas/{schema}/{version}")
-_PUT_VERSION: Final = Operation("adminPutSchema", "PUT", "/admin/schemas/{schema}/{version}")
-_DELETE_VERSION: Final = Operation("deleteSchemaVersion", "DELETE", "/schemas/{schema}/{version}")
-
-Mode = Literal["off", "warn", "strict"]
-Compatibility = Literal["semver", "none", "backward", "forward", "full"]
 Version = int | str
 
 
@@ -35,7 +41,7 @@ class Schemas(Subject):
         Args:
             limit: How many at most. None means all.
         """
-        return self._each(SchemaHead, "schemas", _LIST, limit, {})
+        return self._each(SchemaHead, "schemas", LIST, limit, {})
 
     def documents(self, *, limit: int | None = None) -> AsyncIterator[Schema]:
         """List schemas with their documents, by job type, the newest version of each first.
@@ -43,7 +49,7 @@ class Schemas(Subject):
         Args:
             limit: How many at most. None means all.
         """
-        return self._each(Schema, "schemas", _DOCUMENTS, limit, {})
+        return self._each(Schema, "schemas", LIST_WHOLE, limit, {})
 
     async def register(
         self,
@@ -70,8 +76,15 @@ class Schemas(Subject):
             ConflictError: The version or the URI is taken.
             InvalidRequestError: The schema isn't valid, or isn't compatible.
         """
-        asked = {"type": job_type, "version": version, "schema": schema, **_settings(uri, mode, compatibility)}
-        return await self._asked(Schema, Request(_REGISTER, body=asked, repeatable=False), "schema")
+        asked = RegisterSchema(
+            type=job_type,
+            version=version,
+            schema=schema,
+            uri=uri,
+            validation=_validation(mode),
+            compatibility=compatibility,
+        )
+        return await self._asked(Schema, Request(REGISTER, body=sent(asked), repeatable=False), "schema")
 
     async def put(
         self,
@@ -94,8 +107,8 @@ class Schemas(Subject):
                 says.
             compatibility: How the version has to be compatible with the one before. None means the server's default.
         """
-        asked = {"schema": schema, **_settings(uri, mode, compatibility)}
-        return await self._asked(Schema, Request(_PUT_VERSION, _place(job_type, version), asked))
+        asked = PutSchema(schema=schema, uri=uri, validation=_validation(mode), compatibility=compatibility)
+        return await self._asked(Schema, Request(PUT_VERSION, _place(job_type, version), sent(asked)))
 
     async def get(self, schema: str) -> Schema:
         """Return a schema.
@@ -106,7 +119,7 @@ class Schemas(Subject):
         Raises:
             NotFoundError: There is no such schema.
         """
-        return await self._asked(Schema, Request(_GET, {"schema": schema}), "schema")
+        return await self._asked(Schema, Request(GET, {"schema": schema}), "schema")
 
     async def version(self, job_type: str, version: Version) -> Schema:
         """Return one version of a job type's schema.
@@ -118,7 +131,7 @@ class Schemas(Subject):
         Raises:
             NotFoundError: There is no such version.
         """
-        return await self._asked(Schema, Request(_GET_VERSION, _place(job_type, version)), "schema")
+        return await self._asked(Schema, Request(GET_VERSION, _place(job_type, version)), "schema")
 
     async def versions(self, job_type: str) -> Sequence[SchemaVersion]:
         """Return the versions of a job type's schema, the newest first.
@@ -126,7 +139,7 @@ class Schemas(Subject):
         Raises:
             NotFoundError: The job type has no schema.
         """
-        return await self._asked(list[SchemaVersion], Request(_VERSIONS, {"schema": job_type}), "versions")
+        return await self._asked(list[SchemaVersion], Request(VERSIONS, {"schema": job_type}), "versions")
 
     async def delete(self, uri: str) -> None:
         """Delete a schema by its URI. Jobs that were pushed before stay.
@@ -134,7 +147,7 @@ class Schemas(Subject):
         Raises:
             NotFoundError: There is no such schema.
         """
-        await self._transport.send(Request(_DELETE, {"schema": uri}))
+        await self._transport.send(Request(DELETE, {"schema": uri}))
 
     async def delete_version(self, job_type: str, version: Version) -> None:
         """Delete one version of a job type's schema.
@@ -146,12 +159,12 @@ class Schemas(Subject):
         Raises:
             NotFoundError: There is no such version.
         """
-        await self._transport.send(Request(_DELETE_VERSION, _place(job_type, version)))
+        await self._transport.send(Request(DELETE_VERSION, _place(job_type, version)))
 
 
 def _place(job_type: str, version: Version) -> dict[str, str]:
     return {"schema": job_type, "version": str(version)}
 
 
-def _settings(uri: str | None, mode: Mode | None, compatibility: Compatibility | None) -> dict[str, object]:
-    return body(uri=uri, validation=None if mode is None else {"mode": mode}, compatibility=compatibility)
+def _validation(mode: Mode | None) -> Validation | None:
+    return None if mode is None else Validation(mode=mode)

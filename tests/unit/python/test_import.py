@@ -63,7 +63,7 @@ import asyncio
 with contextlib.suppress(everything().OjsError):
     asyncio.run(everything().Client("http://127.0.0.1:1", retry_for=0).system.health())
 """
-PUBLIC = {"msgspec", "ojs_link", "ojs_nats"}
+PUBLIC = {"msgspec", "ojs_api", "ojs_link", "ojs_nats"}
 """The packages that importing all that is public brings."""
 
 LAZY = (ojs_nats, ojs_nats.testing, ojs_nats.worker)

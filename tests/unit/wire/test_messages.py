@@ -14,7 +14,6 @@ from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.queues.fair_pools import parse_pool
 from ojs_core.wire.queues.rate_limits import parse_override
 from ojs_core.wire.queues.requests import parse_config, parse_purge, parse_queue_limit
-from ojs_core.wire.schemas import parse_schema
 from ojs_core.wire.workers.requests import parse_fetch
 from ojs_core.wire.workflows.requests import parse_workflow
 from ojs_features.webhooks.requests import parse_changes
@@ -55,11 +54,6 @@ READERS: dict[str, tuple[Callable[[bytes], object], dict[str, Any], tuple[str, .
     ),
     "queue limit": (lambda body: parse_queue_limit(body, LIMITS), {}, ("concurrency", "rate", "period")),
     "limit": (lambda body: parse_override(body, NOW, LIMITS), {}, ("concurrency", "rate", "limit", "expires_at")),
-    "schema": (
-        lambda body: parse_schema(body, LIMITS),
-        {"type": "a.b", "version": 1, "schema": {}},
-        ("type", "version", "schema", "uri", "validation", "compatibility"),
-    ),
     "webhook": (
         lambda body: parse_changes(body, LIMITS, insecure=False),
         {},

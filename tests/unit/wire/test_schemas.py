@@ -1,3 +1,5 @@
+"""What is refused of a schema besides members of the wrong kind or size (tests/unit/api)."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,24 +18,13 @@ GOOD = {"type": "mail.send", "version": "1.0.0", "schema": {"type": "array", "mi
 @each(
     ("change", "field", "status"),
     [
-        ({"schema": None}, "schema", 400),
-        ({"schema": "x"}, "schema", 400),
         ({"schema": {"type": "text"}}, "schema.type", 400),
         ({"schema": {"$ref": "http://169.254.169.254/"}}, "schema.$ref", 400),
         ({"schema": {"pattern": "(?!a)"}}, "schema.pattern", 400),
         ({"schema": {"description": "x" * 65_536}}, "schema", 413),
-        ({"version": None}, "version", 400),
-        ({"version": 1.5}, "version", 400),
-        ({"version": "latest"}, "version", 400),
-        ({"type": "Mail"}, "type", 400),
         ({"uri": "no uri"}, "uri", 400),
-        ({"uri": 5}, "uri", 400),
-        ({"compatibility": "sideways"}, "compatibility", 400),
-        ({"validation": "strict"}, "validation", 400),
-        ({"validation": {"mode": "loud"}}, "validation.mode", 400),
         ({"validation": {"default_mode": "warn"}}, "validation.default_mode", 422),
         ({"compatible_with": ["1.0"]}, "compatible_with", 422),
-        ({"owner": "me"}, "owner", 400),
     ],
 )
 def test_a_registration_that_can_not_be_is_refused_by_its_field(change: dict[str, Any], field: str, status: int) -> None:

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ojs_api.schemas import Mode
 from ojs_core.base.extensions import NO_EXTENSIONS, Extensions
 from ojs_core.base.numbers import Ms, Positive, Whole
 from ojs_core.domain.job import Retention, Retry
-from ojs_core.domain.schemas.record import Mode
 
 _NO_RETENTION: Final = Retention()
 _WHOLE: Final = {"rate_limit": "rate_limit", "default_retry": "default_retry", "starvation_prevention": "rotation_ms"}

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
-
 from msgspec import Raw, Struct
 
+from ojs_api.schemas import Compatibility, Mode
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At
 from ojs_core.domain.versions import Version, parse_version
-
-Mode = Literal["off", "warn", "strict"]
-"""What becomes of a job whose arguments don't fit (ojs-schema-registry §7.2): nothing, a warning, a refusal."""
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
-Compatibility = Literal["semver", "none", "backward", "forward", "full"]
-"""What a version is held to with regard to the one before it (docs/adr/047)."""
-
-COMPATIBILITIES: Final[tuple[Compatibility, ...]] = get_args(Compatibility)
 
 
 class SchemaRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
 
 from ojs_core.domain.members import PRINTED
 from ojs_core.wire.dialects.shaping import Shapes
@@ -33,7 +32,7 @@ def _flat(answer: OneJob | PushedJob | AdminChangedJob) -> dict[str, Any]:
 
 def _with_total(answer: JobPage) -> dict[str, Any]:
     view = members(answer)
-    return view if answer.pagination.total is UNSET else view | {"total": answer.pagination.total}
+    return view if answer.pagination.total is None else view | {"total": answer.pagination.total}
 
 
 def _with_attempts(answer: JobPage) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ojs_api.schemas import OneSchema, SchemaHead, SchemaPage
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import bare, members
-from ojs_core.wire.schemas import OneSchema, SchemaPage, SchemaSummary, SchemaView
 
 
-def _with_text(schema: SchemaSummary | SchemaView) -> dict[str, Any]:
+def _with_text(schema: SchemaHead) -> dict[str, Any]:
     return members(schema) | {"version": str(bare(schema).version)}
 
 

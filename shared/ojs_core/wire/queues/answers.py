@@ -8,12 +8,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ojs_api.schemas import Mode
 from ojs_core.base.times import format_age, format_duration, format_ms
 from ojs_core.domain.job import Retention, State
 from ojs_core.domain.queues.config import NOT_SET, Overflow, QueueConfig, layered
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY
-from ojs_core.domain.schemas.record import Mode
 from ojs_core.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
 from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Counts, Levels, Queue, QueuePage
 from ojs_core.wire.jobs.retry import RetryPolicy, retry_policy

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from ojs_api.schemas import MODES
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.extensions import SentExtensions, sent_extensions
 from ojs_core.base.fields import (
@@ -32,7 +33,6 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Retry, State
 from ojs_core.domain.queues.config import Patch, Rate
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, read_policy
-from ojs_core.domain.schemas.record import MODES
 from ojs_core.operations.queue_removal import Deletion, Purge
 from ojs_core.wire.jobs.retry import check_retry
 from ojs_core.wire.queues.starvation import parse_rotation

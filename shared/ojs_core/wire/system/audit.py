@@ -80,10 +80,8 @@ def audit_page(found: Page, asked: AuditAsk) -> AuditPage:
     """The answer to a question."""
     entries = [AuditEntry(id=str(read.sequence), **asdict(read.entry)) for read in found.entries]
     forward = asked.after is not None
-    answer = AuditPage(entries=entries, pagination=pagination(asked.page, None, None))
-    answer.pagination.has_more = found.has_more
-    if found.has_more and not forward:
-        answer.pagination.next_cursor = str(found.place)
+    cursor = str(found.place) if found.has_more and not forward else None
+    answer = AuditPage(entries=entries, pagination=pagination(asked.page, None, cursor, more=found.has_more))
     if forward or asked.before is None:
         answer.after = str(found.place if forward else found.last)
     return answer

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from ojs_api.schemas import Mode
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.schemas.catalogue import Catalogue, mode_of
-from ojs_core.domain.schemas.record import Mode
 from support.tables import each
 from unit.domain.schemas.samples import draft, record
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from ojs_api.schemas import OneSchema
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.cron.changes import register
 from ojs_core.domain.fair_pools import Pool, Prevention
@@ -25,7 +26,7 @@ from ojs_core.wire.queues.answers import configured_queue
 from ojs_core.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
 from ojs_core.wire.queues.rate_limits import limit_answer, parse_override
 from ojs_core.wire.queues.requests import parse_config
-from ojs_core.wire.schemas import OneSchema, parse_schema, schema_answer
+from ojs_core.wire.schemas import parse_schema, schema_answer
 from ojs_features.webhooks.answers import OneWebhook, webhook_answer
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes

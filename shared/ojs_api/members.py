@@ -1,0 +1,66 @@
+"""Types of members of requests and answers.
+
+Types are those that readers have: a moment is a `datetime`, an object a `dict`, an absent member None. The server gives what
+it has in its written form as it is: a moment as text, JSON undecoded (`ojs_core.wire.members.written`).
+
+Members of requests are held to their types and bounds. Those of answers have their bounds and words in the description
+alone, since a later server may send others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta, Raw, Struct
+
+if TYPE_CHECKING:
+    Undecoded = Any
+else:
+    Undecoded = Raw
+"""JSON in a request: who sends it gives a value, and the server gets it undecoded."""
+
+Moment = Annotated[datetime, Meta(extra_json_schema={"format": "date-time"})]
+Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
+JsonObject = Annotated[dict[str, Any], Meta(extra_json_schema={"type": "object"})]
+
+
+HIDDEN: Final = Meta(extra={"hidden": True})
+"""The mark of a member that is taken and isn't described."""
+REQUIRED: Final = Meta(extra={"required": True})
+"""The mark of a member that is described as required, though another name of it may stand in for it."""
+
+
+def wanted(words: str) -> Meta:
+    """Return the words for what a member has to be, for refusals: `it must be …`."""
+    return Meta(extra={"wanted": words})
+
+
+def unsupported(reason: str) -> Meta:
+    """Return the mark of a member that is refused as unsupported, with what a refusal says of it."""
+    return Meta(extra={"hidden": True, "unsupported": reason})
+
+
+def one_of(words: Sequence[str]) -> Meta:
+    """Return the words that an answer has today, for its description."""
+    return Meta(extra_json_schema={"enum": sorted(words)})
+
+
+Ignored = Annotated[Any, HIDDEN]
+"""A member of an answer that may come back in a request, where it has no effect."""
+
+
+TypeName = Annotated[
+    str, Meta(extra_json_schema={"pattern": r"^[a-z][a-zA-Z0-9_\-]*(\.[a-z][a-zA-Z0-9_\-]*)*$", "maxLength": 255})
+]
+"""A job type. The server checks it itself: a refusal has a code of its own."""
+Version = Annotated[
+    Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=255, pattern=r"^\d+(\.\d+){0,2}(-[0-9A-Za-z.\-]+)?$")],
+    Meta(description="SemVer, of which minor and patch may be left out."),
+    wanted("a version such as 2, 2.0 or 2.0.0-rc.1 (SemVer), as a text or a whole number"),
+]
+
+
+class OpenAnswer(Struct, frozen=True):
+    """The base of answers that may have members beside their own, such as those that a client has added."""

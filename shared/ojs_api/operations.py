@@ -1,0 +1,70 @@
+"""Operations: what each asks of its caller, where it is, and what goes in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Permission = Literal["enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin"]
+Need = Permission | Literal["nothing", "key"]
+"""What an operation asks of its caller: a permission, any key at all (`key`), or nothing, so that it is open to everybody."""
+Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
+"""How an operation is held to the queues and job types that its caller may reach.
+
+By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
+narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
+that the caller's key has registered. What doesn't say so is `refused`.
+"""
+
+
+class Parameter(Struct, frozen=True):
+    """A member of the query string. `kind` is its type, with its bounds."""
+
+    name: str
+    kind: Any
+    about: str = ""
+
+
+class Operation(Struct, frozen=True, eq=False):
+    """An operation. Its `name` is the operationId, by which it is asked for over NATS.
+
+    It is `at` a place, `METHOD /path`, below /ojs/v1 unless it begins with /ojs/; `also` are further names of it. `errors` are
+    codes of refusals, besides those that any request may meet.
+    """
+
+    name: str
+    at: str
+    need: Need
+    summary: str
+    answers: Mapping[int, type[Struct]]
+    about: str = ""
+    also: tuple[str, ...] = ()
+    body: type[Struct] | None = None
+    query: tuple[Parameter, ...] = ()
+    errors: tuple[str, ...] = ()
+    narrowing: Narrowing = "refused"
+
+    @property
+    def method(self) -> str:
+        """The method of its own place."""
+        return self.at.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """The path of its own place, as it is written."""
+        return self.at.partition(" ")[2]
+
+    @property
+    def place(self) -> str:
+        """The whole path."""
+        return self.path if self.path.startswith("/ojs/") else f"/ojs/v1{self.path}"
+
+
+class Subject(Struct, frozen=True, eq=False):
+    """Operations that belong together."""
+
+    name: str
+    about: str
+    operations: tuple[Operation, ...]

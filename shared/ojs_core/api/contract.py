@@ -1,0 +1,35 @@
+"""Routes of the contract's operations (docs/adr/147)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ojs_api.operations import Operation, Subject
+from ojs_core.api.route import Parameter, Part, Route, RouteHandler
+from ojs_core.api.schema import sent_as
+
+
+def part_of(subject: Subject, owner: Callable[[Any], Any], handlers: Mapping[Operation, RouteHandler]) -> Part:
+    """Return the routes of a subject. Raises KeyError for an operation that has no handler, TypeError for one of another."""
+    if other := handlers.keys() - set(subject.operations):
+        raise TypeError(f"{subject.name} has no {', '.join(operation.name for operation in other)}")
+    return Part(subject.name, subject.about, tuple(_route(each, owner, handlers[each]) for each in subject.operations))
+
+
+def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHandler) -> Route:
+    return Route(
+        owner,
+        handler,
+        (f"{operation.at} {operation.name}", *operation.also),
+        operation.need,
+        operation.summary,
+        operation.answers,
+        operation.about,
+        body=None if operation.body is None else sent_as(operation.body),
+        query=tuple(Parameter(each.name, msgspec.json.schema(each.kind), each.about) for each in operation.query),
+        errors=operation.errors,
+        narrowing=operation.narrowing,
+    )

@@ -1,0 +1,99 @@
+"""The contract's operations, and every request that a member makes wrong."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import ojs_api
+from ojs_api.operations import Operation, Subject
+from ojs_core.api.schema import sent_as
+
+SUBJECTS: Final = [
+    value
+    for found in pkgutil.iter_modules(ojs_api.__path__)
+    for value in vars(importlib.import_module(f"ojs_api.{found.name}")).values()
+    if isinstance(value, Subject)
+]
+BODIES: Final[dict[str, dict[str, Any]]] = {
+    "registerSchema": {"type": "a.b", "version": 1, "schema": {}, "validation": {}},
+    "adminPutSchema": {"schema": {}, "validation": {}},
+}
+"""A sound body for each operation that has one, with an object for each member that is one."""
+PLACES: Final = {"schema": "a.b", "version": "1"}
+"""What stands for the names in paths."""
+OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type"}
+"""Members that count only where the other one is absent."""
+_HUGE: Final = "1e400"
+_SAMPLES: Final[dict[str, Any]] = {"string": "x", "boolean": True, "object": {"a": 1}}
+
+
+class Wrong(NamedTuple):
+    """A request that is refused, and the member that the refusal names."""
+
+    operation: Operation
+    member: str
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        """Where it goes to."""
+        return self.operation.place.format(**PLACES)
+
+
+def operations() -> Iterator[Operation]:
+    """Yield all operations of the contract."""
+    for subject in SUBJECTS:
+        yield from subject.operations
+
+
+def wrong_requests(operation: Operation) -> list[Wrong]:
+    """Return a request for each way in which each member of a body can be wrong."""
+    if operation.body is None:
+        return []
+    spoilt = _spoilt(sent_as(operation.body), BODIES[operation.name])
+    return [Wrong(operation, member, _encoded(body)) for member, body in spoilt]
+
+
+def _encoded(body: Any) -> bytes:
+    return json.dumps(body).replace(f'"{_HUGE}"', _HUGE).encode()
+
+
+def _spoilt(schema: dict[str, Any], sound: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a member's path, and an object in which that member is wrong."""
+    yield "mispelt", sound | {"mispelt": 1}
+    for name in schema.get("required", ()):
+        yield name, {other: value for other, value in sound.items() if other != name}
+        yield name, sound | {name: None}
+    for name, one in schema["properties"].items():
+        beside = {other: value for other, value in sound.items() if other != OTHER_NAMES.get(name)}
+        for value in _wrong(one):
+            yield name, beside | {name: value}
+        if "properties" in one:
+            yield from ((f"{name}.{path}", sound | {name: inner}) for path, inner in _spoilt(one, sound[name]))
+
+
+def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
+    """Yield values that the schema doesn't allow."""
+    kinds = schema.get("anyOf", [schema])
+    taken = {kind.get("type", "string") for kind in kinds}
+    yield from [[[5]], 10**400, _HUGE]
+    yield from (value for kind, value in _SAMPLES.items() if kind not in taken)
+    for kind in kinds:
+        match kind:
+            case {"enum": [str(), *_]}:
+                yield "sideways"
+                yield 5
+            case {"type": "string"}:
+                yield from ["x" * (kind["maxLength"] + 1)] if "maxLength" in kind else []
+                yield from ["? ?"] if "pattern" in kind else []
+            case {"type": "integer" | "number"}:
+                yield from [kind["minimum"] - 1] if "minimum" in kind else []
+                yield from [kind["maximum"] + 1] if "maximum" in kind else []
+            case {"type": "array"}:
+                yield from ([value] for value in _wrong(kind["items"]))
+            case _:
+                pass
