@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ojs_core.api.job_extras import JobExtras
 from ojs_core.api.route import Part
 from ojs_core.jetstream.grants import FeatureGrants
 from ojs_core.jetstream.reading import RecordReader
@@ -51,6 +52,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     name: str
     parts: tuple[Part, ...] = ()
     """Operations of the API, over HTTP and NATS."""
+    jobs: tuple[JobExtras, ...] = ()
+    """Its part in answers about jobs."""
     records: tuple[RecordReader[Any], ...] = ()
     """The kinds of its records. An operator can remove one that can't be read, and a reset removes all."""
     followed: tuple[RecordReader[Any], ...] = ()

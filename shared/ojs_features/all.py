@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.plug import Feature
+from ojs_features.limits.plug import LIMITS
 from ojs_features.webhooks.plug import WEBHOOKS
 
-FEATURES: Final[tuple[Feature, ...]] = (WEBHOOKS,)
+FEATURES: Final[tuple[Feature, ...]] = (LIMITS, WEBHOOKS)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)

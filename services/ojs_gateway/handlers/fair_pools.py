@@ -9,10 +9,8 @@ import msgspec
 
 from ojs_core.api.call import Call, Response
 from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.read.messages import DispatchesOfQueue, WorkerRow
 from ojs_core.store.announce import announce
-from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.wire.members import Extended
 from ojs_core.wire.queues.fair_pools import (
     DeletedPool,
@@ -84,12 +82,12 @@ class PoolHandlers:
         return Response(200, scheduling_stats(lately, pools, held, now))
 
     async def _limited(self, queues: Iterable[DispatchesOfQueue]) -> set[str]:
-        """Return the queues with waiting jobs whose own limit leaves no room now."""
+        """Return the queues with waiting jobs whose gate leaves no room now."""
         store = self._store
         full: set[str] = set()
         for name in (queue.name for queue in queues if queue.available):
             await store.queues.settings(name)
-            policy = policy_of_queue(store.queues.config(name))
-            if policy is not None and (await store.permits.room(queue_scope(name), policy)).number <= 0:
+            gate = store.queues.gate(name)
+            if gate is not None and (await gate.room(name)).number <= 0:
                 full.add(name)
         return full

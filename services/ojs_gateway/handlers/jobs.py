@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from ojs_core.access.known_keys import unauthenticated
 from ojs_core.api.call import Call, Response
+from ojs_core.api.job_extras import Headers
 from ojs_core.api.keyed import Made, gone, once
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
@@ -18,19 +19,17 @@ from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
 from ojs_core.base.numbers import decimal_number
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.schemas.validator import Finding
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_view
+from ojs_core.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_answer, job_view, with_extra
 from ojs_core.wire.jobs.priority import ChangedPriority, parse_priority
 from ojs_core.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
 from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
-from ojs_gateway.pressure import limit_headers, pressure_headers
+from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/jobs/"
 _NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)
@@ -43,6 +42,7 @@ class JobHandlers:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
+        self._extras = [extras for feature in context.features for extras in feature.jobs]
         self._limits = context.limits
 
     async def push(self, call: Call) -> Response:
@@ -96,8 +96,10 @@ class JobHandlers:
         call.require_queue(job.queue, job_type=job.type)
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True), of_others=True)
-        limits = await limit_headers(self._store, job) if job.rate_limit else ()
-        headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
+        headers: Headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]))
+        for extras in self._extras:
+            if extras.asks(job):
+                headers += await extras.pushed(self._store, job)
         if found:
             warned += warnings_of(found)
         return Response(201, EnqueuedJob(job_view(job), warned or UNSET), headers)
@@ -105,15 +107,11 @@ class JobHandlers:
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""
         job = call.own(await self._read(job_id_of(call.parameters[0])))
-        view = job_view(job, rate_limit_until=await self._closed_until(job))
-        return Response(200, OneJob(view), () if job.terminal else _ASK_AGAIN)
-
-    async def _closed_until(self, job: Job) -> int | None:
-        """When the limit of a job that waits has room again by the passing of time."""
-        policy = policy_of(job) if job.rate_limit and job.state is State.AVAILABLE else None
-        if policy is None or policy.key is None:
-            return None
-        return (await self._store.permits.room(key_scope(policy.key), policy)).at
+        answer = job_answer(job)
+        for extras in self._extras:
+            if extras.asks(job):
+                await extras.show(self._store, job, answer)
+        return Response(200, OneJob(with_extra(answer, job)), () if job.terminal else _ASK_AGAIN)
 
     async def cancel(self, call: Call) -> Response:
         """DELETE /jobs/{id}, POST /jobs/{id}/cancel."""

@@ -10,11 +10,9 @@ from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import policy_of, policy_of_queue
-from ojs_core.operations.why import JobFacts, LimitHit, reasons
+from ojs_core.operations.why import JobFacts, Reason, reasons
 from ojs_core.read.messages import MAX_PAGE, WorkersAsk
 from ojs_core.read.numbers import Levels
-from ojs_core.store.rate_limits.permits import key_scope, queue_scope
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.jobs.why import explanation
 from ojs_gateway.context import Context
@@ -39,6 +37,7 @@ class Surroundings:
 
     def __init__(self, context: Context) -> None:
         self._store = context.store
+        self._why = [extras.why for feature in context.features for extras in feature.jobs]
         self._queries = context.queries
 
     async def facts(self, job: Job, *, whole: bool) -> JobFacts:
@@ -54,34 +53,22 @@ class Surroundings:
         maintenance, restored = await asyncio.gather(store.queues.under_maintenance(), store.queues.restored())
         if job.state is not State.AVAILABLE:
             return JobFacts(now=now, maintenance=maintenance, restored=restored)
-        record, limits = await asyncio.gather(store.queues.get(job.queue), self._limits(job))
+        record, blocked = await asyncio.gather(store.queues.get(job.queue), self._blocked(job))
         levels, workers = await asyncio.gather(self._levels(job), self._workers(job)) if whole else ({}, None)
         return JobFacts(
             now=now,
             maintenance=maintenance,
             restored=restored,
             paused=record is not None and record.held,
-            limits=limits,
+            blocked=blocked,
             higher=sum(number for priority, number in levels.items() if priority > job.priority),
             beside=max(0, levels.get(job.priority, 0) - 1),
             workers=workers,
         )
 
-    async def _limits(self, job: Job) -> list[LimitHit]:
-        """Those of its key and of its queue that leave no room now."""
-        await self._store.queues.settings(job.queue)
-        asked, own = policy_of(job), policy_of_queue(self._store.queues.config(job.queue))
-        looked = []
-        if asked is not None:
-            looked.append((asked.key, asked))
-        if own is not None:
-            looked.append((None, own))
-        found = []
-        for key, policy in looked:
-            room = await self._store.permits.room(queue_scope(job.queue) if key is None else key_scope(key), policy)
-            if room.number <= 0 and room.hit is not None:
-                found.append(LimitHit(key=key, hit=room.hit, until=room.at))
-        return found
+    async def _blocked(self, job: Job) -> list[Reason]:
+        found = await asyncio.gather(*(why(self._store, job) for why in self._why))
+        return [reason for of_feature in found for reason in of_feature]
 
     async def _levels(self, job: Job) -> dict[int, int]:
         try:

@@ -20,14 +20,12 @@ from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.domain import transitions
 from ojs_core.domain.job import State
-from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.worker import Worker
 from ojs_core.domain.workflows.inputs import ParentResults
 from ojs_core.jetstream.reading import RECORD_ERRORS
 from ojs_core.read.messages import JobsAsk
 from ojs_core.read.walk import walk
 from ojs_core.store.announce import announce, tell, tell_of_job
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
 from ojs_core.wire.errors import error_view
@@ -70,8 +68,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_LONGEST_CLOSED_MS: Final = 7 * 86_400_000
-"""A failure can't stop a key for longer; the next one can do so again."""
 _FETCHED_BYTES: Final = 4_000_000
 """What a gateway keeps of the queues that workers fetch from."""
 _ENTRY_BYTES: Final = 200
@@ -88,6 +84,7 @@ class WorkerHandlers:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
+        self._extras = [extras for feature in context.features for extras in feature.jobs]
         self._limits = context.limits
         self._fetched: Lru[tuple[str, ...]] = Lru(_FETCHED_BYTES)
         """The queues that workers named in their last fetch from this gateway: not all name them in heartbeats.
@@ -318,21 +315,17 @@ class WorkerHandlers:
         return Response(200, nacked(done.after, closed_until, ask.warnings))
 
     async def _close_limit(self, ask: Nack, call: Call) -> int | None:
-        """Let nothing start under the job's key before a time that its handler was told; before the nack lets another go.
+        """Let no other such job start before a time that the handler was given, before the nack lets another go.
 
-        Until when that is; None if the job has no key or the time is past. Raises OjsError where the nack would be refused.
+        Return until when that is; None if it has no effect. Raises OjsError where the nack would be refused.
         """
         job = call.own(await self._store.jobs.get(ask.job_id))
-        moment = self._store.clock.moment()
-        transitions.nack(job, ask.failure, ask.holder, moment)
-        policy = policy_of(job)
-        if policy is None or policy.key is None or ask.closed_until is None or ask.closed_until <= moment.now:
-            return None
-        until = min(ask.closed_until, moment.now + _LONGEST_CLOSED_MS)
-        if await self._store.permits.close_until(key_scope(policy.key), policy, until):
-            told = {"key": policy.key, "until": format_ms(until), "reason": ask.failure.message}
-            await announce(self._store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=told)
-        return until
+        transitions.nack(job, ask.failure, ask.holder, self._store.clock.moment())
+        closed: int | None = None
+        for extras in self._extras:
+            if ask.closed_until is not None and extras.asks(job):
+                closed = await extras.close(self._store, job, ask.closed_until, ask.failure.message)
+        return closed
 
     async def heartbeat(self, call: Call) -> Response:
         """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""

@@ -11,7 +11,6 @@ from ojs_core.base.wording import counted, duration
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.queues.record import RestoreMark
-from ojs_core.domain.rate_limits.permits import Hit
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.domain.transitions.deadlines import real_deadline
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
@@ -25,14 +24,6 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remedy: str | None = None
 
 
-class LimitHit(Struct, frozen=True, kw_only=True):
-    """A limit that keeps the job back: the name of its key, None for that of its queue; `until` by the passing of time."""
-
-    key: str | None
-    hit: Hit
-    until: int | None = None
-
-
 class JobFacts(Struct, frozen=True, kw_only=True):
     """What is known around a job when it is asked about; times in Unix ms."""
 
@@ -43,7 +34,8 @@ class JobFacts(Struct, frozen=True, kw_only=True):
     restored: RestoreMark | None = None
     """The mark of a restored system that waits for its release."""
     paused: bool = False
-    limits: Sequence[LimitHit] = ()
+    blocked: Sequence[Reason] = ()
+    """The reasons that features have to keep it back."""
     higher: int = 0
     """Available jobs of its queue with a higher priority."""
     beside: int = 0
@@ -81,8 +73,7 @@ def _available(job: Job, facts: JobFacts) -> Iterator[Reason]:
     if facts.paused:
         remedy = f"Resume it: 'ojs-nats queues resume {job.queue}'."
         yield Reason(code="queue_paused", message=f"Queue {job.queue} is paused.", remedy=remedy)
-    for limit in facts.limits:
-        yield _limited(job, limit)
+    yield from facts.blocked
     workers = facts.workers
     if workers is not None and not workers:
         remedy = f"Start one: 'ojs-nats worker MODULE --queues {job.queue}'."
@@ -102,18 +93,6 @@ def _available(job: Job, facts: JobFacts) -> Iterator[Reason]:
         yield Reason(code="in_line", message=message, remedy="Start more workers, if they take too long.")
     since = "" if job.enqueued_at is None else f", since {format_ms(job.enqueued_at)}"
     yield Reason(code="available", message=f"It waits for a worker to fetch it{since}.")
-
-
-def _limited(job: Job, limit: LimitHit) -> Reason:
-    name = f"The limit of queue {job.queue}" if limit.key is None else f"Limit {limit.key}"
-    until = "" if limit.until is None else f", until {format_ms(limit.until)}"
-    hit = limit.hit
-    if hit.strategy == "dynamic":
-        said = f"{name} is closed, as a handler has said{until}."
-    else:
-        said = f"{name} leaves no room: {hit.current:,} of {hit.limit:,} used by its {hit.strategy}{until}."
-    remedy = "It goes on by itself; an operator can override the limit."
-    return Reason(code="limited", message=said, remedy=remedy)
 
 
 def _delayed(job: Job, facts: JobFacts) -> Iterator[Reason]:

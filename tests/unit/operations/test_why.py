@@ -8,8 +8,7 @@ from msgspec import Raw
 
 from ojs_core.domain.handlers import Handler
 from ojs_core.domain.job import Entry, Job, JobError, Membership, Retry, State
-from ojs_core.domain.rate_limits.permits import Hit
-from ojs_core.operations.why import JobFacts, LimitHit, reasons
+from ojs_core.operations.why import JobFacts, Reason, reasons
 from ojs_core.store.workers.presence import WorkerRecord
 from support.tables import each
 
@@ -32,12 +31,11 @@ def error(**members: Any) -> JobError:
 
 
 def test_all_that_keeps_an_available_job_back_is_told_what_matters_most_first() -> None:
-    limit = LimitHit(key="tenant", hit=Hit("concurrency", 2, 2), until=None)
-    found = told(job(), maintenance=True, paused=True, limits=[limit], higher=1, beside=2, workers=[])
+    limit = Reason(code="limited", message="Limit tenant leaves no room.")
+    found = told(job(), maintenance=True, paused=True, blocked=[limit], higher=1, beside=2, workers=[])
     assert [code for code, _ in found] == [
         "maintenance", "queue_paused", "limited", "no_worker", "higher_priority", "in_line", "available",
     ]  # fmt: skip
-    assert dict(found)["limited"] == "Limit tenant leaves no room: 2 of 2 used by its concurrency."
     assert dict(found)["higher_priority"] == "1 job of higher priority comes first."
     assert dict(found)["in_line"] == "2 other jobs of its priority wait beside it."
 

@@ -167,16 +167,11 @@ class PushedJob(Struct, omit_defaults=True):
     deduplicated: bool | UnsetType = UNSET
 
 
-def job_view(job: Job, *, previous_state: State | None = None, rate_limit_until: int | None = None) -> JobView:
-    """A job with all that there is to say about it. Members that OJS does not define stand beside those that it does.
-
-    `rate_limit_until` is in Unix ms.
-    """
+def job_view(job: Job, *, previous_state: State | None = None) -> JobView:
+    """A job with all that there is to say about it. Members that OJS does not define stand beside those that it does."""
     answer = job_answer(job)
     if previous_state is not None:
         answer.previous_state = previous_state
-    if rate_limit_until is not None:
-        answer.rate_limit_until = format_ms(rate_limit_until)
     return with_extra(answer, job)
 
 

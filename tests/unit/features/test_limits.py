@@ -1,3 +1,5 @@
+"""What answers about jobs say of limits."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -9,10 +11,10 @@ import pytest
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
+from ojs_core.domain.rate_limits.permits import FreePermits, Hit, LimitOverride, LimitRecord
 from ojs_core.store.store import Store
 from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_gateway.pressure import limit_headers
+from ojs_features.limits.jobs import limit_headers, limited_by
 from support.fake_store import unavailable_store
 
 NOW = 1_800_000_000_500
@@ -55,3 +57,13 @@ async def test_what_is_left_of_a_rate_is_told_as_far_as_it_can_be(
 
 async def test_of_a_limit_of_concurrency_nothing_is_read() -> None:
     assert await limit_headers(store(None), job(key="k", concurrency=3)) == (("X-RateLimit-Limit", "3"),)
+
+
+def test_a_limit_that_keeps_jobs_back_says_how_much_of_it_is_used_and_until_when() -> None:
+    full = limited_by("q", "tenant", FreePermits(0, None, Hit("concurrency", 2, 2)))
+    closed = limited_by("q", None, FreePermits(0, NOW, Hit("dynamic", 0, 0)))
+    assert full is not None
+    assert full.message == "Limit tenant leaves no room: 2 of 2 used by its concurrency."
+    assert closed is not None
+    assert closed.message == "The limit of queue q is closed, as a handler has said, until 2027-01-15T08:00:00.500Z."
+    assert limited_by("q", "tenant", FreePermits(1)) is None

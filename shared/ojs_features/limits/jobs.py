@@ -1,0 +1,103 @@
+"""What answers about jobs say of limits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.api.job_extras import Headers, JobExtras
+from ojs_core.base.errors import OjsError
+from ojs_core.base.times import format_ms
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.rate_limits import permits
+from ojs_core.domain.rate_limits.permits import FreePermits, Hit
+from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
+from ojs_core.operations.why import Reason
+from ojs_core.store.announce import announce
+from ojs_core.store.rate_limits.asking import limited
+from ojs_core.store.rate_limits.permits import key_scope, queue_scope
+from ojs_core.store.store import Store
+from ojs_core.wire.jobs.job import JobAnswer
+
+_LONGEST_CLOSED_MS: Final = 7 * 86_400_000
+"""A failure can't stop a key for longer; the next one can do so again."""
+
+
+async def limit_headers(store: Store, job: Job) -> Headers:
+    """Return how many may start, how many more now, and when one more may, in Unix seconds.
+
+    Requests themselves aren't limited. The latter two are for limits of starts alone: how many of the permits of a limit of
+    concurrency are taken, and when the next will be free, depends on jobs that a push doesn't read. They are left out while
+    NATS is away, too, since the job is stored.
+    """
+    policy = policy_of(job)
+    if policy is None:
+        return ()
+    starts = policy.rate or policy.throttle
+    if starts is None:
+        return (("X-RateLimit-Limit", str(policy.concurrency)),) if policy.concurrency else ()
+    try:
+        _, record = await store.permits.read(_scope(job, policy))
+    except OjsError:
+        return (("X-RateLimit-Limit", str(starts.limit)),)
+    now = store.clock.now()
+    standing = permits.effective(record, policy, now)
+    starts = standing.rate or standing.throttle or starts
+    limit = ("X-RateLimit-Limit", str(starts.limit))
+    if standing.concurrency is not None:
+        return (limit,)
+    free = permits.room(record, policy, now)
+    reset = -(-(free.at or now) // 1_000)
+    return (limit, ("X-RateLimit-Remaining", str(free.number)), ("X-RateLimit-Reset", str(reset)))
+
+
+async def _show(store: Store, job: Job, answer: JobAnswer) -> None:
+    """Add when the limit of an available job has room again by the passing of time."""
+    policy = policy_of(job) if job.state is State.AVAILABLE else None
+    if policy is None or policy.key is None:
+        return
+    until = (await store.permits.room(key_scope(policy.key), policy)).at
+    if until is not None:
+        answer.rate_limit_until = format_ms(until)
+
+
+async def _why(store: Store, job: Job) -> list[Reason]:
+    """Return those of the limits of its key and its queue that leave no room now."""
+    await store.queues.settings(job.queue)
+    policies = [policy_of(job), policy_of_queue(store.queues.config(job.queue))]
+    asked = [policy for policy in policies if policy is not None]
+    rooms = [(policy, await store.permits.room(_scope(job, policy), policy)) for policy in asked]
+    return [reason for policy, room in rooms if (reason := limited_by(job.queue, policy.key, room)) is not None]
+
+
+def limited_by(queue: str, key: str | None, room: FreePermits) -> Reason | None:
+    """Return the reason that a limit gives jobs to wait: of a key, or of their queue. None if it has room."""
+    if room.number > 0 or room.hit is None:
+        return None
+    name = f"The limit of queue {queue}" if key is None else f"Limit {key}"
+    until = "" if room.at is None else f", until {format_ms(room.at)}"
+    remedy = "It goes on by itself; an operator can override the limit."
+    return Reason(code="limited", message=_said(name, room.hit, until), remedy=remedy)
+
+
+def _said(name: str, hit: Hit, until: str) -> str:
+    if hit.strategy == "dynamic":
+        return f"{name} is closed, as a handler has said{until}."
+    return f"{name} leaves no room: {hit.current:,} of {hit.limit:,} used by its {hit.strategy}{until}."
+
+
+async def _close(store: Store, job: Job, until: int, reason: str) -> int | None:
+    policy, now = policy_of(job), store.clock.now()
+    if policy is None or policy.key is None or until <= now:
+        return None
+    until = min(until, now + _LONGEST_CLOSED_MS)
+    if await store.permits.close_until(key_scope(policy.key), policy, until):
+        told = {"key": policy.key, "until": format_ms(until), "reason": reason}
+        await announce(store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=told)
+    return until
+
+
+def _scope(job: Job, policy: LimitPolicy) -> str:
+    return queue_scope(job.queue) if policy.key is None else key_scope(policy.key)
+
+
+EXTRAS: Final = JobExtras(asks=limited, pushed=limit_headers, show=_show, why=_why, close=_close)
