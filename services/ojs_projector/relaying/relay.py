@@ -11,7 +11,7 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.timings import Order, Timings
-from ojs_core.base.waiting import within
+from ojs_core.base.waiting import until_next, within
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.lease import Lease
@@ -64,8 +64,8 @@ class Relay:
         self._config = config
         self._instance = instance
         self._revision = 0
-        self._renewed = 0.0
-        """When the lease was last written (loop time)."""
+        self._renew_at = 0.0
+        """When the lease is written next (loop time)."""
         self._term: RelayTerm | None = None
         self._begun = False
         self._changed = asyncio.Event()
@@ -145,14 +145,14 @@ class Relay:
         now = asyncio.get_running_loop().time
         if self._term is None:
             await self._try()
-            self._renewed = now()
-        elif self._over(self._term) or now() - self._renewed >= self._timings.renew_s:
+            self._renew_at = now() + until_next(self._timings.renew_s)
+        elif self._over(self._term) or now() >= self._renew_at:
             await self._renew(self._term)
-            self._renewed = now()
+            self._renew_at = now() + until_next(self._timings.renew_s)
         if self._term is None:
             await asyncio.sleep(self._timings.look_s)
         else:
-            await within(max(0.0, self._renewed + self._timings.renew_s - now()), self._term.ended)
+            await within(max(0.0, self._renew_at - now()), self._term.ended)
 
     async def _try(self) -> None:
         held = await self._lease.read()

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
 from ojs_core.base.timings import Timings
+from ojs_core.base.waiting import until_next
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, make_in_memory, most_bytes, pull, pulled
@@ -78,16 +79,18 @@ class DueMessages:
         parked, self._parked = self._parked, False
         outcome: list[Due] = []
         if not parked:
-            outcome = await self._pull({"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
+            at_once = {"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)}
+            outcome = await self._pull(at_once, self.timings.park_s)
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.
-            outcome = await self._pull({"batch": 1, "expires": self.timings.park_s * SECOND_NS})
+            wait_s = until_next(self.timings.park_s)
+            outcome = await self._pull({"batch": 1, "expires": int(wait_s * SECOND_NS)}, wait_s)
             self._parked = not outcome and self._ready
         self._in_hand = {due.sequence for due in outcome}
         return outcome
 
-    async def _pull(self, which: dict[str, Any]) -> list[Due]:
-        timeout_s = self.timings.park_s + self.timings.margin_s
+    async def _pull(self, which: dict[str, Any], wait_s: float) -> list[Due]:
+        timeout_s = wait_s + self.timings.margin_s
         found = pulled(await pull(self._bulk, self._config.records_stream, self._service, which, timeout_s))
         self._ready = found is not None
         prefix = len(self._subject.rstrip("*>"))

@@ -13,7 +13,7 @@ from typing import ClassVar
 from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.timings import Order, Timings
-from ojs_core.base.waiting import within
+from ojs_core.base.waiting import until_next, within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
 from ojs_core.jetstream.lost_records import Known, Lasts, LostRecords, LostRecordTimings, stays
@@ -155,7 +155,7 @@ class Watch:
         self._loaded.set()
         self._changed()
         while True:
-            news = await self._pull(self._timings.pull_s)
+            news = await self._pull(until_next(self._timings.pull_s))
             self._confirm()
             for one in news:
                 self._hear(one)

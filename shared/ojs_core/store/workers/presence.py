@@ -18,6 +18,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.numbers import At
 from ojs_core.base.timings import Order, Timings
+from ojs_core.base.waiting import until_next
 from ojs_core.domain.worker import Mark, Worker
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
@@ -212,7 +213,7 @@ class Presence:
         return [beat for beat in await self.of("*") if beat.at >= horizon and not beat.left]
 
     async def _turn(self) -> None:
-        await asyncio.sleep(self.timings.beat_s if self.trouble is None else self.timings.again_s)
+        await asyncio.sleep(until_next(self.timings.beat_s) if self.trouble is None else self.timings.again_s)
         try:
             await self._beat()
         except OjsError as error:
