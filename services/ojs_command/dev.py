@@ -15,13 +15,12 @@ from ojs_command.children import ServiceChild, start_all
 from ojs_command.embedded import FILE_STORE_BYTES, EmbeddedServer, ServerTimings, find_server
 from ojs_command.folder import DataFolder, FolderTimings, RunState
 from ojs_command.services import SERVICES, SHARED, SMALL
-from ojs_command.supervision import StopTimings
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.base.timings import Order, Timings
 from ojs_core.runtime.listen import require_free
 from ojs_core.runtime.service import configure_logs, prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
-from ojs_core.runtime.stopping import Stopping
+from ojs_core.runtime.stopping import Stopping, StopTimings
 from ojs_core.telemetry import logs
 from ojs_dashboard.files import missing
 from ojs_link.address import FILES

@@ -17,12 +17,11 @@ from msgspec.structs import replace
 
 from ojs_command.children import ServiceChild, start_all
 from ojs_command.services import ServiceEntry
-from ojs_command.supervision import StopTimings
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.listen import kept_port
 from ojs_core.runtime.service import configure_logs
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import Stopping
+from ojs_core.runtime.stopping import Stopping, StopTimings
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
 
 log = structlog.get_logger(__name__)

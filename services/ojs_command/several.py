@@ -11,13 +11,12 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_command.services import SHARED, ServiceEntry
-from ojs_command.supervision import StopTimings
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.health import Readiness, health_listener
 from ojs_core.runtime.service import prepare
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import CRASHED, Stopping
+from ojs_core.runtime.stopping import CRASHED, Stopping, StopTimings
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
 from ojs_core.telemetry import tracing
 

@@ -13,7 +13,6 @@ import structlog
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem
 from ojs_core.base.timings import Order, Timings
-from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS
 
 log = structlog.get_logger(__name__)
 
@@ -30,33 +29,6 @@ class SupervisionTimings(Timings, frozen=True, kw_only=True):
     ill_s: float = 5.0
     """The time to stop of a process that is started again though it lives."""
     order: ClassVar[Order] = (("first_pause_s", "longest_pause_s", "pauses would grow shorter"),)
-
-
-class StopTimings(Timings, frozen=True, kw_only=True):
-    """How long processes have to stop that have started each other, before they are killed."""
-
-    alone_s: float = STOP_SECONDS
-    """A process that no other of ojs-nats has started."""
-    supervised_s: float = SUPERVISED_STOP_SECONDS
-    """A process that another one has started; it counts this itself."""
-    gateways_s: float = SUPERVISED_STOP_SECONDS + 0.1
-    """A gateway of `gateway --processes`, before that kills it."""
-    services_s: float = SUPERVISED_STOP_SECONDS + 0.2
-    """A service of `dev`, which may be a `gateway --processes`, before `dev` kills it."""
-    margin_s: float = 0.2
-    """The rest, of a process behind the services in it, and of `dev` behind nats-server."""
-    order: ClassVar[Order] = (
-        ("margin_s", "supervised_s", "services in a process of their own would have no time"),
-        ("supervised_s", "gateways_s", "a gateway would be killed while it stops"),
-        ("gateways_s", "services_s", "gateways would lose the process that stops them"),
-        ("services_s", "alone_s", "services would be killed with the process that stops them"),
-        ("margin_s", "server_s", "nats-server would have no time"),
-    )
-
-    @property
-    def server_s(self) -> float:
-        """The time of the nats-server of `dev`, which is stopped behind the services."""
-        return self.alone_s - self.services_s - self.margin_s
 
 
 class Kept(ABC):

@@ -13,6 +13,7 @@ from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.timings import Order, Timings
 from ojs_core.operations.rejections import RejectionEvents
+from ojs_core.runtime.connections import HttpTimings
 from ojs_core.runtime.job_checks import job_check, strict_of
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.access import AccessTimings
@@ -34,8 +35,8 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
 
     damage_s: float = 10.0
     """Between two looks whether nats-server has lost data."""
-    header_s: float = 20.0
-    """The head of a request has so long to arrive, from its first byte or from the beginning of the connection."""
+    connections: HttpTimings = HttpTimings()
+    """Connections of clients."""
     body_s: float = 30.0
     """How long a body may take once its request is being handled."""
     keep_alive_s: float = 15.0

@@ -125,8 +125,8 @@ class Gateway:
         connections = Connections(
             settings.max_connections,
             settings.max_connections_per_address,
-            self._context.timings.header_s,
             settings.idle_timeout,
+            self._context.timings.connections,
             self._proxies.trusts,
         )
         bare = server(self._edge, self._context.limits, connections)

@@ -10,23 +10,33 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import structlog
 from cryptography import x509
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.timings import Order, Timings
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 
 log = structlog.get_logger(__name__)
 
-LOOK_S: Final = 2.0
-"""How often the files are looked at."""
-SOON_S: Final = 14 * 86_400.0
-"""A certificate that ends within this time is warned of."""
-_REMIND_S: Final = 86_400.0
+
+class CertificateTimings(Timings, frozen=True, kw_only=True):
+    """How often a certificate's files are read, and when its end is warned of."""
+
+    look_s: float = 2.0
+    """Between two reads of the files."""
+    soon_s: float = 14 * 86_400.0
+    """A certificate that ends within this time is warned of."""
+    remind_s: float = 86_400.0
+    """Between two warnings."""
+    order: ClassVar[Order] = (
+        ("look_s", "remind_s", "warnings would be fewer than it says"),
+        ("remind_s", "soon_s", "there might be no warning ahead of the end"),
+    )
 
 
 class TlsFiles(NamedTuple):
@@ -54,11 +64,14 @@ class Certificates:
     told of, and leave what was read before.
     """
 
-    def __init__(self, files: TlsFiles, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, files: TlsFiles, now: Callable[[], float] = time.time, timings: CertificateTimings = CertificateTimings()
+    ) -> None:
         """Read the files. Raises StartupProblem."""
+        self._timings = timings
         self._files = files
         self._now = now
-        self._reminder = SeldomLog(_REMIND_S)
+        self._reminder = SeldomLog(self._timings.remind_s)
         self._seen = _contents(files)
         self._unusable = b""
         """The contents that could not be used when they were last looked at."""
@@ -80,7 +93,7 @@ class Certificates:
 
     def start(self) -> None:
         """Look at the files now and then."""
-        self._task = start_loop("certificates", self.look, every_s=LOOK_S)
+        self._task = start_loop("certificates", self.look, every_s=self._timings.look_s)
 
     async def stop(self) -> None:
         await stop_loop(self._task)
@@ -103,7 +116,7 @@ class Certificates:
             return
         self._seen = contents
         self._told = self._unusable = b""
-        self._reminder = SeldomLog(_REMIND_S)
+        self._reminder = SeldomLog(self._timings.remind_s)
         log.info("a new certificate is in use", file=str(self._files.certificate), ends=self._read.ends.isoformat())
         self._tell()
 
@@ -111,7 +124,7 @@ class Certificates:
         """Show when the certificate ends, and warn of one that is not valid, or not for long."""
         begins, ends, now = self._read.begins.timestamp(), self._read.ends.timestamp(), self._now()
         metrics.CERTIFICATE_ENDS.set(ends)
-        if begins <= now < ends - SOON_S or not self._reminder.due():
+        if begins <= now < ends - self._timings.soon_s or not self._reminder.due():
             return
         valid = {"begins": self._read.begins.isoformat(), "ends": self._read.ends.isoformat()}
         shown = {"file": str(self._files.certificate), **valid}

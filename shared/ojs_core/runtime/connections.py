@@ -7,12 +7,13 @@ import resource
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple, cast
 
 import structlog
 from aiohttp import web
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Order, Timings
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.client_certificates import ClientCertificate, client_certificate
 from ojs_core.telemetry import metrics
@@ -22,10 +23,22 @@ log = structlog.get_logger(__name__)
 
 _RESERVED_FILES: Final = 100
 """Files that the process needs for itself: NATS, its log, name look-ups, connections that are being refused."""
-_LOG_S: Final = 60.0
 _MOST_REFUSALS: Final = 50
 """Refused connections that may stay until their clients have read why; others are closed at once."""
-_REFUSAL_S: Final = 1.0
+
+
+class HttpTimings(Timings, frozen=True, kw_only=True):
+    """How long clients may take over a connection."""
+
+    header_s: float = 20.0
+    """The head of a request has so long to arrive, from its first byte or from the beginning of the connection."""
+    refusal_s: float = 1.0
+    """A refused connection has so long for that."""
+    lingering_s: float = 2.0
+    """How long the rest of a refused body is read and thrown away, so that the client sees the refusal."""
+    goodbye_s: float = 2.0
+    """How long a client may take to answer the end of TLS."""
+    usual: ClassVar[Order] = (("refusal_s", "header_s", "a refused client would hold its place longer than others"),)
 
 
 def raise_file_limit() -> int:
@@ -64,27 +77,27 @@ class Connections:
     requests of a proxy count by its client. A few that are beyond a limit are kept for one request, in case it asks for
     health.
 
-    A connection whose request has not come whole `header_s` after it began is closed, and one without a request after `idle_s`.
+    A connection whose request has not come whole in time is closed, and one without a request after `idle_s`.
     """
 
     def __init__(
         self,
         most: int,
         most_of_one: int,
-        header_s: float,
         idle_s: float,
+        timings: HttpTimings,
         trusts: Callable[[str], bool] = _nobody,
     ) -> None:
         self._trusts = trusts
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = most if files == resource.RLIM_INFINITY else max(1, min(most, files - _RESERVED_FILES))
         self._most_of_one = most_of_one
-        self.header_s = header_s
+        self.timings = timings
         self.idle_s = idle_s
         self._open = 0
         self._by_address: Counter[str] = Counter()
         self._refusals = 0
-        self._told = SeldomLog(_LOG_S)
+        self._told = SeldomLog()
 
     def enter(self, address: str) -> Refusal | None:
         """Count one in, which has to `leave`; or return why it is refused."""
@@ -151,7 +164,7 @@ class Connections:
             self.let_refused_go()
             transport.close()
 
-        asyncio.get_running_loop().call_later(_REFUSAL_S, end)
+        asyncio.get_running_loop().call_later(self.timings.refusal_s, end)
 
     def _refused(self, limit: str, number: int, address: str) -> None:
         metrics.CONNECTIONS_REFUSED.labels(limit).inc()
@@ -180,7 +193,7 @@ class GuardedHandler(web.RequestHandler):
             keepalive_timeout=connections.idle_s,
             auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to have none
-            lingering_time=_LINGERING_S,
+            lingering_time=connections.timings.lingering_s,
             max_line_size=MOST_TARGET,
             max_field_size=_MOST_FIELD,
         )
@@ -199,7 +212,8 @@ class GuardedHandler(web.RequestHandler):
     @property
     def patience_s(self) -> float:
         """How long what the client has to send may take, in seconds; less of one that is beyond a limit."""
-        return self._connections.header_s if self.refusal is None else _REFUSAL_S
+        timings = self._connections.timings
+        return timings.header_s if self.refusal is None else timings.refusal_s
 
     def take_place(self, address: str) -> bool:
         """Count the connection in for this address, in place of an earlier one, and return whether it has a place.
@@ -296,8 +310,6 @@ MOST_TARGET: Final = 8_190
 """Bytes of a request's target."""
 _MOST_FIELD: Final = 8_192
 """Bytes of a header field. It differs from those of a target, so that an error says which of them is too long."""
-_LINGERING_S: Final = 2.0
-"""How long the rest of a refused body is read and thrown away, so that the client sees the refusal."""
 
 
 def _answer(status: str, code: str, message: str, more: str = "") -> bytes:

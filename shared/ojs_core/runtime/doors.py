@@ -15,14 +15,12 @@ from aiohttp import web
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.runtime.connections import NO_PROXY_HEADER, Connections, GuardedHandler
-from ojs_core.runtime.listen import LAST_CALL_S, last_call
+from ojs_core.runtime.listen import ListenTimings, last_call
 from ojs_core.runtime.proxy_header import ProxyHeaderError, ProxyHeaders
 
 log = structlog.get_logger(__name__)
 
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_PAUSE_S: Final = 1.0
-"""Before connections are accepted again when there was no file for one, as asyncio itself waits."""
 
 
 class Door:
@@ -100,6 +98,7 @@ class DoorSite(web.BaseSite):
         host: str,
         port: int,
         door: Door,
+        timings: ListenTimings,
         *,
         backlog: int,
         reuse_port: bool,
@@ -108,6 +107,7 @@ class DoorSite(web.BaseSite):
         self._host = host
         self._port = port
         self._door = door
+        self._timings = timings
         self._reuse_port = reuse_port
         self._listening: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
@@ -137,13 +137,13 @@ class DoorSite(web.BaseSite):
 
     async def stop(self) -> None:
         """Accept no more. Handshakes that are under way have a moment to end."""
-        await last_call(self._listening)
+        await last_call(self._listening, self._timings.last_call_s)
         for accepting in self._accepting:
             await stop_loop(accepting)
         for listening in self._listening:
             listening.close()
         if self._under_way:
-            await asyncio.wait(self._under_way, timeout=LAST_CALL_S)
+            await asyncio.wait(self._under_way, timeout=self._timings.last_call_s)
         await self._door.stop()
         for handshake in self._under_way:
             handshake.cancel()
@@ -158,7 +158,7 @@ class DoorSite(web.BaseSite):
         except OSError as error:
             if error.errno in _NO_ROOM:
                 log.error("connections can't be accepted", reason=error.strerror)
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(self._timings.no_room_s)
             return
         task = asyncio.create_task(self._door.admit(_handlers(served), connection, str(peer[0])))
         self._under_way.add(task)

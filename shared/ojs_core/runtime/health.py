@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.timings import Timings
 from ojs_core.runtime.browsers import DECIDING, HOST, Browsers
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.readable import readable_headers, require_readable
@@ -17,9 +18,14 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 
-_SHUTDOWN_SECONDS: Final = 0.5
-_SILENCE_SECONDS: Final = 30.0
-"""How long a connection may bring no request, or none that is whole."""
+
+class HealthTimings(Timings, frozen=True, kw_only=True):
+    """How long requests about health may take."""
+
+    silence_s: float = 30.0
+    """How long a connection may bring no request, or none that is whole."""
+    shutdown_s: float = 0.5
+    """Requests under way have this long to finish when the process stops."""
 
 
 DRAINING: Final = "this process is about to stop"
@@ -42,7 +48,13 @@ async def readiness_of(store: Store) -> Readiness:
     return Readiness(None, {"latency_ms": round(latency, 3)})
 
 
-def health_listener(name: str, settings: Settings, port: int, check: Callable[[], Awaitable[Readiness]]) -> Listener:
+def health_listener(
+    name: str,
+    settings: Settings,
+    port: int,
+    check: Callable[[], Awaitable[Readiness]],
+    timings: HealthTimings = HealthTimings(),
+) -> Listener:
     """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while `check` gives one.
 
     `/metrics` is for Prometheus.
@@ -85,4 +97,5 @@ def health_listener(name: str, settings: Settings, port: int, check: Callable[[]
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", ready)
     app.router.add_get("/metrics", measured)
-    return Listener(app, settings.health_host, port, shutdown_timeout=_SHUTDOWN_SECONDS, keepalive_timeout=_SILENCE_SECONDS)
+    host, silence_s = settings.health_host, timings.silence_s
+    return Listener(app, host, port, shutdown_timeout=timings.shutdown_s, keepalive_timeout=silence_s)

@@ -14,6 +14,7 @@ import structlog
 from aiohttp import web
 
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.timings import Timings
 
 if TYPE_CHECKING:
     from _typeshed import HasFileno
@@ -22,15 +23,23 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_LOOK_S: Final = 0.02
 _REMEDY: Final = "stop what listens there, or choose another port (0 for any free one)"
-LAST_CALL_S: Final = 0.5
-"""How long connections that the system has for a port are taken over before it closes. It takes that only under a flood."""
 _TURNS_TO_CONNECT: Final = 3
 """Turns of asyncio's loop from a connection that was accepted to one that has a transport."""
 _BACKLOG: Final = 4_096
 """Connections that may wait to be accepted: all of a fleet that connects at once. Linux takes less where
 `net.core.somaxconn` is lower; what finds no room tries again after a second."""
+
+
+class ListenTimings(Timings, frozen=True, kw_only=True):
+    """How long a port takes to close, and rests without room."""
+
+    last_call_s: float = 0.5
+    """How long connections that the system has for it are taken over, and handshakes go on. A flood takes all of it."""
+    look_s: float = 0.02
+    """Between two looks whether clients have left."""
+    no_room_s: float = 1.0
+    """Until connections are accepted again when there was no file for one, as asyncio itself waits."""
 
 
 class Listener:
@@ -50,6 +59,7 @@ class Listener:
         *,
         shares_port: bool = False,
         door: Door | None = None,
+        timings: ListenTimings = ListenTimings(),
         **runner_options: Any,
     ) -> None:
         self._runner: web.BaseRunner
@@ -62,6 +72,7 @@ class Listener:
         self._shares_port = shares_port
         self._url: str | None = None
         self._door = door
+        self._timings = timings
         self._site: web.BaseSite | None = None
 
     @property
@@ -85,19 +96,19 @@ class Listener:
         self._url = f"{'http' if self._door is None else self._door.scheme}://{host}:{bound[1]}"
 
     def _made_site(self) -> web.BaseSite:
+        options: dict[str, Any] = {"backlog": _BACKLOG, "reuse_port": self._shares_port}
         if self._door is not None:
             from ojs_core.runtime.doors import DoorSite  # noqa: PLC0415  # it takes `last_call` from here
 
-            shared = self._shares_port
-            return DoorSite(self._runner, self._host, self._port, self._door, backlog=_BACKLOG, reuse_port=shared)
-        return _Site(self._runner, self._host, self._port, backlog=_BACKLOG, reuse_address=True, reuse_port=self._shares_port)
+            return DoorSite(self._runner, self._host, self._port, self._door, self._timings, **options)
+        return _Site(self._runner, self._host, self._port, self._timings, reuse_address=True, **options)
 
     async def close_port(self) -> None:
         """Take no new connections, and keep those that there are."""
         if self._site is not None:
             site, self._site = self._site, None
             await site.stop()
-            await asyncio.sleep(_LOOK_S)  # the runner gets to know those that came last
+            await asyncio.sleep(self._timings.look_s)  # the runner gets to know those that came last
 
     async def stop(self, farewell_s: float = 0.0) -> None:
         """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections.
@@ -110,23 +121,27 @@ class Listener:
             until = loop.time() + farewell_s
             server = self._runner.server
             while loop.time() < until and server is not None and server.connections:  # noqa: ASYNC110  # nobody tells of the last
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(self._timings.look_s)
         await self._runner.cleanup()
 
 
 class _Site(web.TCPSite):
     """A port whose last connections are taken over before it closes."""
 
+    def __init__(self, runner: web.BaseRunner, host: str, port: int, timings: ListenTimings, **options: Any) -> None:
+        super().__init__(runner, host, port, **options)
+        self._last_call_s = timings.last_call_s
+
     async def stop(self) -> None:
         if self._server is not None:
-            await last_call(cast("asyncio.Server", self._server).sockets)
+            await last_call(cast("asyncio.Server", self._server).sockets, self._last_call_s)
         await super().stop()
 
 
-async def last_call(listening: Iterable[HasFileno]) -> None:
-    """Return when the system has no more connections for these sockets: those left would be reset when they are closed."""
+async def last_call(listening: Iterable[HasFileno], most_s: float) -> None:
+    """Return when the system has no more connections for these sockets, or after `most_s`. Closing resets the rest."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + LAST_CALL_S
+    until = loop.time() + most_s
     waiting = select.poll()  # select.select() takes no file descriptor above 1,023
     for each in listening:
         waiting.register(each, select.POLLIN)

@@ -50,7 +50,6 @@ _FAMILIES: Final = {0: 0, 1: 12, 2: 36, 3: 216}
 _STREAMS: Final = {0x11: 4, 0x21: 16}
 """The bytes of one address, for TCP over IPv4 and IPv6."""
 _LAST_TRANSPORT: Final = 2
-_LOG_S: Final = 60.0
 
 
 class ProxyHeader(NamedTuple):
@@ -194,7 +193,7 @@ class ProxyHeaders:
 
     def _note(self, failed: ProxyHeaderError, address: str) -> None:
         metrics.PROXY_HEADERS_REFUSED.labels(failed.reason).inc()
-        if self._due.setdefault(failed.reason, SeldomLog(_LOG_S)).due():
+        if self._due.setdefault(failed.reason, SeldomLog()).due():
             why = {"reason": failed.reason, "detail": failed.detail}
             log.info("connections without a PROXY header end", address=address, **why)
 

@@ -26,18 +26,13 @@ from ojs_core.runtime.connections import raise_file_limit
 from ojs_core.runtime.health import DRAINING, Readiness, health_listener, readiness_of
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import CRASHED, Stopping, StopTimings
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
 from ojs_core.store.store import Store
 from ojs_core.telemetry import logs, metrics, tracing
 
-_CLOSE_SECONDS: Final = 0.8
-"""The part of the time to stop that is kept for closing connections and leaving the interpreter."""
-
 CUT_OFF: Final = "work was cut off: it didn't end in time; its jobs come back when their leases expire"
 """What the log says of a service whose stop takes too long."""
-
-_RETRY_SECONDS: Final = 0.25
 
 _SWITCH_SECONDS: Final = 0.0005
 """How long the event loop waits, each time that it comes back from the system, for a thread that computes (docs/adr/031).
@@ -111,13 +106,15 @@ async def _logged(main: Coroutine[Any, Any, int]) -> int:
         return CRASHED
 
 
-async def run(name: str, settings: Settings, build: Build, *, supervisor: int | None = None) -> int:
+async def run(
+    name: str, settings: Settings, build: Build, *, supervisor: int | None = None, timings: StopTimings = StopTimings()
+) -> int:
     """Run one service until it is asked to stop; returns the exit code. Raises `StartupProblem` if it can't start.
 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
     """
     prepare(name, settings)
-    stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS, settings.drain_delay)
+    stopping = Stopping(timings.alone_s if supervisor is None else timings.supervised_s, settings.drain_delay, timings)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
@@ -181,14 +178,14 @@ async def session(
                 await health.stop()
         return clean
     finally:
-        await _close(store)
+        await _close(store, stopping.timings.close_s / 2)
 
 
 async def _readiness(store: Store, stopping: Stopping) -> Readiness:
     return Readiness(DRAINING, {}) if stopping.draining else await readiness_of(store)
 
 
-async def _open(name: str, settings: Settings) -> Store:
+async def _open(name: str, settings: Settings, again_s: float = 0.25) -> Store:
     """The store, once NATS can be reached: processes may start in any order, so NATS may come last."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout
@@ -199,12 +196,12 @@ async def _open(name: str, settings: Settings) -> Store:
             url = settings.nats_of(name)
             return await Store.open(url, settings.streams, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
-            if loop.time() + _RETRY_SECONDS >= deadline:
+            if loop.time() + again_s >= deadline:
                 raise
             if not warned:
                 log.warning("waiting for NATS", reason=str(problem), seconds=settings.connect_timeout)
                 warned = True
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(again_s)
 
 
 def _announce(
@@ -233,7 +230,7 @@ def _spare_the_collector() -> None:
 async def _stop(service: Service, stopping: Stopping) -> bool:
     """Stop within the time that is left; whether that was enough."""
     try:
-        async with asyncio.timeout(stopping.remaining(_CLOSE_SECONDS)):
+        async with asyncio.timeout(stopping.remaining(stopping.timings.close_s)):
             await service.stop()
     except TimeoutError:
         log.error(CUT_OFF)
@@ -241,9 +238,9 @@ async def _stop(service: Service, stopping: Stopping) -> bool:
     return True
 
 
-async def _close(store: Store) -> None:
+async def _close(store: Store, seconds: float) -> None:
     try:
-        async with asyncio.timeout(_CLOSE_SECONDS / 2):
+        async with asyncio.timeout(seconds):
             await store.close()
     except TimeoutError:
         log.warning("the connection to NATS didn't close in time")

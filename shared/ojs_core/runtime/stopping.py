@@ -10,34 +10,59 @@ import time
 from collections.abc import Coroutine
 from itertools import count
 from threading import Thread
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import structlog
 
 from ojs_core.base.loops import stop_tasks
-
-STOP_SECONDS: Final = 5.0
-"""From the request to the end of a process that stands alone."""
-
-SUPERVISED_STOP_SECONDS: Final = 3.5
-"""The same for a process under `ojs-nats dev`, which itself has `STOP_SECONDS` and stops nats-server after it."""
+from ojs_core.base.timings import Order, Timings
 
 CRASHED: Final = 70
 """Exit code after a crash, or when work had to be cut off."""
-
-_BY_FORCE_SECONDS: Final = 4.0
-"""How long after its time a process that was asked to stop may still be there."""
 
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
 
+class StopTimings(Timings, frozen=True, kw_only=True):
+    """How long processes have to stop that have started each other, before they are killed."""
+
+    alone_s: float = 5.0
+    """A process that no other of ojs-nats has started."""
+    supervised_s: float = 3.5
+    """A process that another one has started; it counts this itself."""
+    gateways_s: float = 3.6
+    """A gateway of `gateway --processes`, before that kills it."""
+    services_s: float = 3.7
+    """A service of `dev`, which may be a `gateway --processes`, before `dev` kills it."""
+    margin_s: float = 0.2
+    """The rest, of a process behind the services in it, and of `dev` behind nats-server."""
+    close_s: float = 0.8
+    """The rest of a process behind its service: for closing connections, and leaving the interpreter."""
+    by_force_s: float = 4.0
+    """How long after its time a process may still be there, before it ends itself by force."""
+    order: ClassVar[Order] = (
+        ("margin_s", "supervised_s", "services in a process of their own would have no time"),
+        ("close_s", "supervised_s", "a service would have no time"),
+        ("supervised_s", "gateways_s", "a gateway would be killed while it stops"),
+        ("gateways_s", "services_s", "gateways would lose the process that stops them"),
+        ("services_s", "alone_s", "services would be killed with the process that stops them"),
+        ("margin_s", "server_s", "nats-server would have no time"),
+    )
+
+    @property
+    def server_s(self) -> float:
+        """The time of the nats-server of `dev`, which is stopped behind the services."""
+        return self.alone_s - self.services_s - self.margin_s
+
+
 class Stopping:
     """Set once, by a signal or by `request`; everything in the process looks here."""
 
-    def __init__(self, seconds: float = STOP_SECONDS, drain_seconds: float = 0.0) -> None:
+    def __init__(self, seconds: float, drain_seconds: float = 0.0, timings: StopTimings = StopTimings()) -> None:
         """`seconds` is what a stop may take. It begins `drain_seconds` after the signal that asks for it."""
+        self.timings = timings
         self._seconds = seconds
         self._drain_seconds = drain_seconds
         self._announced = asyncio.Event()
@@ -77,7 +102,8 @@ class Stopping:
             self._deadline = asyncio.get_running_loop().time() + self._seconds
             self._event.set()
             if self._ends_process:
-                force = Thread(target=_end_by_force, args=(self._seconds + _BY_FORCE_SECONDS,), name="by-force", daemon=True)
+                seconds = self._seconds + self.timings.by_force_s
+                force = Thread(target=_end_by_force, args=(seconds,), name="by-force", daemon=True)
                 force.start()
 
     @property

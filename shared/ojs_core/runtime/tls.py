@@ -27,9 +27,6 @@ is spoken here, showed no certificate or one that isn't trusted, doesn't trust t
 
 _HANDSHAKE_RECORD: Final = b"\x16"
 """The first byte of TLS (RFC 8446, §5.1)."""
-_GOODBYE_S: Final = 2.0
-"""How long a client may take to answer the end of TLS."""
-_LOG_S: Final = 60.0
 _VERSIONS: Final = frozenset({"UNSUPPORTED_PROTOCOL", "UNKNOWN_PROTOCOL", "VERSION_TOO_LOW"})
 _NO_CERTIFICATE: Final = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})
 _DISTRUST: Final = ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN", "CERTIFICATE_EXPIRED", "UNSUPPORTED_CERTIFICATE")
@@ -52,7 +49,7 @@ class FailedHandshakes:
 
     def note(self, failed: FailedHandshake) -> None:
         metrics.HANDSHAKES_FAILED.labels(failed.reason).inc()
-        if self._due.setdefault(failed.reason, SeldomLog(_LOG_S)).due():
+        if self._due.setdefault(failed.reason, SeldomLog()).due():
             log.warning("TLS handshakes fail", reason=failed.reason, address=failed.address, detail=failed.detail)
 
 
@@ -82,7 +79,7 @@ class TlsDoor(Door):
         await self._certificates.stop()
 
     async def connect(self, handler: GuardedHandler, connection: socket.socket, address: str) -> bool:
-        patience_s = self._connections.header_s
+        patience_s = self._connections.timings.header_s
         try:
             async with asyncio.timeout(patience_s):
                 first = await _first_byte(connection)
@@ -92,7 +89,7 @@ class TlsDoor(Door):
                     connection,
                     ssl=self._certificates.context,
                     ssl_handshake_timeout=patience_s,
-                    ssl_shutdown_timeout=_GOODBYE_S,
+                    ssl_shutdown_timeout=self._connections.timings.goodbye_s,
                 )
                 return True
         except (OSError, TimeoutError) as error:  # those of ssl are OSErrors

@@ -38,9 +38,9 @@ verbosity: Final = Verbosity()
 
 
 class SeldomLog:
-    """For what may happen with every request: is it worth a line in the log again? Once every so many seconds."""
+    """For what may happen with every request: is it worth a line in the log again? Once `every_s`."""
 
-    def __init__(self, every_s: float) -> None:
+    def __init__(self, every_s: float = 60.0) -> None:
         self._every_s = every_s
         self._next_at = 0.0
 

@@ -40,8 +40,8 @@ async def start(store: FakeStore, timings: GatewayTimings, aside: LargeBodies) -
     gateways: list[Gateway] = []
     clients: list[aiohttp.ClientSession] = []
 
-    async def started(*, header_s: float = timings.header_s, **settings: Any) -> aiohttp.ClientSession:
-        its_own = replace(timings, header_s=header_s)
+    async def started(*, header_s: float = timings.connections.header_s, **settings: Any) -> aiohttp.ClientSession:
+        its_own = replace(timings, connections=replace(timings.connections, header_s=header_s))
         gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), FEATURES, its_own, aside)
         gateways.append(gateway)
         await gateway.start()

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from ojs_core.base.errors import OjsError
-from ojs_core.runtime.connections import Connections, raise_file_limit
+from ojs_core.runtime.connections import Connections, HttpTimings, raise_file_limit
 from ojs_core.telemetry.metrics import REGISTRY
 from support.waiting import eventually
 
@@ -117,7 +117,7 @@ async def test_connections_beyond_the_limit_are_told_so_and_taken_again_when_oth
 
 
 def test_one_address_has_a_limit_of_its_own_unless_it_is_this_machine() -> None:
-    limits = Connections(100, 2, 1, 1)
+    limits = Connections(100, 2, 1, HttpTimings())
     assert [limits.enter("10.0.0.1") is None for _ in range(3)] == [True, True, False]
     refused = limits.enter("10.0.0.1")
     assert refused is not None
@@ -127,7 +127,7 @@ def test_one_address_has_a_limit_of_its_own_unless_it_is_this_machine() -> None:
     assert all(limits.enter(address) is None for address in ("127.0.0.1", "::1") for _ in range(5))
     limits.leave("10.0.0.1")
     assert limits.enter("10.0.0.1") is None
-    assert all(Connections(100, 0, 1, 1).enter("10.0.0.1") is None for _ in range(5))
+    assert all(Connections(100, 0, 1, HttpTimings()).enter("10.0.0.1") is None for _ in range(5))
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/ojs/v1/health"])
@@ -146,7 +146,7 @@ async def test_no_limit_of_connections_refuses_a_health_check(start: Start, path
 
 
 def test_a_trusted_proxy_has_no_limit_and_each_of_its_clients_has() -> None:
-    limits = Connections(100, 2, 1, 1, {"10.0.0.9"}.__contains__)
+    limits = Connections(100, 2, 1, HttpTimings(), {"10.0.0.9"}.__contains__)
     assert all(limits.enter("10.0.0.9") is None for _ in range(5))
     with ExitStack() as held:
         for _ in range(2):
@@ -181,7 +181,7 @@ async def test_streams_of_one_client_behind_a_proxy_leave_room_for_the_others(st
 
 def test_connections_leave_files_for_the_process_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (103, 103))
-    limits = Connections(10_000, 0, 1, 1)
+    limits = Connections(10_000, 0, 1, HttpTimings())
     assert [limits.enter("127.0.0.1") is None for _ in range(4)] == [True, True, True, False]
 
 

@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from ojs_command.supervision import StopTimings
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.transitions.deadlines import WorkerTimes
+from ojs_core.runtime.stopping import StopTimings
 from ojs_gateway.context import GatewayTimings
 from ojs_nats._timings import HttpTimings, TransportTimings
 from ojs_nats.testing import _server

@@ -61,6 +61,6 @@ async def test_sockets_of_any_number_are_looked_at() -> None:
             socket.create_server(("127.0.0.1", 0)) as low,
             socket.socket(fileno=fcntl.fcntl(low, fcntl.F_DUPFD, 1_500)) as high,
         ):
-            await last_call([high])
+            await last_call([high], 0.5)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -14,7 +14,7 @@ async def test_work_ends_with_its_result() -> None:
         await asyncio.sleep(0)
         return 7
 
-    assert await Stopping().unless(work()) == 7
+    assert await Stopping(5.0).unless(work()) == 7
 
 
 async def test_work_raises_what_it_raises() -> None:
@@ -22,11 +22,11 @@ async def test_work_raises_what_it_raises() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        await Stopping().unless(work())
+        await Stopping(5.0).unless(work())
 
 
 async def test_a_request_cancels_work_and_waits_for_its_end() -> None:
-    stopping, cleaned = Stopping(), asyncio.Event()
+    stopping, cleaned = Stopping(5.0), asyncio.Event()
 
     async def work() -> int:
         try:
@@ -55,7 +55,7 @@ async def test_the_time_to_stop_runs_from_the_first_request(monkeypatch: pytest.
 
 
 async def test_waiting_ends_with_the_request() -> None:
-    stopping = Stopping()
+    stopping = Stopping(5.0)
     waiting = asyncio.ensure_future(stopping.wait())
     await asyncio.sleep(0)
     assert not waiting.done()

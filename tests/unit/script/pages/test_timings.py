@@ -12,9 +12,15 @@ from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.cron.ticks import GRACE_MS
 from ojs_core.domain.rate_limits.permits import COMING_MS
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
+from ojs_core.jetstream.event_consumer import EventConsumerTimings
+from ojs_core.jetstream.ordered_consumer import OrderedTimings
 from ojs_core.read.client import QueryTimings
+from ojs_core.runtime.dueloop import DueLoopTimings
+from ojs_core.runtime.stopping import StopTimings
 from ojs_core.store.backup.restoring import RestoreTimings
+from ojs_core.store.backup.taking import BackupTimings
 from ojs_core.store.store import StoreTimings
+from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_projector.projector import ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from script.pages.timings import meanings, reference, structs
@@ -22,7 +28,7 @@ from script.pages.timings import meanings, reference, structs
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
-    *("access", "audit", "base", "jetstream", "read", "store"),
+    *("access", "audit", "base", "jetstream", "read", "runtime", "store"),
     *("operations/rejections.py", "telemetry/spans.py", "telemetry/tracing.py"),
 )
 IN_STRUCTS = (
@@ -50,6 +56,9 @@ NO_DURATIONS = {
     "numbers.py: LONGEST_MS",
     "numbers.py: BACKLOG_STEP_MS",  # what a number of the API is of
     "subjects.py: AUDIT_DAYS",  # the default of a setting
+    "browsers.py: _PREFLIGHT_S",  # what an answer tells browsers, as the next tells clients
+    "connections.py: _RETRY_S",
+    "service.py: _SWITCH_SECONDS",  # a setting of Python's own
     "_durations.py: LONGEST_MS",  # bounds of what an application may ask for
     "_options.py: _LONGEST_MS",
     "_portal.py: _GOODBYE_S",  # waited by, but in what nobody composes: the loop of calls from plain functions,
@@ -88,6 +97,9 @@ BETWEEN: Final = {
     "a token that is being stored would count as lost": (STORE.commits.deadline_s, LostTokenTimings().grace_ms / 1_000),
     "a token of a batch would count as lost": (STORE.writes.hints_s, LostTokenTimings().grace_ms / 1_000),
     "a restore would see no service that runs": (STORE.presence.beat_s, RestoreTimings().beats_s),
+    "a backup's consumer would leave while its answer is waited for": (BackupTimings().margin_s, OrderedTimings().idle_s),
+    "two processes would retry one delivery": (EventConsumerTimings().working_s, DeliveryTimings().ack_wait_s),
+    "the batch in hand would be cut off": (DueLoopTimings().stop_s, StopTimings().supervised_s - StopTimings().close_s),
     "an index would wait when nobody waits for it any more": (ProjectorTimings().wait_s, QueryTimings().wait_s),
 }
 """What goes wrong unless the first, of one process or function, is at most the second, of another."""
