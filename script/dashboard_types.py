@@ -1,5 +1,5 @@
 """Writes services/ojs_dashboard/types/openapi.d.ts, what the dashboard knows of the API, from its OpenAPI description, and
-static/members.js, what it knows of a job's members, from their table.
+static/words.js, the words that it shares with the server and with clients: a job's members from their table, and enumerations.
 
 `.venv/bin/python script/dashboard_types.py`; with `--check` it writes nothing, and fails if the file isn't as it would be.
 """
@@ -11,15 +11,16 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "services"), str(ROOT / "shared")]
 
+from ojs_api import words  # noqa: E402
 from ojs_core.domain.members import FOUND_BY, MEMBERS, OF_SERVER  # noqa: E402  # the path is set above
 from script.pages.endpoints import own_description  # noqa: E402  # the path is set above
 
-TABLE: Final = ROOT / "services" / "ojs_dashboard" / "static" / "members.js"
+WORDS: Final = ROOT / "services" / "ojs_dashboard" / "static" / "words.js"
 WRITTEN: Final = ROOT / "services" / "ojs_dashboard" / "types" / "openapi.d.ts"
 BASE: Final = "/ojs/v1"
 HEAD: Final = """// Made by script/dashboard_types.py from the description of the API; don't change it by hand.
@@ -41,22 +42,26 @@ Schema = dict[str, Any]
 
 
 def main() -> None:
-    for path, made in ((WRITTEN, "\n".join([HEAD, *declarations(own_description())])), (TABLE, members())):
+    for path, made in ((WRITTEN, "\n".join([HEAD, *declarations(own_description())])), (WORDS, shared_words())):
         if "--check" not in sys.argv:
             path.write_text(made, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != made:
             sys.exit(f"{path.relative_to(ROOT)} isn't current: run script/dashboard_types.py")
 
 
-def members() -> str:
-    """Return the module that says what of a job is whose, from the table of its members."""
+def shared_words() -> str:
+    """Return the module that says what of a job is whose, and which words there are."""
     lists = {
         "FOUND_BY": [by.name for by in FOUND_BY],
         "OF_SERVER": sorted(OF_SERVER),
         "OPTIONS": [member.name for member in MEMBERS if member.option and member.shown == "always"],
+        "JOB_STATES": get_args(words.JobState),
+        "OVERLAPS": get_args(words.Overlap),
+        "ROLES": [role for role in get_args(words.Role) if role != "custom"],
+        "WORKFLOW_STATES": get_args(words.WorkflowState),
         "TEXTS": [member.name for member in MEMBERS if member.kind is not None],
     }
-    head = "// Made by script/dashboard_types.py from ojs_core.domain.members; don't change it by hand."
+    head = "// Made by script/dashboard_types.py from ojs_core.domain.members and ojs_api.words; don't change it by hand."
     return "\n".join([head, *(f"export const {name} = {json.dumps(names)};" for name, names in lists.items()), ""])
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
+from ojs_api import words
+
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = ROOT / "shared" / "ojs_nats"
 
@@ -42,7 +44,18 @@ def tree(module: str, *, stub: bool = False) -> ast.Module:
     path = PACKAGE.parent.joinpath(*module.split("."))
     files = (*([path.with_suffix(".pyi")] if stub else []), path.with_suffix(".py"), path / "__init__.py")
     source = ast.parse(next(file for file in files if file.exists()).read_text(encoding="utf-8"))
-    return _as_read(module, source) if module.startswith("ojs_api.") else source
+    spelt: ast.Module = _Spelt().visit(_as_read(module, source) if module.startswith("ojs_api.") else source)
+    return ast.fix_missing_locations(spelt)
+
+
+class _Spelt(ast.NodeTransformer):
+    """Writes the lists of `ojs_api.words` out, so that who reads of a parameter sees what it may be."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if not (isinstance(node.value, ast.Name) and node.value.id == "words"):
+            return self.generic_visit(node)
+        given = ast.Tuple([ast.Constant(word) for word in get_args(getattr(words, node.attr))])
+        return ast.Subscript(ast.Name("Literal"), given)
 
 
 def _as_read(module: str, source: ast.Module) -> ast.Module:

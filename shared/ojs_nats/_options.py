@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast, get_args
 
+from ojs_api import words
 from ojs_nats import _deprecated
 from ojs_nats._checks import check_names
 from ojs_nats._durations import LONGEST_MS, Duration, milliseconds, moment, written
@@ -13,11 +14,11 @@ from ojs_nats._plain import plain
 from ojs_nats.options import DefinitionOptions, Options, Rate, RateLimit, Retry, Unique
 
 _LONGEST_MS: Final = 300_000
-_IDENTITY: Final = ("type", "queue", "args", "meta")
-_EXHAUSTED: Final = ("discard", "dead_letter")
-_CONFLICTS: Final = ("reject", "ignore", "replace", "replace_except_schedule")
-_LIMITED: Final = ("wait", "reschedule", "drop")
-_STATES: Final = ("available", "scheduled", "pending", "active", "retryable", "completed", "cancelled", "discarded")
+_IDENTITY: Final = get_args(words.Identity)
+_EXHAUSTED: Final = get_args(words.Exhaustion)
+_CONFLICTS: Final = get_args(words.OnConflict)
+_LIMITED: Final = get_args(words.OnLimit)
+_STATES: Final = get_args(words.JobState)
 _MOST_ATTEMPTS: Final = 10_000
 _STEEPEST: Final = 1_000_000.0
 _MOST_STARTS: Final = 2**53 - 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
 
+from ojs_api import words
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration
 
@@ -46,7 +47,7 @@ class Retry:
     max_interval: Duration | None = None
     jitter: bool = True
     non_retryable_errors: Sequence[str] = ()
-    on_exhaustion: Literal["discard", "dead_letter"] = "discard"
+    on_exhaustion: words.Exhaustion = "discard"
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class Unique:
         'ignore'
     """
 
-    keys: Sequence[Literal["type", "queue", "args", "meta"]] = ("type", "args")
+    keys: Sequence[words.Identity] = ("type", "args")
     period: Duration | None = None
-    on_conflict: Literal["reject", "ignore", "replace", "replace_except_schedule"] = "reject"
+    on_conflict: words.OnConflict = "reject"
     states: Sequence[str] | None = None
 
 
@@ -110,7 +111,7 @@ class RateLimit:
     concurrency: int | None = None
     rate: Rate | None = None
     throttle: Rate | None = None
-    on_limit: Literal["wait", "reschedule", "drop"] = "wait"
+    on_limit: words.OnLimit = "wait"
 
 
 class Options(TypedDict, total=False):

@@ -6,10 +6,11 @@ import argparse
 import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 import msgspec
 
+from ojs_api.words import JobState
 from ojs_command.client.problems import UsageProblem
 from ojs_core.base.numbers import whole_number
 from ojs_nats._command import worker
@@ -20,7 +21,7 @@ from ojs_nats._requests import template
 from ojs_nats.jobs import JobRequest
 from ojs_nats.options import Options
 
-STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
+STATES: Final = get_args(JobState)
 """Of jobs."""
 _JSON_BEGINS: Final = ("{", "[", '"')
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from rich.text import Text
 
+from ojs_api import words
 from ojs_command.client.arguments import ago, positive
 from ojs_command.client.output import clean
 from ojs_command.client.parser import CommandParser
@@ -30,7 +31,7 @@ def define(parser: CommandParser) -> None:
     parser.add_argument("--principal", metavar="NAME", help="the name or id of who did it")
     parser.add_argument("--operation", metavar="ID", help="an operation, such as pauseQueue")
     parser.add_argument("--target", metavar="NAME", help="what it was done to: a queue, a job's id, a key's id …")
-    parser.add_argument("--outcome", choices=("success", "failure"))
+    parser.add_argument("--outcome", choices=get_args(words.AuditOutcome))
     parser.add_argument("--since", type=ago, metavar="TIME", help="a timestamp, or so long ago: 30m, 24h, 7d")
     parser.add_argument("--until", type=ago, metavar="TIME")
     parser.add_argument("--limit", type=positive, metavar="N", help=f"the last so many, {_LAST} unless given")

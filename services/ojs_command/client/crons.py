@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import Final, get_args
 
+from ojs_api import words
 from ojs_command.client.arguments import job_args, member, positive, pushable
 from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser, add_action, add_actions
@@ -43,8 +44,7 @@ def define(parser: CommandParser) -> None:
     add.add_argument("--priority", type=int, metavar="N")
     add.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="again for more")
     add.add_argument("--timezone", metavar="ZONE", help="Europe/Berlin [UTC]")
-    overlaps = ("skip", "allow", "cancel_previous", "enqueue")
-    add.add_argument("--overlap", choices=overlaps, help="while the run before hasn't ended")
+    add.add_argument("--overlap", choices=get_args(words.Overlap), help="while the run before hasn't ended")
     add.add_argument("--description", metavar="TEXT")
     add.add_argument("--paused", action="store_true", help="it doesn't run until it is resumed")
     actions.choices["history"].add_argument("--limit", type=positive, default=20, metavar="N", help="at most so many [20]")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 import msgspec
 
+from ojs_api.words import Overflow
 from ojs_command.client.arguments import STATES, duration, positive, words
 from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action, add_actions
@@ -61,7 +62,7 @@ def define(parser: CommandParser) -> None:
 def _define_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("queue", nargs="?", default=ALL_QUEUES, metavar="QUEUE", help="[all that say nothing else]")
     parser.add_argument("--max-size", type=positive, metavar="N", help="jobs that it takes")
-    parser.add_argument("--overflow", choices=("reject", "drop_oldest"), help="what a push to a full queue does")
+    parser.add_argument("--overflow", choices=get_args(Overflow), help="what a push to a full queue does")
     parser.add_argument("--concurrency", type=positive, metavar="N", help="jobs that run at a time")
     parser.add_argument("--rate", type=_rate, metavar="N/TIME", help="starts within a time: 100/1m")
     parser.add_argument("--timeout", type=duration, metavar="TIME", help="of an attempt")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import Final, get_args
 
+from ojs_api import words
 from ojs_command.client.arguments import positive
 from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action, add_actions
@@ -15,7 +16,7 @@ from ojs_nats.models.workers import Worker
 from ojs_nats.operations.workers import Directive
 
 WORKER_COLUMNS: Final = ("worker", "state", "jobs", "queues", "host", "pid", "last heartbeat")
-_STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
+_STATES: Final = get_args(words.WorkerState)
 
 
 def define(parser: CommandParser) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from rich.text import Text
 from rich.tree import Tree
 
+from ojs_api import words
 from ojs_command.client.arguments import positive
 from ojs_command.client.output import at, clean, shown
 from ojs_command.client.parser import CommandParser, add_action, add_actions
@@ -16,7 +17,7 @@ from ojs_command.client.session import Session
 from ojs_nats.models.workflows import Workflow, WorkflowHead, WorkflowStep
 
 _COLUMNS: Final = ("id", "name", "type", "state", "done", "created")
-_STATES: Final = ("running", "completed", "failed", "cancelled")
+_STATES: Final = get_args(words.WorkflowState)
 _MARKS: Final = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "running": "▶", "active": "▶"}
 
 

@@ -1,8 +1,7 @@
 /** The filter line of the jobs: what is typed, as questions to the lists and as filters of bulk operations. */
 import { time } from './format.js';
-import { FOUND_BY } from './members.js';
+import { FOUND_BY, JOB_STATES } from './words.js';
 
-export const STATES = ['scheduled', 'available', 'pending', 'active', 'retryable', 'completed', 'cancelled', 'discarded'];
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 });
 
 /** Terms of the line; each is a parameter of `GET /jobs`. */
@@ -14,7 +13,7 @@ const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<'
 
 /** What can stand in the line, for its suggestions. */
 export const SUGGESTIONS = [
-	...STATES.map((state) => `state:${state}`),
+	...JOB_STATES.map((state) => `state:${state}`),
 	...LISTED.map((name) => `${name}:`),
 	...['meta.', 'age>1h', 'age<5m', 'sort:priority', 'order:asc'],
 ];
@@ -69,8 +68,8 @@ function term(/** @type {string} */ text) {
 	}
 	if (sign !== ':') return `${text} isn't understood. Did you mean ${name}:${value}?`;
 	if (!bare(value)) return `${text} has no value.`;
-	if (name === 'state' && !STATES.includes(bare(value)))
-		return `There is no state ${bare(value)}: it can be ${STATES.join(', ')}.`;
+	if (name === 'state' && !JOB_STATES.includes(bare(value)))
+		return `There is no state ${bare(value)}: it can be ${JOB_STATES.join(', ')}.`;
 	if (name === 'order' && !['asc', 'desc'].includes(value)) return `${text} isn't an order: it can be asc or desc.`;
 	return { name, value: bare(value), text };
 }

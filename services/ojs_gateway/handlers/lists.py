@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from ojs_api import words
 from ojs_core.api.call import Call, Response
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, short_text, shown, timestamp
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 _CHUNK: Final = 25
 _SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
-_ORDERS: Final = ("desc", "asc")
+_ORDERS: Final = get_args(words.Order)
 
 Order = Sort | Literal["finished_at"]
 

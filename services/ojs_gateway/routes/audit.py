@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
+from ojs_api import words
 from ojs_core.api.common import PERIOD
 from ojs_core.api.route import Parameter, Part, Route
 from ojs_core.api.schema import TEXT, one_of, whole
@@ -29,7 +30,7 @@ AUDIT: Final = Part(
                 Parameter("principal", TEXT, "The name or the id of who did it."),
                 Parameter("operation", TEXT, "An operation's id, such as `pauseQueue`."),
                 Parameter("target", TEXT, "What it was done to: a queue, a job's id, a key's id …"),
-                Parameter("outcome", one_of("success", "failure")),
+                Parameter("outcome", one_of(*get_args(words.AuditOutcome))),
                 *PERIOD,
                 Parameter("limit", whole(1, MAX_PAGE) | {"default": DEFAULT_PAGE}, "More counts as the most."),
                 Parameter("per_page", whole(1, MAX_PAGE), "Another name of `limit`.", same_as="limit"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
+from ojs_api import words
 from ojs_core.api.common import (
     IDEMPOTENCY_KEY,
     NUMBERED,
@@ -29,7 +30,6 @@ from ojs_core.api.schema import (
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.members import FOUND_BY
-from ojs_core.read.messages import Sort
 from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
 from ojs_core.wire.jobs.filters import MAX_MEMBERS, META
 from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
@@ -73,7 +73,6 @@ _CHECKPOINT_BODY: Final = body_of(
     worker_id=SHORT,
     attempt=whole(1),
 )
-_SORTS: Final[tuple[str, ...]] = Sort.__args__  # type: ignore[attr-defined]
 _META: Final = f"Up to {MAX_MEMBERS} parameters `meta.<key>=<value>` ask for members of `meta`."
 _FILTERS: Final = (
     Parameter("state", STATE),
@@ -82,8 +81,8 @@ _FILTERS: Final = (
     *(Parameter(by.name, TEXT, by.about) for by in FOUND_BY),
     Parameter("worker_id", TEXT, "Another name of `worker`.", same_as="worker"),
     *PERIOD,
-    Parameter("sort", one_of(*_SORTS)),
-    Parameter("order", one_of("desc", "asc")),
+    Parameter("sort", one_of(*get_args(words.Sort))),
+    Parameter("order", one_of(*get_args(words.Order))),
 )
 
 JOBS: Final = Part(

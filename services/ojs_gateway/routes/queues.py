@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
+from ojs_api import words
 from ojs_api.schemas import MODES
 from ojs_core.api.common import (
     CONFIRM,
@@ -54,6 +55,7 @@ from ojs_gateway.openapi.envelope import (
 )
 
 _DEAD_LETTERS: Final = record({}, {"max_age": nullable(SECONDS), "max_count": nullable(COUNT)})
+_OVERFLOW: Final = one_of(*get_args(words.Overflow))
 _WANTED: Final = Named(
     "QueueSettingsRequest",
     record(
@@ -61,10 +63,10 @@ _WANTED: Final = Named(
         {
             "max_size": nullable(COUNT),
             "max_depth": nullable(COUNT),
-            "overflow_policy": nullable(one_of("reject", "drop_oldest")),
+            "overflow_policy": nullable(_OVERFLOW),
             "warning_threshold": nullable(number(0, 1)),
             "backpressure": nullable(
-                record({}, {"max_depth": COUNT, "strategy": one_of("reject", "drop_oldest"), "warning_threshold": number(0, 1)})
+                record({}, {"max_depth": COUNT, "strategy": _OVERFLOW, "warning_threshold": number(0, 1)})
             ),
             "concurrency": nullable(CONCURRENCY),
             "rate_limit": nullable(either(RATE, record({"max_per_second": whole(1)}), record({"rate": RATE}))),
@@ -85,7 +87,7 @@ _WANTED: Final = Named(
         about="What is sent is set, null takes one back, others stay as they are.",
     ),
 )
-_STRATEGY: Final = one_of("reject", "discard", "move", about="What becomes of jobs that wait in it.")
+_STRATEGY: Final = one_of(*get_args(words.RemovalStrategy), about="What becomes of jobs that wait in it.")
 _NAMED: Final = ("queue_name_too_long",)
 _SET: Final = (*_NAMED, "invalid_retry_policy", "conflict")
 

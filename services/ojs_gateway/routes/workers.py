@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from ojs_api import words
 from ojs_core.api.common import (
     COUNT,
     JOB_ID,
@@ -76,7 +77,7 @@ _ACKED: Final = body_of(AckBody, "job_id", job_id=JOB_ID, result=ANYTHING, **_FE
 _FAILURE: Final = body_of(
     ErrorBody,
     "message",
-    action=one_of("RETRY", "DISCARD", "DEAD_LETTER", "FAIL"),
+    action=one_of(*get_args(words.FailureAction)),
     details=ANYTHING,
     backtrace=ANYTHING,
     rate_limit_until=TIME | {"description": "Nothing under the job's rate limit key is to start before."},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
+from ojs_api import words
 from ojs_core.base.numbers import whole_number
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.feed import Record
@@ -63,7 +64,7 @@ def forget_workflows(db: sqlite3.Connection, now: int) -> None:
 
 def workflows(db: sqlite3.Connection, ask: WorkflowsAsk, *, partial: bool, progress: float) -> WorkflowPage:
     """A page of workflows, the newest first: one range of an index for each state."""
-    states = (ask.state,) if ask.state is not None else ("running", "completed", "failed", "cancelled")
+    states = (ask.state,) if ask.state is not None else get_args(words.WorkflowState)
     marks = ",".join("?" * len(states))
     total = db.execute(f"SELECT count(*) FROM workflows WHERE state IN ({marks})", states).fetchone()[0]
     limit = max(1, min(ask.limit, MAX_PAGE))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
-Permission = Literal["enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin"]
-Need = Permission | Literal["nothing", "key"]
+from ojs_api import operations, words
+
+Permission = operations.Permission
+Need = operations.Need
 """What a route asks of its caller: a permission, any key at all (`key`), or nothing, so that it is open to everybody."""
-Role = Literal["producer", "worker", "viewer", "operator", "admin", "custom"]
+Role = words.Role
 
 PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
 MEANINGS: Final[dict[Permission, str]] = {

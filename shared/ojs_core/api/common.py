@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
 from ojs_api import pages as contract
+from ojs_api import words
 from ojs_core.api.route import Parameter
 from ojs_core.api.schema import (
     ANYTHING,
@@ -34,7 +35,7 @@ VERSION: Final = either(
     text(pattern=r"^\d+(\.\d+){0,2}(-[0-9A-Za-z.\-]+)?$", most=255),
     about="SemVer, of which minor and patch may be left out.",
 )
-PRIORITY: Final = either(whole(-100, 100), one_of("high", "normal", "low"))
+PRIORITY: Final = either(whole(-100, 100), one_of(*get_args(words.PriorityName)))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
 CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from ojs_api import operations
 from ojs_core.access.permissions import Need, Permission
 from ojs_core.api.schema import Schema
 from ojs_core.wire.dialects.shaping import Shapes
@@ -13,7 +14,7 @@ from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 
 RouteHandler = Callable[..., Awaitable[object]]
 """A method of the route's owner, with the call as its only argument."""
-Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
+Narrowing = operations.Narrowing
 """How an operation is held to the queues and job types that its caller may reach.
 
 By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is

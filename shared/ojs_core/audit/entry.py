@@ -7,7 +7,9 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-Outcome = Literal["success", "failure"]
+from ojs_api import words
+
+Outcome = words.AuditOutcome
 
 UNKNOWN: Final = "unknown"
 """The principal of a request whose key nobody knows, and the address of one that names none."""

@@ -8,15 +8,16 @@ A pool may guarantee each of its queues a part of what is handed out, whatever i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 
+from ojs_api import words
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Ms, Positive
 from ojs_core.domain.starvation import StarvationClock
 
-Strategy = Literal["weighted", "round-robin", "strict"]
+Strategy = words.PoolStrategy
 
 _ROUNDING: Final = 1e-9
 

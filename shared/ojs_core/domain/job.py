@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from msgspec import Raw, Struct
 
+from ojs_api import words
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Ms, Priority, Whole
 
@@ -19,8 +20,8 @@ EMPTY_OBJECT: Final = Raw(b"{}")
 NOTHING: Final = Raw(b"")
 """An absent raw member: false, and left out of the record. msgspec can't decode `Raw | None`; a JSON null is `Raw(b"null")`."""
 
-Backoff = Literal["none", "constant", "linear", "exponential", "polynomial"]
-Exhaustion = Literal["discard", "dead_letter"]
+Backoff = words.Backoff
+Exhaustion = words.Exhaustion
 Service = Literal["scheduler", "reaper"]
 
 

@@ -9,25 +9,26 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 import msgspec
 import rfc8785
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ojs_api import words
 from ojs_core.base.errors import invalid, naming
 from ojs_core.base.fields import below, duration_ms, short_text, shown, text_list
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.versions import version_of
 
-OnConflict = Literal["reject", "replace", "replace_except_schedule", "ignore"]
+OnConflict = words.OnConflict
 
-_DIMENSIONS: Final = ("type", "queue", "args", "meta")
+_DIMENSIONS: Final = get_args(words.Identity)
 _VERSION: Final = "version"
 """A dimension in `keys` alone: in `key` it may be a field of args."""
-_ON_CONFLICT: Final[tuple[OnConflict, ...]] = ("reject", "replace", "replace_except_schedule", "ignore")
+_ON_CONFLICT: Final[tuple[OnConflict, ...]] = get_args(OnConflict)
 _DEFAULT_STATES: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.SCHEDULED, State.RETRYABLE, State.PENDING})
 _ALIASES: Final = {
     "argsKeys": "args_keys",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from ojs_api import words
 from ojs_core.base.errors import OjsError, not_found, unless_moved_on
 from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
@@ -22,7 +23,7 @@ from ojs_core.read.walk import walk
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
 
-RemovalStrategy = Literal["reject", "discard", "move"]
+RemovalStrategy = words.RemovalStrategy
 Act = Callable[[str], Awaitable[None]]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Raw, Struct
 
-from ojs_api import pages
+from ojs_api import pages, words
 from ojs_core.domain.job import NOTHING, State
 from ojs_core.domain.members import Found
 from ojs_core.domain.workflows.graph import NodeKind
@@ -27,7 +27,7 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """A page ends before it grows beyond this; its cursor goes on."""
 
 
-Sort = Literal["created_at", "scheduled_at", "priority"]
+Sort = words.Sort
 
 CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 """Of `cursor_after`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from ojs_api import words
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._operations import Operation, Request
 from ojs_nats._requests import check_is_job, template
@@ -28,7 +29,7 @@ _COMING: Final = Operation("listCronNextRuns", "GET", "/cron/{cron}/next")
 _PREVIEW: Final = Operation("previewCron", "POST", "/admin/cron/preview")
 _HISTORY: Final = Operation("listCronRuns", "GET", "/cron/{cron}/history")
 
-Overlap = Literal["skip", "allow", "cancel_previous", "enqueue"]
+Overlap = words.Overlap
 
 
 class Crons(Subject):

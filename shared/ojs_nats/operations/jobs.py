@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
 
+from ojs_api import words
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
 from ojs_nats._loops import limit
@@ -54,7 +55,7 @@ _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
 _REPRIORITISE_MANY: Final = Operation("bulkReprioritiseJobs", "POST", "/jobs/bulk/reprioritise")
 _DELETE_MANY: Final = Operation("bulkDeleteJobs", "POST", "/jobs/bulk/delete")
 
-Priority = int | Literal["high", "normal", "low"]
+Priority = int | words.PriorityName
 
 
 class JobFilter(msgspec.Struct, frozen=True):
@@ -137,8 +138,8 @@ class Jobs(Subject):
         since: datetime | None = None,
         until: datetime | None = None,
         meta: Mapping[str, str] | None = None,
-        sort: Literal["created_at", "scheduled_at", "priority"] = "created_at",
-        order: Literal["desc", "asc"] = "desc",
+        sort: words.Sort = "created_at",
+        order: words.Order = "desc",
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
         """List jobs, the newest first: `async for job in client.jobs.list(state="discarded", limit=50)`.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from ojs_api import words
 from ojs_nats._durations import Duration, milliseconds, moment
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.keys import Key, KeyLimits, MadeKey
@@ -15,7 +16,7 @@ from ojs_nats.operations._subject import Subject, body, parameters
 
 __all__ = ["Keys", "Role"]
 
-Role = Literal["producer", "worker", "viewer", "operator", "admin", "custom"]
+Role = words.Role
 
 _LIST: Final = Operation("listKeys", "GET", "/admin/keys")
 _CREATE: Final = Operation("createKey", "POST", "/admin/keys")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
+from ojs_api import words
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.pools import ListedPool, Pool, SchedulingStats
 from ojs_nats.operations._subject import Subject, body, prevention
@@ -39,7 +40,7 @@ class Pools(Subject):
         pool: str,
         queues: Sequence[str],
         *,
-        strategy: Literal["weighted", "round-robin", "strict"] | None = None,
+        strategy: words.PoolStrategy | None = None,
         weights: Mapping[str, int] | None = None,
         starvation_prevention: Prevention | None = None,
         isolated: bool = False,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
+from ojs_api import words
+from ojs_api.schemas import Mode
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
 from ojs_nats._options import policy
@@ -44,7 +46,7 @@ _CONFIGURE: Final = Operation("setQueueConfig", "PUT", "/queues/{queue}/config")
 _LIMIT: Final = Operation("setQueueRateLimit", "PUT", "/admin/queues/{queue}/rate-limit")
 _PURGE: Final = Operation("purgeQueue", "POST", "/queues/{queue}/purge")
 
-Period = Literal["1m", "5m", "1h", "1d"]
+Period = words.Period
 
 
 class Prevention(msgspec.Struct, frozen=True):
@@ -86,7 +88,7 @@ class QueueOptions(TypedDict, total=False):
     """
 
     max_size: int | None
-    overflow_policy: Literal["reject", "drop_oldest"] | None
+    overflow_policy: words.Overflow | None
     warning_threshold: float | None
     concurrency: int | None
     rate_limit: Rate | None
@@ -99,7 +101,7 @@ class QueueOptions(TypedDict, total=False):
     allowed_job_types: Sequence[str] | None
     starvation_prevention: Prevention | None
     strict_pause: bool | None
-    schema_validation: Literal["off", "warn", "strict"] | None
+    schema_validation: Mode | None
 
 
 _DURATIONS: Final = ("visibility_timeout", "default_timeout", "dead_letter_ttl")
@@ -157,7 +159,7 @@ class Queues(Subject):
         )
 
     async def delete(
-        self, queue: str, *, strategy: Literal["reject", "discard", "move"] = "reject", target_queue: str | None = None
+        self, queue: str, *, strategy: words.RemovalStrategy = "reject", target_queue: str | None = None
     ) -> DeletedQueue:
         """Delete a queue.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final, Literal
+from typing import Final
 
+from ojs_api import words
 from ojs_nats import _deprecated
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
@@ -19,15 +20,13 @@ _REMOVE: Final = Operation("removeWorker", "DELETE", "/admin/workers/{worker_id}
 _DIRECT: Final = Operation("directWorker", "POST", "/admin/workers/{worker_id}/directive")
 _DIRECT_ALL: Final = Operation("directAllWorkers", "POST", "/admin/workers/directive")
 
-Directive = Literal["running", "quiet", "terminate"]
+Directive = words.Directive
 
 
 class Workers(Subject):
     """The operations on workers, as `client.workers`. Those on one worker raise NotFoundError if it doesn't exist."""
 
-    def list(
-        self, *, state: Literal["running", "quiet", "drain", "terminate", "stale"] | None = None, limit: int | None = None
-    ) -> AsyncIterator[Worker]:
+    def list(self, *, state: words.WorkerState | None = None, limit: int | None = None) -> AsyncIterator[Worker]:
         """List workers by id.
 
         Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from ojs_api import words
 from ojs_nats import _deprecated, _flows
 from ojs_nats._checks import misplaced
 from ojs_nats._durations import Duration
@@ -90,9 +91,7 @@ class Workflows(Subject):
                 raise
         return WorkflowHandle(self, known, flow, results=lambda: Results(self._hooks), ask=self._jobs.result)
 
-    def list(
-        self, *, state: Literal["running", "completed", "failed", "cancelled"] | None = None, limit: int | None = None
-    ) -> AsyncIterator[WorkflowHead]:
+    def list(self, *, state: words.WorkflowState | None = None, limit: int | None = None) -> AsyncIterator[WorkflowHead]:
         """List workflows without their steps, the newest first.
 
         Args:

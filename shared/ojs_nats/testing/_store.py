@@ -6,11 +6,12 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
+from ojs_api import words
 from ojs_nats._names import job_type, queue_name
 from ojs_nats._options import AS_THEY_ARE
 from ojs_nats._refusals import refused
@@ -46,7 +47,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 class UniquePolicy(msgspec.Struct, frozen=True):
     key: tuple[str, ...] = ("type",)
-    on_conflict: Literal["reject", "ignore", "replace", "replace_except_schedule"] = "reject"
+    on_conflict: words.OnConflict = "reject"
     period: str | None = None
     states: tuple[str, ...] = _COUNTS
 
@@ -167,8 +168,10 @@ class Store:
                 case "replace_except_schedule" if other.state == "scheduled":
                     due = other.scheduled_at
                     self.cancel(other.id)
-                case _:
+                case "replace" | "replace_except_schedule":
                     self.cancel(other.id)
+                case unknown:
+                    assert_never(unknown)
         state = "pending" if said.pending else "scheduled" if due is not None and due > now else "available"
         job = replace(
             pushed.job(), state=state, max_attempts=said.retry.max_attempts, created_at=now, scheduled_at=due,

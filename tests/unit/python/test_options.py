@@ -118,7 +118,7 @@ def test_a_job_type_that_no_server_takes_is_refused_where_it_is_written(name: An
         ({"priority": float("nan")}, "a priority"),
         ({"unique": Unique(keys=["arg"])}, r"\(keys\) are some of type, queue, args, meta"),  # type: ignore[list-item]
         ({"unique": Unique(keys=[])}, r"\(keys\)"),
-        ({"unique": Unique(states=["done"])}, "states are some of available"),
+        ({"unique": Unique(states=["done"])}, "states are some of scheduled, available"),
         ({"rate_limit": RateLimit("a b")}, "a rate limit's key"),
         ({"retry": Retry(-1)}, "attempts is a whole number from 0 to 10,000, not -1"),
         (

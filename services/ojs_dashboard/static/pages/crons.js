@@ -8,6 +8,7 @@ import { badge, facts, head, jobLink, jobsLink, list, optional, payload, section
 import { address, go } from '../router.js';
 import { inWords } from '../schedule.js';
 import { signal } from '../signals-core.js';
+import { OVERLAPS } from '../words.js';
 
 export const title = (/** @type {import('../visit.js').Visit} */ { param }) => param || 'Crons';
 
@@ -125,7 +126,7 @@ export function edit(/** @type {Cron | null} */ cron, /** @type {() => void} */ 
 			name: 'overlap_policy',
 			label: 'When the last still runs',
 			kind: 'choice',
-			choices: ['skip', 'allow', 'cancel_previous', 'enqueue'],
+			choices: OVERLAPS,
 			shown: said,
 			value: cron?.overlap_policy ?? 'skip',
 		},

@@ -5,7 +5,6 @@ import { copier } from '../dialogs.js';
 import { duration, millis, moment, number, percent, plain, relative, said, text, time } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import { PRIORITY } from '../matching.js';
-import { TEXTS } from '../members.js';
 import {
 	badge,
 	facts,
@@ -22,6 +21,7 @@ import {
 	when,
 } from '../parts.js';
 import { address } from '../router.js';
+import { TEXTS } from '../words.js';
 import { push } from './jobs.js';
 
 /** @typedef {import('../openapi.js').JobDetail} Job */

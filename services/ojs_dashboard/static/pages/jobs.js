@@ -2,14 +2,14 @@
 
 import { button, json } from '../actions.js';
 import { may, request, written } from '../api.js';
-import { beyondBulk, listed, parsed, replaced, STATES, SUGGESTIONS } from '../filter.js';
+import { beyondBulk, listed, parsed, replaced, SUGGESTIONS } from '../filter.js';
 import { count, millis, moment, number, text, time } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { asksFor, OPERATIONS, ofAll, progress, typed } from '../matching.js';
-import { OF_SERVER, OPTIONS } from '../members.js';
 import { badge, head, jobLink, list, pages, queueLink, search, table, tree, when } from '../parts.js';
 import { address, go, place } from '../router.js';
 import { signal } from '../signals-core.js';
+import { JOB_STATES, OF_SERVER, OPTIONS } from '../words.js';
 
 export const title = () => 'Jobs';
 
@@ -115,7 +115,7 @@ export function open(visit) {
 						const named = filter.terms.find(({ name }) => name === 'state');
 						const others = !chosen.length && !named && (found.pagination.has_more || visit.query('cursor'));
 						/** @type {Set<string>} Those of other pages aren't known. */
-						const states = new Set(others ? STATES : (chosen.length ? chosen : rows).map((job) => job.state));
+						const states = new Set(others ? JOB_STATES : (chosen.length ? chosen : rows).map((job) => job.state));
 						const fitting = OPERATIONS.filter(
 							(operation) => may(operation.needs) && operation.states.some((state) => states.has(state)),
 						);

@@ -6,6 +6,7 @@ import { bytes, duration, moment, number, percent, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, list, meter, payload, section, submitted, tabs, when } from '../parts.js';
 import { address, setQuery } from '../router.js';
+import { ROLES } from '../words.js';
 import { names } from './webhooks.js';
 
 /** @typedef {import('../visit.js').Visit} Visit */
@@ -151,7 +152,7 @@ function keys(/** @type {Visit} */ visit) {
 				name: 'role',
 				label: 'Role',
 				kind: 'choice',
-				choices: ['producer', 'worker', 'viewer', 'operator', 'admin'],
+				choices: ROLES,
 				value: 'viewer',
 			},
 			{ name: 'queues', label: 'Queues', hint: 'Patterns with commas between them; empty for all.' },

@@ -6,6 +6,7 @@ import { graph } from '../graph.js';
 import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, hidden, jobLink, list, meter, optional, payload, section, table, tabs, when } from '../parts.js';
 import { address, setQuery } from '../router.js';
+import { WORKFLOW_STATES } from '../words.js';
 
 export const title = (/** @type {import('../visit.js').Visit} */ { param }) =>
 	param ? `Workflow ${param.slice(0, 8)}` : 'Workflows';
@@ -22,7 +23,7 @@ function workflows(visit) {
 		query: { state: visit.query('state'), limit: 50, cursor: visit.query('cursor') },
 	}));
 	return () => html`${head('Workflows', workflows, { cli: ['workflows', 'list'] })}
-		${tabs('state', ['', 'running', 'completed', 'failed', 'cancelled'], 'State')}
+		${tabs('state', ['', ...WORKFLOW_STATES], 'State')}
 		<section>
 			${list(
 				'Workflows',

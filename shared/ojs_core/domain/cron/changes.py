@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -127,13 +127,22 @@ def run_now(old: Cron, moment: Moment, previous: State | None) -> Step:
     occurrence = Occurrence(moment.now, moment.op)
     record = replace(old, op=moment.op)
     free = cleared(previous)
-    if old.overlap == "enqueue" and (not free or old.waiting):
-        if len(old.waiting) >= MAX_WAITING:
-            raise _occupied(old, previous, f"{MAX_WAITING} of its runs are waiting")
-        return timed(old, replace(record, waiting=(*old.waiting, occurrence)), moment)
-    if old.overlap == "skip" and not free:
-        raise _occupied(old, previous, f"its job {old.last_job} is {previous}")
-    cancels = old.last_job if old.overlap == "cancel_previous" and not free else None
+    cancels: str | None = None
+    match old.overlap:
+        case "allow":
+            pass
+        case "cancel_previous":
+            cancels = None if free else old.last_job
+        case "enqueue":
+            if len(old.waiting) >= MAX_WAITING:
+                raise _occupied(old, previous, f"{MAX_WAITING} of its runs are waiting")
+            if not free or old.waiting:
+                return timed(old, replace(record, waiting=(*old.waiting, occurrence)), moment)
+        case "skip":
+            if not free:
+                raise _occupied(old, previous, f"its job {old.last_job} is {previous}")
+        case unknown:
+            assert_never(unknown)
     new = triggered(record, moment, occurrence, moment.op, cancels)
     return Step(new, arm=CronTimer(moment.op, moment.now + INSURANCE_MS), run=new.log[-1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -50,10 +50,14 @@ def _decide(record: Cron, moment: Moment, previous: State | None, due: Occurrenc
             return triggered(record, moment, due, hint)
         case "cancel_previous":
             return triggered(record, moment, due, hint, cancels=None if free else record.last_job)
-        case "enqueue" if len(record.waiting) < MAX_WAITING:
-            return replace(record, waiting=(*record.waiting, due))
-        case "skip" if free and not record.waiting:
-            return triggered(record, moment, due, hint)
+        case "enqueue":
+            if len(record.waiting) < MAX_WAITING:
+                return replace(record, waiting=(*record.waiting, due))
+        case "skip":
+            if free and not record.waiting:
+                return triggered(record, moment, due, hint)
+        case unknown:
+            assert_never(unknown)
     return logged(record, moment, "skipped", due, reason="overlap_skip", job_id=record.last_job)
 
 

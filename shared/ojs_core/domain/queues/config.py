@@ -7,11 +7,12 @@ its layer. Times are milliseconds, retention is seconds.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ojs_api import words
 from ojs_api.schemas import Mode
 from ojs_core.base.extensions import NO_EXTENSIONS, Extensions
 from ojs_core.base.numbers import Ms, Positive, Whole
@@ -26,7 +27,7 @@ DEFAULT_QUEUE: Final = "_default"
 MAINTENANCE: Final = "_maintenance"
 """The record that holds all queues while the system is being worked on (ojs-admin-api §12.1)."""
 
-Overflow = Literal["reject", "drop_oldest"]
+Overflow = words.Overflow
 
 
 class Rate(Struct, frozen=True):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import Struct
 
+from ojs_api import words
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import milliseconds
 from ojs_core.base.numbers import Whole
@@ -19,7 +20,7 @@ from ojs_core.base.times import parse_duration_ms
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import QueueConfig, Rate
 
-OnLimit = Literal["wait", "reschedule", "drop"]
+OnLimit = words.OnLimit
 
 MAX_CONCURRENCY: Final = 1_000
 """The holders of a limit are kept in one record."""
@@ -28,7 +29,7 @@ _MAX_PERIOD_MS: Final = 366 * 86_400_000
 _KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,254}", re.ASCII)
 _SECOND_MS: Final = 1_000
 _NAMED_MS: Final = {"second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
-_ON_LIMIT: Final = ("wait", "reschedule", "drop")
+_ON_LIMIT: Final = get_args(OnLimit)
 
 
 class LimitPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, get_args
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ojs_api import words
 from ojs_core.domain.job import NOTHING, Job, JobError
 from ojs_core.domain.transitions.cutting import shortened, shortened_members
 
-Action = Literal["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]
-ACTIONS: Final[frozenset[str]] = frozenset({"RETRY", "DISCARD", "DEAD_LETTER", "FAIL"})
+Action = words.FailureAction
+ACTIONS: Final[frozenset[str]] = frozenset(get_args(Action))
 
 _HANDLER_ERROR: Final = "handler_error"
 _ERRORS_KEPT: Final = 25

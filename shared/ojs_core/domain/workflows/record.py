@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ojs_api import words
 from ojs_core.base.ids import derived_job_id
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.job import Job, Membership
 from ojs_core.domain.workflows.graph import Graph, NodeKind
 from ojs_core.domain.workflows.inputs import has_inputs
 
-WorkflowState = Literal["running", "completed", "failed", "cancelled"]
+WorkflowState = words.WorkflowState
 NodeRange = tuple[int, int]
 """Nodes from the first to the second, inclusive."""
 

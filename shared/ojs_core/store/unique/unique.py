@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 from weakref import WeakValueDictionary
 
 import structlog
@@ -243,9 +243,17 @@ class Uniqueness:
 def existing_instead(draft: Job, existing: Sequence[Job]) -> Job | None:
     """The existing job that a push is answered with, None if the draft is to be stored. Raises OjsError duplicate."""
     on_conflict = policy_of(draft).on_conflict
-    if existing and on_conflict == "reject":
-        raise duplicate(existing[0].id, existing[0].state, draft.unique_key)
-    return existing[0] if existing and on_conflict == "ignore" else None
+    if not existing:
+        return None
+    match on_conflict:
+        case "reject":
+            raise duplicate(existing[0].id, existing[0].state, draft.unique_key)
+        case "ignore":
+            return existing[0]
+        case "replace" | "replace_except_schedule":
+            return None
+        case unknown:
+            assert_never(unknown)
 
 
 def _scheduled_as(draft: Job, planned: Job) -> Job:

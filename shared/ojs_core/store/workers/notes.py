@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 import structlog
 from msgspec import Struct
 
+from ojs_api import words
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.numbers import At, Whole
 from ojs_core.base.timings import Order, Timings
@@ -32,7 +33,7 @@ from ojs_core.store.workers.presence import WorkerRecord
 
 log = structlog.get_logger(__name__)
 
-Wish = Literal["running", "quiet", "terminate"]
+Wish = words.Directive
 
 LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
 """What a worker says of itself that takes no more jobs (ojs-graceful-shutdown §5.1)."""

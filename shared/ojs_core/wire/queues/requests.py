@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Raw, Struct
 
+from ojs_api import words
 from ojs_api.schemas import MODES
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.extensions import SentExtensions, sent_extensions
@@ -37,7 +38,7 @@ from ojs_core.operations.queue_removal import Deletion, Purge
 from ojs_core.wire.jobs.retry import check_retry
 from ojs_core.wire.queues.starvation import parse_rotation
 
-_OVERFLOW: Final = ("reject", "drop_oldest")
+_OVERFLOW: Final = get_args(words.Overflow)
 _MOST: Final = 2**53 - 1
 _MAX_PATTERNS: Final = 100
 _QUEUE_LIMIT: Final = ("concurrency", "rate", "period", "max_per_second", "throttle", "key", "on_limit")

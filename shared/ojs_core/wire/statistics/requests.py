@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
+from ojs_api import words
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, shown, timestamp
 from ojs_core.base.payload_limits import PayloadLimits
@@ -13,7 +14,7 @@ from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS
 from ojs_core.read.numbers import HistoryAsk
 
 _DAY_MS: Final = 24 * HOUR_MS
-Period = Literal["1m", "5m", "1h", "1d"]
+Period = words.Period
 _PERIODS: Final[Mapping[Period, int]] = {"1m": MINUTE_MS, "5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": _DAY_MS}
 _DEFAULT_PERIOD: Final = "5m"
 _DEFAULT_SPANS: Final[Mapping[Period, int]] = {"1m": HOUR_MS, "5m": HOUR_MS, "1h": _DAY_MS, "1d": 31 * _DAY_MS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
@@ -17,7 +17,7 @@ from ojs_core.wire.members import Timestamp
 from ojs_core.wire.pages import Page as AskedPage
 from ojs_core.wire.pages import Pagination, check_cursor, pagination, parse_page
 
-_OUTCOMES: Final[tuple[Outcome, ...]] = ("success", "failure")
+_OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 _DIGITS: Final = 18
 
 

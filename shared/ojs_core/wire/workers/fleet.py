@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, get_args
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_api import words
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown, struct_of
 from ojs_core.base.times import format_ms
@@ -19,7 +20,7 @@ from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
 
-WORKER_STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
+WORKER_STATES: Final = get_args(words.WorkerState)
 _WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
 
 

@@ -6,12 +6,13 @@ Every body is read in the dialects of the official clients; null members are abs
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ojs_api import words
 from ojs_core.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_core.base.fields import (
     absent,
@@ -45,11 +46,11 @@ from ojs_core.wire.workers.tolerance import read_report, side
 
 _T = TypeVar("_T")
 
-_ACTIONS: Final[tuple[Action, ...]] = ("RETRY", "DISCARD", "DEAD_LETTER", "FAIL")
+_ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 SHUTDOWN: Final = "shutdown"
 STOP_REASONS: Final = (SHUTDOWN, "signal", "error")
 """Why a worker stops (ojs-events §4.3)."""
-_STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
+_STATES: Final[frozenset[str]] = frozenset(get_args(words.WorkerState)) - {"stale"}
 _WHOSE: Final = frozenset({"job_id", "worker_id", "attempt"})
 """What says which job and who holds it: guessed or left out, a report could end what another is working on."""
 _NO_MESSAGE: Final = "the worker gave no message"
@@ -417,7 +418,7 @@ def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[Ans
     handled = read(lambda: _handled(sent.handlers, limits), None)
     return Worker(
         id=worker_id,
-        state=sent.state if sent.state in _STATES else "running",
+        state=sent.state if sent.state is not None and sent.state in _STATES else "running",
         hostname=read(lambda: _text(sent.hostname, "hostname", limits), None),
         pid=sent.pid,
         queues=read(lambda: text_list(sent.queues or [], "queues", limits.max_queues, limits), ()),

@@ -1,0 +1,51 @@
+"""The words that clients and servers share are listed once, and what acts on them knows them all."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal, get_args, get_origin
+
+import ojs_api
+from ojs_api import words
+from ojs_core.access.permissions import ROLES
+from ojs_core.domain.job import State
+
+ROOT: Final = Path(__file__).parents[3]
+CONTRACT: Final = [importlib.import_module(f"ojs_api.{found.name}") for found in pkgutil.iter_modules(ojs_api.__path__)]
+LISTS: Final = [get_args(kind) for module in CONTRACT for kind in vars(module).values() if get_origin(kind) is Literal]
+
+
+def spelt(file: Path) -> Iterator[tuple[int, frozenset[str]]]:
+    """Lists of words in the source: of a Literal, a tuple, a list, a set or the arguments of a call."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Tuple(elts=listed) | ast.List(elts=listed) | ast.Set(elts=listed) | ast.Call(args=listed) if listed:
+                texts = [each.value for each in listed if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+                if len(texts) == len(listed):
+                    yield node.lineno, frozenset(texts)
+            case _:
+                pass
+
+
+def test_no_list_is_spelt_a_second_time() -> None:
+    known = {frozenset(listed) for listed in LISTS if len(listed) > 1}
+    files = [
+        file for part in ("shared", "services") for file in (ROOT / part).rglob("*.py") if "node_modules" not in file.parts
+    ]
+    again = [
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in files
+        if "ojs_api" not in file.parts
+        for line, said in spelt(file)
+        if said in known
+    ]
+    assert again == [], "take them from ojs_api"
+
+
+def test_the_domain_s_states_and_roles_are_those_of_the_list() -> None:
+    assert [*State] == [*get_args(words.JobState)]
+    assert [*ROLES] == [*get_args(words.Role)]
