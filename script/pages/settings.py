@@ -9,11 +9,12 @@ import sys
 
 from ojs_command.services import SERVICES
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Option
+from ojs_features.startup import OPTIONS as OF_FEATURES
 
 
 def reference() -> str:
     """The page in Markdown, made from the same table that the command line is made from."""
-    rows = "\n".join(map(_row, OPTIONS))
+    rows = "\n".join(map(_row, (*OPTIONS, *OF_FEATURES)))
     return f"""\
 # Settings
 
@@ -36,7 +37,7 @@ This page is made by `python -m script.pages.settings`.
 def _row(option: Option) -> str:
     commands = ["dev"] if "dev" in option.kinds else []
     commands += ["services"] if "services" in option.kinds else []
-    commands += [service.name for service in SERVICES if service.kind in option.kinds]
+    commands += [service.name for service in SERVICES if option.is_of(service.kind)]
     default = f"`{option.default_text}`" if option.default_text else "none"
     listed = "all" if len(commands) == len(SERVICES) + 2 else ", ".join(commands)
     help_text = option.help.replace("|", "\\|")

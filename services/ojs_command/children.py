@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ojs_command.services import ServiceEntry
 from ojs_command.supervision import Kept, Supervised
 from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.service_entry import ServiceEntry
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.supervised import ReadyLine
 

@@ -13,14 +13,17 @@ from typing import Any, Final
 
 from ojs_command.client.parser import CommandParser, add_command, add_module
 from ojs_command.client.registration import GONE, add_client_commands, run_client
-from ojs_command.services import BACKGROUND, SERVICES, SHARED, ServiceEntry
+from ojs_command.services import BACKGROUND, SERVICES, SHARED
 from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
+from ojs_core.runtime.service_entry import ServiceEntry
 from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, gone, load
+from ojs_features.startup import OPTIONS as OF_FEATURES
 from ojs_link.address import masked
 from ojs_nats._command import version, worker
 from ojs_nats._command.parser import PlainParser, meant
 
+_OPTIONS: Final = (*OPTIONS, *OF_FEATURES)
 _FIRST: Final[dict[SettingKind, frozenset[str]]] = {
     "dev": frozenset(
         ("data", "port", "host", "nats_port", "nats", "api_key_file", "tls_cert", "tls_key", "dashboard", "log_level")
@@ -62,11 +65,6 @@ examples:
 examples:
   ojs-nats projector --nats nats://nats.internal:4222 --projector-data /var/lib/ojs-nats/projector
   OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8082 ojs-nats projector
-""",
-    "webhooks": """\
-examples:
-  ojs-nats webhooks --nats nats://nats.internal:4222
-  OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8085 ojs-nats webhooks
 """,
     "services": """\
 examples:
@@ -160,25 +158,25 @@ def _print(text: str) -> None:
 
 
 def _load(given: argparse.Namespace, unknown: Sequence[str]) -> Loaded:
-    flags = {option.name: getattr(given, option.name) for option in OPTIONS if hasattr(given, option.name)}
+    flags = {option.name: getattr(given, option.name) for option in _OPTIONS if hasattr(given, option.name)}
     problems = [_unknown(word, given) for word in unknown if word.startswith("-")]
     if unknown and not problems:
         problems = [f"{word}: unknown argument" for word in unknown]
-    return load(flags, os.environ, file=given.config, problems=problems)
+    return load(flags, os.environ, OF_FEATURES, file=given.config, problems=problems)
 
 
 def _unknown(word: str, given: argparse.Namespace) -> str:
     flag = word.partition("=")[0]
     if problem := gone(flag, flag.removeprefix("--").removeprefix("no-").replace("-", "_")):
         return problem
-    if any(option.flag == flag for option in OPTIONS):
+    if any(option.flag == flag for option in _OPTIONS):
         return f"{flag}: not an option of {given.command}"
-    known = [option.flag for option in OPTIONS if given.kind in option.kinds]
+    known = [option.flag for option in _OPTIONS if option.is_of(given.kind)]
     return f"{flag}: unknown option{meant(flag, known)}"
 
 
 def _shown(loaded: Loaded, *, as_json: bool) -> str:
-    rows = [(option, _told(option, getattr(loaded.settings, option.name)), loaded.sources[option.name]) for option in OPTIONS]
+    rows = [(option, _told(option, loaded.settings.value(option)), loaded.sources[option.name]) for option in _OPTIONS]
     if as_json:
         return json.dumps({option.name: {"value": value, "source": source} for option, value, source in rows}, indent=2)
     names, values = max(len(row[0].name) for row in rows), max(len(row[1]) for row in rows)
@@ -205,7 +203,8 @@ def _parser() -> PlainParser:
     )
     _add_command(commands, "dev", "dev", "everything on one machine, with a NATS server of its own")
     for service in SERVICES:
-        _add_command(commands, service.name, service.kind, service.help, _add_supervision).set_defaults(service=service)
+        added = _add_command(commands, service.name, service.kind, service.help, _add_supervision, examples=service.examples)
+        added.set_defaults(service=service)
     _add_command(commands, SHARED.name, SHARED.kind, SHARED.help, _add_names)
     _add_command(
         commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
@@ -260,19 +259,20 @@ def _add_command(
     kind: SettingKind,
     purpose: str,
     more: Callable[[CommandParser], None] = lambda _command: None,
+    examples: str = "",
 ) -> CommandParser:
     """Add a command that takes settings, and `more`."""
 
     def define(command: CommandParser) -> None:
         command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
-        for option in OPTIONS:
-            if kind in option.kinds:
+        for option in _OPTIONS:
+            if option.is_of(kind):
                 added = _add_option(command, option)
                 if option.name not in _FIRST.get(kind, {option.name}):
                     command.hide(*added)
         more(command)
 
-    command = add_command(commands, name, purpose, define, epilog=f"{_EXAMPLES[kind].format(name=name)}\n{_EPILOG}")
+    command = add_command(commands, name, purpose, define, epilog=f"{examples or _EXAMPLES[kind].format(name=name)}\n{_EPILOG}")
     command.set_defaults(kind=kind)
     return command
 

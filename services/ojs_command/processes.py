@@ -16,10 +16,10 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_command.children import ServiceChild, start_all
-from ojs_command.services import ServiceEntry
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.listen import kept_port
 from ojs_core.runtime.service import configure_logs
+from ojs_core.runtime.service_entry import ServiceEntry
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import Stopping, StopTimings
 from ojs_core.runtime.supervised import ReadyLine, Supervisor

@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
-import msgspec
-
-from ojs_core.runtime.settings import SettingKind
-
-if TYPE_CHECKING:
-    from ojs_core.runtime.service import Build  # which takes what only a server needs
-
-
-class ServiceEntry(msgspec.Struct, frozen=True):
-    """One service: a process of its own, any number of each, anywhere."""
-
-    name: str
-    target: str  # "package:function", imported only by the process that runs it
-    help: str
-    kind: SettingKind = "service"
-    nice: int = 0
-    """How much a process of its own steps back for others on a full machine."""
-
-    def load(self) -> Build:
-        package, function = self.target.split(":")
-        return cast("Build", getattr(importlib.import_module(package), function))
-
+from ojs_core.runtime.service_entry import ServiceEntry
+from ojs_features.startup import PROCESSES
 
 SERVICES: Final = (
     ServiceEntry("gateway", "ojs_gateway:build", "the HTTP API", "gateway"),
@@ -35,9 +14,7 @@ SERVICES: Final = (
     ServiceEntry("coordinator", "ojs_coordinator:build", "advances workflows"),
     # Jobs come first: on a full machine the projector falls behind and sees fewer, later revisions.
     ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector", nice=10),
-    ServiceEntry(
-        "webhooks", "ojs_features.webhooks.service:build", "brings events to the URLs that have subscribed to them", "webhooks"
-    ),
+    *PROCESSES,
 )
 BACKGROUND: Final = tuple(entry for entry in SERVICES if entry.kind != "gateway")
 """Those that `ojs-nats services` runs, beside a gateway."""

@@ -10,11 +10,12 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from ojs_command.services import SHARED, ServiceEntry
+from ojs_command.services import SHARED
 from ojs_command.together import ServiceTask, load_services
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.health import Readiness, health_listener
 from ojs_core.runtime.service import prepare
+from ojs_core.runtime.service_entry import ServiceEntry
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import CRASHED, Stopping, StopTimings
 from ojs_core.runtime.supervised import ReadyLine, Supervisor

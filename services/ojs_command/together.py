@@ -12,12 +12,13 @@ import structlog
 from msgspec.structs import replace
 from structlog.contextvars import bound_contextvars
 
-from ojs_command.services import SERVICES, ServiceEntry
+from ojs_command.services import SERVICES
 from ojs_command.supervision import Kept
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.service import CUT_OFF, Build, session
+from ojs_core.runtime.service_entry import ServiceEntry
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import Stopping
 from ojs_core.runtime.supervised import ReadyLine

@@ -38,21 +38,22 @@ NatsApiMode = Literal["auto", "open", "keys", "off"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
 RequestLogMode = Literal["off", "errors", "all"]
 """Which HTTP requests have a line in the log."""
-SettingKind = Literal["gateway", "projector", "webhooks", "service", "services", "dev", "setup", "config"]
-"""What a command is: the gateway, the projector, the one of webhooks, another service, several beside a gateway, all of them on
-one machine, what makes the streams, or a look at the settings.
+SettingKind = str
+"""The kind of a command: `gateway`, `projector`, `service` for another service, `services` for several beside a gateway, `dev`
+for all on one machine, `setup`, `config`, or the name of a feature's process.
 """
+OF_FEATURE: Final = "feature"
+"""The kinds of all processes of features."""
 
-_NATS: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
+_NATS: Final = frozenset({"gateway", "projector", OF_FEATURE, "service", "services", "dev", "setup", "config"})
 _EVERY: Final = _NATS - {"setup"}
-_ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "services", "dev", "config"})
-_DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "services", "dev", "config"})
-_HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
-_GATEWAY: Final[frozenset[SettingKind]] = frozenset({"gateway", "config"})
-_PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "services", "config"})
-_INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "services", "dev", "config"})
-_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "services", "config"})
-_DEV: Final[frozenset[SettingKind]] = frozenset({"dev", "config"})
+_ENQUEUES: Final = frozenset({"gateway", "service", "services", "dev", "config"})
+_HTTP: Final = frozenset({"gateway", "dev", "config"})
+_GATEWAY: Final = frozenset({"gateway", "config"})
+_PROJECTOR: Final = frozenset({"projector", "services", "config"})
+_INDEXES: Final = frozenset({"projector", "services", "dev", "config"})
+_ONE: Final = frozenset({"gateway", "projector", OF_FEATURE, "service", "services", "config"})
+_DEV: Final = frozenset({"dev", "config"})
 
 
 def _instance() -> str:
@@ -107,8 +108,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
-    webhook_insecure: bool = False
-    webhook_private: bool = False
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
     dead_letter_max_count: int = 10_000
@@ -120,13 +119,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["auto", "console", "json"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     instance: str = msgspec.field(default_factory=_instance)
+    features: dict[Option, Any] = {}
+    """The values of features' options."""
+
+    def value(self, option: Option) -> Any:
+        """Return what counts for an option."""
+        return self.features[option] if option in self.features else getattr(self, option.name, option.initial)
 
     def environment(self, kind: SettingKind) -> dict[str, str]:
         """The environment variables that give a process of this kind these settings; `instance` stays its own."""
         return {
-            option.env: setting_readers.written(getattr(self, option.name))
-            for option in OPTIONS
-            if kind in option.kinds and option.name != "instance"
+            option.env: setting_readers.written(self.value(option))
+            for option in (*OPTIONS, *self.features)
+            if option.is_of(kind) and option.name != "instance"
         }
 
     @property
@@ -150,7 +155,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One row of the table: a field of `Settings` and how it is written."""
+    """One row of the table: a field of `Settings`, or a value of a feature's, and how it is written."""
 
     name: str
     read: setting_readers.Reader
@@ -163,6 +168,8 @@ class Option(msgspec.Struct, frozen=True):
     """A variable of others that counts where the option is written nowhere."""
     alone: str | None = None
     """What the flag means without a value; `--no-…` is `off` then."""
+    initial: Any = None
+    """The default of an option of a feature. `Settings` has the others."""
     secret: bool = False
     """Whether it is for the environment or a file alone: other users of a machine see command lines."""
 
@@ -177,7 +184,11 @@ class Option(msgspec.Struct, frozen=True):
     @property
     def default_text(self) -> str:
         """The default as the user would write it; empty if it is an empty list."""
-        return self.default or setting_readers.written(getattr(Settings(), self.name))
+        return self.default or setting_readers.written(Settings().value(self))
+
+    def is_of(self, kind: SettingKind) -> bool:
+        """Return whether a command takes it."""
+        return kind in self.kinds or (OF_FEATURE in self.kinds and kind not in _NATS)
 
 
 OPTIONS: Final[tuple[Option, ...]] = (
@@ -483,21 +494,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         standard_env="OTEL_EXPORTER_OTLP_ENDPOINT",
     ),
     Option(
-        "webhook_insecure",
-        setting_readers.boolean,
-        "",
-        "deliver webhooks to http URLs, too; set it for gateways and webhooks alike",
-        _DELIVERS,
-    ),
-    Option(
-        "webhook_private",
-        setting_readers.boolean,
-        "",
-        "deliver webhooks to loopback and private networks, too, so whoever may subscribe reaches them from here; set it for "
-        "gateways and webhooks alike",
-        _DELIVERS,
-    ),
-    Option(
         "test_mode",
         setting_readers.boolean,
         "",
@@ -579,10 +575,6 @@ def gone(written_as: str, name: str) -> str | None:
     return f"{written_as}: there is no such setting any more; {GONE[name]}. Leave it out" if name in GONE else None
 
 
-_BY_NAME: Final = {option.name: option for option in OPTIONS}
-_BY_ENV: Final = {option.env: option for option in OPTIONS}
-
-
 class Loaded(msgspec.Struct, frozen=True):
     """The settings and, for each name, where its value was written: a flag, a variable, a file, or `default`."""
 
@@ -593,19 +585,22 @@ class Loaded(msgspec.Struct, frozen=True):
 def load(
     flags: Mapping[str, object],
     environ: Mapping[str, str],
+    features: Sequence[Option] = (),
     *,
     file: str | None = None,
     problems: Sequence[str] = (),
 ) -> Loaded:
     """Read the settings of one process.
 
-    `flags` are the values given on the command line by option name, `file` the TOML file given there, `problems` what the
-    command line itself got wrong. Raises `StartupProblem` with everything that is wrong, `WrongCommandLine` if some of it
-    is on the command line.
+    `flags` are the values given on the command line by option name, `features` the options of features, `file` the TOML file
+    given there, `problems` what the command line itself got wrong. Raises `StartupProblem` with everything that is wrong,
+    `WrongCommandLine` if some of it is on the command line.
     """
     found = list(problems)
     values: dict[str, Any] = {}
-    sources = {option.name: DEFAULT_SOURCE for option in OPTIONS}
+    options = (*OPTIONS, *features)
+    by_name, by_env = {option.name: option for option in options}, {option.env: option for option in options}
+    sources = {option.name: DEFAULT_SOURCE for option in options}
 
     def take(option: Option, raw: object, written_as: str, source: str) -> None:
         try:
@@ -616,28 +611,29 @@ def load(
 
     file_name, table = _file(file or environ.get(CONFIG_ENV), found)
     for key, raw in table.items():
-        if option := _BY_NAME.get(key):
+        if option := by_name.get(key):
             take(option, raw, f"{key} in {file_name}", file_name)
         else:
             place = f"{key} in {file_name}"
-            found.append(gone(place, key) or f"{place}: unknown name{_suggestion(key, _BY_NAME)}")
+            found.append(gone(place, key) or f"{place}: unknown name{_suggestion(key, by_name)}")
     for variable, text in environ.items():
-        if option := _BY_ENV.get(variable):
+        if option := by_env.get(variable):
             take(option, text, variable, variable)
         elif problem := variable.startswith(_PREFIX) and gone(variable, variable.removeprefix(_PREFIX).lower()):
             found.append(problem)
-        elif _misspelt(variable):
-            found.append(f"{variable}: unknown name{_suggestion(variable, _BY_ENV)}")
+        elif _misspelt(variable, by_env):
+            found.append(f"{variable}: unknown name{_suggestion(variable, by_env)}")
     before = len(found)
     for name, raw in flags.items():
-        take(_BY_NAME[name], raw, _BY_NAME[name].flag, _BY_NAME[name].flag)
+        take(by_name[name], raw, by_name[name].flag, by_name[name].flag)
     kind = WrongCommandLine if problems or len(found) > before else StartupProblem
-    for option in OPTIONS:
+    for option in options:
         standard = option.standard_env
         if standard is not None and environ.get(standard) and sources[option.name] == DEFAULT_SOURCE:
             take(option, environ[standard], standard, standard)
 
-    settings = Settings(**values)
+    of_features = {option: values.pop(option.name, option.initial) for option in features}
+    settings = Settings(**values, features=of_features)
     if not found and settings.max_envelope_bytes > settings.max_body_bytes:
         found.append(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
@@ -684,9 +680,9 @@ def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:
     return str(path), {}
 
 
-def _misspelt(variable: str) -> bool:
+def _misspelt(variable: str, known: Mapping[str, Option]) -> bool:
     # Only near misses are refused: clients (OJS_URL) and Kubernetes' service links (OJS_PORT_8080_TCP) use the prefix, too.
-    return variable.startswith(_PREFIX) and variable not in _OTHERS and bool(_suggestion(variable, _BY_ENV, 0.85))
+    return variable.startswith(_PREFIX) and variable not in _OTHERS and bool(_suggestion(variable, known, 0.85))
 
 
 def _suggestion(name: str, known: Mapping[str, Option], likeness: float = 0.6) -> str:

@@ -34,6 +34,7 @@ from ojs_features.webhooks.answers import (
 from ojs_features.webhooks.records import Owner, TargetHealth
 from ojs_features.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
 from ojs_features.webhooks.rules import Verdict, delivery_id
+from ojs_features.webhooks.startup import INSECURE, PRIVATE
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.webhooks.targets import Targets
 
@@ -49,8 +50,8 @@ class WebhookHandlers:
         self._store = context.store
         self._webhooks = context.store.of(Webhooks)
         self._limits = context.limits
-        self._insecure = context.settings.webhook_insecure
-        self._private = context.settings.webhook_private
+        self._insecure = context.settings.value(INSECURE)
+        self._private = context.settings.value(PRIVATE)
         self._targets = Targets(insecure=self._insecure, private=self._private)
         context.at_stop.append(self._targets.close)
         self._outgoing = asyncio.Semaphore(_AT_ONCE)

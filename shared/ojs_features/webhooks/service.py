@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ojs_features.webhooks.deliverer import Deliverer
+from ojs_features.webhooks.startup import INSECURE, PRIVATE
 from ojs_features.webhooks.targets import Targets
 
 if TYPE_CHECKING:
@@ -14,4 +15,4 @@ if TYPE_CHECKING:
 
 
 def build(store: Store, settings: Settings) -> Service:
-    return Deliverer(store, Targets(insecure=settings.webhook_insecure, private=settings.webhook_private))
+    return Deliverer(store, Targets(insecure=settings.value(INSECURE), private=settings.value(PRIVATE)))

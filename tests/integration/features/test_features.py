@@ -15,6 +15,7 @@ from integration.conftest import OpenStore
 from ojs_core.plug import Feature
 from ojs_core.runtime.settings import Settings
 from ojs_features.all import FEATURES
+from ojs_features.startup import STARTUPS
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
 from ojs_gateway.server import Gateway
@@ -78,6 +79,12 @@ def calls_of_features() -> Iterator[set[str]]:
         yield found
     finally:
         sys.setprofile(before)
+
+
+def test_both_lists_have_the_same_features() -> None:
+    assert {startup.name for startup in STARTUPS} <= {feature.name for feature in FEATURES}
+    roles = [process.role for feature in FEATURES for process in feature.processes]
+    assert roles == [entry.name for startup in STARTUPS for entry in startup.processes]
 
 
 async def test_a_plain_push_fetch_and_ack_pass_through_no_module_of_a_feature(serve: Serve, queue: str) -> None:

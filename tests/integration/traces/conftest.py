@@ -13,6 +13,7 @@ from ojs_command.services import SERVICES
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store, StoreTimings
 from ojs_features.all import FEATURES
+from ojs_features.webhooks.startup import INSECURE, PRIVATE
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 from support.traces import Tape, Trace
@@ -62,8 +63,7 @@ class Bench:
             nats=self.url,
             test_mode=True,
             nats_api="off",
-            webhook_insecure=True,
-            webhook_private=True,
+            features={INSECURE: True, PRIVATE: True},
             api_key=self._key,
         )
 

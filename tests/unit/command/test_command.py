@@ -11,6 +11,7 @@ import pytest
 from ojs_command.main import main
 from ojs_command.services import SERVICES
 from ojs_core.runtime.settings import OPTIONS
+from ojs_features.startup import OPTIONS as OF_FEATURES
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def test_config_prints_each_value_and_where_it_was_written(
     assert lines["port"] == ["9000", "--port"]
     assert lines["nats"] == ["nats://***@h:4222", "OJS_NATS"]
     assert lines["replicas"] == ["1", "default"]
-    assert list(lines) == [option.name for option in OPTIONS]
+    assert list(lines) == [option.name for option in (*OPTIONS, *OF_FEATURES)]
 
 
 def test_config_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -118,9 +119,9 @@ def test_help_of_dev_has_ten_settings_and_help_all_every_one(capsys: pytest.Capt
             main(words)
         assert left.value.code == 0
         shown = capsys.readouterr().out
-        return {option.name for option in OPTIONS if f"[{option.env};" in " ".join(shown.split())}
+        return {option.name for option in (*OPTIONS, *OF_FEATURES) if f"[{option.env};" in " ".join(shown.split())}
 
-    of_dev = {option.name for option in OPTIONS if "dev" in option.kinds and not option.secret}
+    of_dev = {option.name for option in (*OPTIONS, *OF_FEATURES) if "dev" in option.kinds and not option.secret}
     few = told(["dev", "--help"])
     assert len(few) == 10
     assert few < told(["dev", "--help-all"]) == of_dev

@@ -21,6 +21,7 @@ from ojs_core.jetstream.grants import ANSWERING
 from ojs_core.jetstream.grants import SERVICES as ROLES
 from ojs_core.runtime.settings import OPTIONS, Settings, load
 from ojs_features.all import GRANTS
+from ojs_features.startup import OPTIONS as OF_FEATURES
 
 CHART = Path(__file__).parents[3] / "deploy" / "chart" / "ojs-nats"
 HELM = str(Path(sys.executable).with_name("helm"))
@@ -29,7 +30,7 @@ KUBERNETES = "1.29", "1.36"
 """The oldest version that the chart is for, and a new one."""
 OF_OTHERS = {"PodMonitor", "ScaledObject", "TriggerAuthentication"}
 """Kinds of the Prometheus Operator and of KEDA, whose schemas no package carries."""
-VARIABLES = {option.env for option in OPTIONS}
+VARIABLES = {option.env for option in (*OPTIONS, *OF_FEATURES)}
 
 every_values = pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 
@@ -69,7 +70,7 @@ def refused(values: str, tmp_path: Path) -> str:
 
 def settings_of(workload: dict[str, Any]) -> Settings:
     """The settings of a process, as it reads them."""
-    return load({}, environment(workload)).settings
+    return load({}, environment(workload), OF_FEATURES).settings
 
 
 def notes(values: Path, tmp_path: Path) -> str:
@@ -196,7 +197,7 @@ def test_the_first_key_is_made_with_what_nats_asks_for(tmp_path: Path) -> None:
     spec = json.loads(overrides)["spec"]
     [container] = spec["containers"]
     variables = {one["name"]: one["value"] for one in container["env"]}
-    settings = load({"nats": container["args"][container["args"].index("--nats") + 1]}, variables).settings
+    settings = load({"nats": container["args"][container["args"].index("--nats") + 1]}, variables, OF_FEATURES).settings
     assert "/etc/ojs-nats/creds/operator.nk" in settings.nats_of("operator")
     assert "_INBOX_shop_operator" in settings.nats_of("operator")
     assert {one["secret"]["secretName"] for one in spec["volumes"]} == {"ojs-operator", "nats-ca"}

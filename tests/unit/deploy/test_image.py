@@ -19,6 +19,7 @@ import yaml  # type: ignore[import-untyped]  # stubs would be one more package
 from ojs_command.main import main
 from ojs_command.services import BACKGROUND
 from ojs_core.runtime.settings import OPTIONS, load
+from ojs_features.startup import OPTIONS as OF_FEATURES
 from support.nats import program
 
 ROOT: Final = Path(__file__).parents[3]
@@ -133,9 +134,9 @@ def test_all_name_the_version_of_the_project() -> None:
 @pytest.mark.parametrize(("file", "name", "container"), OURS, ids=[f"{file}-{name}" for file, name, _ in OURS])
 def test_a_container_has_settings_that_its_command_takes(file: str, name: str, container: dict[str, Any]) -> None:
     environment = set_by(environment_of_the_image()) | container["environment"]
-    known = {option.env for option in OPTIONS}
+    known = {option.env for option in (*OPTIONS, *OF_FEATURES)}
     assert set(environment) <= known, f"{name} in {file}"
-    settings = load({}, environment).settings
+    settings = load({}, environment, OF_FEATURES).settings
     assert settings.replicas == sum(other.startswith("nats") for other in containers(file))
     with pytest.raises(SystemExit) as ended:
         main([*container["command"], "--help"])
@@ -152,7 +153,7 @@ def test_a_container_has_settings_that_its_command_takes(file: str, name: str, c
 )
 def test_a_container_on_the_cluster_has_the_seeds_of_its_users(name: str, roles: list[str]) -> None:
     container = containers(FILES[1])[name]
-    settings = load({}, container["environment"]).settings
+    settings = load({}, container["environment"], OF_FEATURES).settings
     used = {settings.nats_of(role) for role in roles if role != "gateway-api"}
     if name == "gateway":
         used.add(settings.nats_for_answers)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ojs_command.main import main
 from ojs_core.runtime.settings import OPTIONS
+from ojs_features.startup import OPTIONS as OF_FEATURES
 
 ROOT: Final = Path(__file__).parents[3]
 PAGES: Final = sorted(
@@ -104,7 +105,7 @@ def commands() -> Iterator[tuple[Place, list[str]]]:
 
 
 def test_commands_and_their_options_exist() -> None:
-    settings = {f"--{option.name.replace('_', '-')}" for option in OPTIONS}
+    settings = {f"--{option.name.replace('_', '-')}" for option in (*OPTIONS, *OF_FEATURES)}
     wrong = []
     for place, words in commands():
         known = help_of(words[0])
@@ -152,7 +153,7 @@ def test_settings_that_pages_name_exist() -> None:
     sources += [*(ROOT / "script").iterdir(), *(ROOT / "bench").rglob("*.py"), ROOT / ".ci" / "run"]
     files = [path for path in sources if path.is_file() and "node_modules" not in path.parts]
     written = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    known = {f"OJS_{option.name.upper()}" for option in OPTIONS} | set(SETTING.findall(written))
+    known = {f"OJS_{option.name.upper()}" for option in (*OPTIONS, *OF_FEATURES)} | set(SETTING.findall(written))
     unknown = [str(Place(page, name)) for page in NOW for name in SETTING.findall(text_of(page)) if name not in known]
     assert unknown == []
 

@@ -1,0 +1,12 @@
+"""The settings and processes of all features, for command lines: this imports nothing that only a server needs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.runtime.service_entry import Startup
+from ojs_features.webhooks.startup import STARTUP as WEBHOOKS
+
+STARTUPS: Final[tuple[Startup, ...]] = (WEBHOOKS,)
+OPTIONS: Final = tuple(option for startup in STARTUPS for option in startup.options)
+PROCESSES: Final = tuple(entry for startup in STARTUPS for entry in startup.processes)
