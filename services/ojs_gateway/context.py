@@ -12,9 +12,7 @@ from ojs_core.api.context import HandlerContext
 from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.timings import Order, Timings
-from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.runtime.connections import HttpTimings
-from ojs_core.runtime.job_checks import job_check, strict_of
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
@@ -90,13 +88,10 @@ class Context(HandlerContext):
         self.features = features
         self.auditor = auditor
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
-        self.refusals = RejectionEvents(store)
         self.roles = Roles(store, [process for feature in features for process in feature.processes])
         self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
         self.aside = aside or LargeBodies()
-        self.strict = strict_of(settings)
-        self.check = job_check(store.schemas, self.strict)
         self.max_subscriptions = settings.max_subscriptions
         self.test_mode = settings.test_mode
         self.nats_api = settings.nats_api != "off"

@@ -11,6 +11,8 @@ from msgspec import Raw
 
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import Made, gone, once
+from ojs_core.api.pressure import pressure_headers
+from ojs_core.api.whole_jobs import with_results
 from ojs_core.base.errors import OjsError, indexed, not_found
 from ojs_core.base.ids import derived_job_id
 from ojs_core.domain.job import Job
@@ -20,8 +22,6 @@ from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
 from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import AnswerWarning, encode, warnings_at, warnings_of
 from ojs_gateway.context import Context
-from ojs_gateway.handlers.lists import with_results
-from ojs_gateway.pressure import pressure_headers
 
 _CHUNK: Final = 200
 """Jobs read or written between two looks at the event loop, which other requests wait for."""

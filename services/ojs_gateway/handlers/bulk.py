@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import HEADER
+from ojs_core.api.pressure import pressure_headers, refusal_headers
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import derived_job_id, new_job_id
 from ojs_core.domain.job import Job
@@ -32,7 +33,6 @@ from ojs_core.wire.jobs.bulk import (
 from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
 from ojs_core.wire.members import AnswerWarning, encode
 from ojs_gateway.context import Context
-from ojs_gateway.pressure import pressure_headers, refusal_headers
 
 _Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]
 

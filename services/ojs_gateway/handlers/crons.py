@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import refuse_key
+from ojs_core.api.pressure import pressure_headers
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.domain.cron import changes, schedule, step
@@ -35,7 +36,6 @@ from ojs_core.wire.crons.requests import cron_name, parse_count, parse_patch, pa
 from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
-from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/jobs/"
 

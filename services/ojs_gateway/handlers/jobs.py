@@ -13,6 +13,7 @@ from ojs_core.access.known_keys import unauthenticated
 from ojs_core.api.call import Call, Response
 from ojs_core.api.job_extras import Headers
 from ojs_core.api.keyed import Made, gone, once
+from ojs_core.api.pressure import pressure_headers
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
@@ -29,7 +30,6 @@ from ojs_core.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_res
 from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
-from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/jobs/"
 _NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ojs_api import words
 from ojs_core.api.call import Call, Response
+from ojs_core.api.whole_jobs import MAX_PAGE_BYTES
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, short_text, shown, timestamp
 from ojs_core.base.ids import job_id_of
@@ -25,12 +26,9 @@ from ojs_core.wire.queues.answers import QueuePageAnswer, admin_queue_page, prio
 from ojs_gateway.context import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ojs_core.base.payload_limits import PayloadLimits
     from ojs_core.store.store import Store
 
-_MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 _CHUNK: Final = 25
 _SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 _ORDERS: Final = get_args(words.Order)
@@ -55,7 +53,7 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
                 continue
             size += len(job.args) + len(job.meta) + len(job.result)
             jobs.append(without_expired_result(job, now))
-            if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
+            if size > MAX_PAGE_BYTES and row is not page.jobs[-1]:
                 return jobs, _cursor(row, order)
     return jobs, page.next_cursor
 
@@ -64,12 +62,6 @@ def _cursor(row: JobRow, order: Order) -> str:
     if order == "finished_at":
         return cursor_after(row.finished_at or 0, row.id)
     return job_cursor(order, getattr(row, order), row.created_at, row.id)
-
-
-async def with_results(store: Store, jobs: Iterable[Job]) -> list[Job]:
-    """Jobs as they are shown together, in order: with their results as far as one answer has room for them."""
-    now = store.clock.now()
-    return await store.blobs.wholes((without_expired_result(job, now) for job in jobs), _MAX_PAGE_BYTES)
 
 
 def searched(call: Call, limits: PayloadLimits) -> str | None:

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ojs_core.api.call import Call, Response
+from ojs_core.api.pressure import refusal_headers
 from ojs_core.base.errors import OjsError, not_found, require_backend
 from ojs_core.base.fields import short_text, shown
 from ojs_core.base.ids import is_job_id
@@ -57,7 +58,6 @@ from ojs_core.wire.workers.requests import (
     parse_register,
 )
 from ojs_gateway.context import Context
-from ojs_gateway.pressure import refusal_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

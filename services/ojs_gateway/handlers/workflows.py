@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import Made, gone, once
+from ojs_core.api.pressure import pressure_headers
+from ojs_core.api.whole_jobs import with_results
 from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id
@@ -35,8 +37,6 @@ from ojs_core.wire.workflows.answers import (
 )
 from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
 from ojs_gateway.context import Context
-from ojs_gateway.handlers.lists import with_results
-from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/workflows/"
 _STATES: Final[dict[str, WorkflowState]] = {state: state for state in get_args(WorkflowState)} | {"active": "running"}

@@ -24,23 +24,6 @@ from ojs_core.domain.job import Backoff, Exhaustion
 from ojs_core.domain.members import MEMBERS, Kind, Member
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
 
-PUSH_REFUSALS: Final = (
-    "invalid_retry_policy",
-    "job_type_too_long",
-    "queue_name_too_long",
-    "metadata_too_large",
-    "job_type_not_allowed",
-    "job_type_not_registered",
-    "unknown_attributes",
-    "schema_validation",
-    "duplicate",
-    "queue_full",
-    "queue_paused",
-    "queue_draining",
-    "storage_full",
-)
-"""What a job in a request may be refused with."""
-
 _LONGEST_S: Final = DEFAULT_LIMITS.max_duration_ms // 1_000
 SECONDS: Final = either(number(0, _LONGEST_S), DURATION, about="Seconds, or a duration.")
 DURATION_MS: Final = either(number(0, DEFAULT_LIMITS.max_duration_ms), DURATION, about="Milliseconds, or a duration.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.access.permissions import Need
-from ojs_core.api.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
+from ojs_core.api.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, PUSH_REFUSALS, QUEUE_NAME, SHORT, STATE
 from ojs_core.api.route import Part, Route, RouteHandler
 from ojs_core.api.schema import (
     FLAG,
@@ -26,7 +26,7 @@ from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBo
 from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
+from ojs_gateway.openapi.envelope import ENVELOPE
 
 _SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
 _ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")

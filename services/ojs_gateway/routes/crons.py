@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.common import PAGED
+from ojs_core.api.common import PAGED, PUSH_REFUSALS
 from ojs_core.api.route import Parameter, Part, Route
 from ojs_core.api.schema import FLAG, Schema, one_of, record, text, whole
 from ojs_core.domain.cron.record import OVERLAPS
 from ojs_core.wire.crons.answers import CronComing, CronHistory, CronPage, CronPreview, DeletedCron, OneCron, TriggeredCron
 from ojs_core.wire.crons.requests import MOST_COMING
 from ojs_gateway.handlers.crons import CronHandlers
-from ojs_gateway.openapi.envelope import PUSH_REFUSALS
 
 
 def _paths(operation_id: str, method: str, below: str = "") -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ojs_core.api.common import (
     PAGED,
     PERIOD,
     PRIORITY,
+    PUSH_REFUSALS,
     QUEUE_NAME,
     SHORT,
     STATE,
@@ -47,7 +48,7 @@ from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
 from ojs_gateway.handlers.why import WhyHandlers
-from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
+from ojs_gateway.openapi.envelope import ENVELOPE
 
 _CANCEL_BODY: Final = body_of(CancelBody, reason=SHORT)
 _PROGRESS_STREAM: Final = Other(

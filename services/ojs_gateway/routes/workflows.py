@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from ojs_core.api.common import IDEMPOTENCY_KEY, JOB_ID, OBJECT, PAGED
+from ojs_core.api.common import IDEMPOTENCY_KEY, JOB_ID, OBJECT, PAGED, PUSH_REFUSALS
 from ojs_core.api.route import Parameter, Part, Route
 from ojs_core.api.schema import TEXT, Named, list_of, one_of, record, whole
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
@@ -12,7 +12,6 @@ from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind
 from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.wire.workflows.answers import OneCancelledWorkflow, OneWorkflow, OneWorkflowProgress, WorkflowPage
 from ojs_gateway.handlers.workflows import WorkflowHandlers
-from ojs_gateway.openapi.envelope import PUSH_REFUSALS
 
 _KIND: Final = one_of(*get_args(NodeKind))
 _STATE: Final = one_of(*get_args(WorkflowState), "active", "pending")

@@ -38,6 +38,22 @@ VERSION: Final = either(
 PRIORITY: Final = either(whole(-100, 100), one_of(*get_args(words.PriorityName)))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
+PUSH_REFUSALS: Final = (
+    "invalid_retry_policy",
+    "job_type_too_long",
+    "queue_name_too_long",
+    "metadata_too_large",
+    "job_type_not_allowed",
+    "job_type_not_registered",
+    "unknown_attributes",
+    "schema_validation",
+    "duplicate",
+    "queue_full",
+    "queue_paused",
+    "queue_draining",
+    "storage_full",
+)
+"""What a job in a request may be refused with."""
 CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}
 
 # Lists

@@ -178,7 +178,7 @@ class Store:
         writer = Writer(nats, self.records, config, timings.writes)
         self.committer = Committer(nats, writer, config, timings.commits, LIMITED_LANE)
         self.watches = Watches(nats, config, instance, timings.watches)
-        self._bucket = bucket = Bucket(
+        self.bucket = bucket = Bucket(
             nats,
             bulk,
             config,
@@ -216,7 +216,7 @@ class Store:
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)
         self.unreadable = UnreadableRecords(bucket, self.permits)
-        self._of_features: dict[Callable[[Bucket], Any], Any] = {}
+        self._of_features: dict[Callable[[Store], Any], Any] = {}
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.progress.clear)
@@ -318,10 +318,10 @@ class Store:
         """Have this process count as ready only while it hears all that this connection listens to."""
         self._needed = [*(one for one in self._needed if not one.closed), nats]
 
-    def of(self, make: Callable[[Bucket], T]) -> T:
-        """Return what `make` makes of this store's bucket: one object in each process. A feature has its records there."""
+    def of(self, make: Callable[[Store], T]) -> T:
+        """Return what `make` makes of this store: one object in each process. A feature has its records there."""
         if make not in self._of_features:
-            self._of_features[make] = make(self._bucket)
+            self._of_features[make] = make(self)
         found: T = self._of_features[make]
         return found
 

@@ -19,8 +19,8 @@ from ojs_core.jetstream.contents import stream_info
 from ojs_core.jetstream.event_consumer import EventConsumer, consumer_names
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
+from ojs_core.store.store import Store
 from ojs_features.webhooks.deliveries import Deliveries, DeliveryTimings
 from ojs_features.webhooks.records import PauseReason, Subscription, Tally, TargetHealth
 from ojs_features.webhooks.subjects import CONSUMER, Subjects
@@ -41,7 +41,8 @@ target_reader: Final = RecordReader("target", msgspec.json.Decoder(TargetHealth)
 class Webhooks:
     """Reads and changes subscriptions, for gateways and for those who deliver."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
         self.deliveries = Deliveries(bucket, bucket.timings(DeliveryTimings))
         self._nats = bucket.nats
         self._bulk = bucket.bulk
