@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from ojs_core.base.ids import is_job_id
-from ojs_core.domain.cron.record import KEPT, Cron
+from ojs_core.domain.cron.record import KEPT, OVERLAPS, Cron
 from ojs_core.domain.cron.run import job_of_run
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.cron.ticks import MAX_WAITING, tick
@@ -226,7 +226,7 @@ def test_the_log_is_bounded_and_its_numbers_go_on() -> None:
 
 
 @given(
-    overlap=st.sampled_from(["skip", "allow", "cancel_previous", "enqueue"]),
+    overlap=st.sampled_from(OVERLAPS),
     lives=st.lists(st.tuples(st.integers(0, 90_000), st.sampled_from([*State, None])), max_size=30),
 )
 def test_no_tick_runs_twice_and_every_timer_is_ahead(overlap: str, lives: list[tuple[int, State | None]]) -> None:
