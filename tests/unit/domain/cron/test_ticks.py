@@ -11,7 +11,7 @@ from ojs_core.domain.cron.run import job_of_run
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.cron.ticks import MAX_WAITING, tick
 from ojs_core.domain.job import State
-from unit.domain.cron.samples import MINUTE, SECOND, T0, at, draft, early, entry, fired
+from unit.domain.cron.samples import MINUTE, SECOND, T0, at, before, draft, early, entry, fired
 
 
 def test_a_due_tick_is_a_run_with_the_next_timer_ahead() -> None:
@@ -236,7 +236,7 @@ def test_no_tick_runs_twice_and_every_timer_is_ahead(overlap: str, lives: list[t
     for pause, previous in lives:
         assert record.timer is not None
         now = max(now + pause, record.timer.at - T0)
-        step = tick(record, at(now), previous if record.last_job else None, record.timer.op)
+        step = tick(record, at(now), before(previous if record.last_job else None), record.timer.op)
         if not isinstance(step, Step):
             assert step is not None
             assert step.at > T0 + now
