@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from ojs_api.keys import MadeKey
 from ojs_core.access.keys import PREFIX, key_id_of
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, NOBODY, Principal
@@ -19,7 +20,6 @@ from ojs_core.audit.trail import Trail
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_request_id
 from ojs_core.base.times import format_ms
-from ojs_core.wire.access import MadeKey
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 
 if TYPE_CHECKING:

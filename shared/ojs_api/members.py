@@ -9,9 +9,8 @@ alone, since a later server may send others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 from msgspec import Meta, Raw, Struct
 
@@ -42,15 +41,31 @@ def unsupported(reason: str) -> Meta:
     return Meta(extra={"hidden": True, "unsupported": reason})
 
 
-def one_of(words: Sequence[str]) -> Meta:
-    """Return the words that an answer has today, for its description."""
-    return Meta(extra_json_schema={"enum": sorted(words)})
+def one_of(words: Any) -> Meta:
+    """Return the words of a `Literal` that an answer has today, for its description."""
+    return Meta(extra_json_schema={"enum": sorted(get_args(words))})
+
+
+def whole(low: int, high: int) -> Meta:
+    """Return the bounds of a whole number in a request, of type `int | float`: 5.0 counts as one. The server checks it."""
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Meta(extra_json_schema=schema, extra={"wanted": f"an integer from {low} to {high}"})
 
 
 Ignored = Annotated[Any, HIDDEN]
 """A member of an answer that may come back in a request, where it has no effect."""
 
 
+Text = Annotated[str, Meta(min_length=1, max_length=255), wanted("a text of 1 to 255 printable characters")]
+SentMoment = Annotated[str, Meta(extra_json_schema={"format": "date-time"}), wanted("an RFC 3339 timestamp with a zone")]
+Duration = Annotated[
+    int | float | str,
+    Meta(
+        description="Seconds, or a duration.",
+        extra_json_schema={"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]},
+    ),
+    wanted("a number of seconds, or a duration such as PT30S or 5m"),
+]
 TypeName = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[a-z][a-zA-Z0-9_\-]*(\.[a-z][a-zA-Z0-9_\-]*)*$", "maxLength": 255})
 ]

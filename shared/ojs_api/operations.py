@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
 Permission = Literal["enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin"]
+PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
 Need = Permission | Literal["nothing", "key"]
 """What an operation asks of its caller: a permission, any key at all (`key`), or nothing, so that it is open to everybody."""
 Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
@@ -27,6 +28,13 @@ class Parameter(Struct, frozen=True):
     about: str = ""
 
 
+class Other(Struct, frozen=True):
+    """An answer that isn't JSON: its media type, none if there is no body."""
+
+    media_type: str | None
+    about: str
+
+
 class Operation(Struct, frozen=True, eq=False):
     """An operation. Its `name` is the operationId, by which it is asked for over NATS.
 
@@ -38,13 +46,15 @@ class Operation(Struct, frozen=True, eq=False):
     at: str
     need: Need
     summary: str
-    answers: Mapping[int, type[Struct]]
+    answers: Mapping[int, type[Struct] | Other]
     about: str = ""
     also: tuple[str, ...] = ()
     body: type[Struct] | None = None
     query: tuple[Parameter, ...] = ()
     errors: tuple[str, ...] = ()
     narrowing: Narrowing = "refused"
+    http_only: bool = False
+    """Whether it means nothing over NATS."""
 
     @property
     def method(self) -> str:

@@ -32,9 +32,7 @@ MAX_DOCUMENT_BYTES: Final = 65_536
 MAX_URI_CHARS: Final = 2_048
 URI_WORDS: Final = f"a URI of at most {MAX_URI_CHARS} characters, such as urn:ojs:schema:mail.send:v1"
 
-_Compared = Annotated[
-    str, one_of(get_args(Compatibility)), Meta(description="What it was held to with regard to the version before it.")
-]
+_Compared = Annotated[str, one_of(Compatibility), Meta(description="What it was held to with regard to the version before it.")]
 _Uri = Annotated[
     str,
     Meta(max_length=MAX_URI_CHARS, description="urn:ojs:schema:<type>:v<version> if left out."),
@@ -94,7 +92,7 @@ class PutSchema(SchemaSettings, kw_only=True):
 class ValidationSettings(OpenAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """What becomes of jobs that don't fit. Left out, their queue's `schema_validation` says it."""
 
-    mode: Annotated[str, one_of(MODES)] | None = None
+    mode: Annotated[str, one_of(Mode)] | None = None
 
 
 class SchemaHead(Struct, frozen=True, kw_only=True):

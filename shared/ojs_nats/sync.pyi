@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, Unpack
 
+from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_nats._durations import Duration
 from ojs_nats.errors import (
@@ -35,7 +36,6 @@ from ojs_nats.models.jobs import (
     Progress,
     UniqueJob,
 )
-from ojs_nats.models.keys import Key, KeyLimits, MadeKey
 from ojs_nats.models.pools import ListedPool, Pool, SchedulingStats
 from ojs_nats.models.queues import (
     ConfiguredQueue,

@@ -47,7 +47,6 @@ from support.cluster import NatsCluster  # noqa: E402
 from support.nats import NatsServer  # noqa: E402
 from support.system import Processes, System, send  # noqa: E402
 from support.waiting import until  # noqa: E402
-from support.without import without  # noqa: E402
 
 
 def main() -> int:
@@ -160,8 +159,8 @@ def server(urls: list[str] | None, arrangement: str, folder: Path, arguments: Se
 
 @contextmanager
 def _bare(folder: Path, nats_url: str) -> Iterator[str]:
-    """One of each service that levels 0 and 1 need, without any feature; yields the gateway's address."""
-    services = Processes(folder, nats_url, program=without("all"))
+    """One of each service that levels 0 and 1 need; yields the gateway's address."""
+    services = Processes(folder, nats_url)
     own = {"projector": ("--projector-data", str(folder / "index"))}
     try:
         started = {name: services.start(name, *options, *own.get(name, ())) for name, options in _BARE.items()}

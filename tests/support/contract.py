@@ -21,9 +21,12 @@ SUBJECTS: Final = [
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "registerSchema": {"type": "a.b", "version": 1, "schema": {}, "validation": {}},
     "adminPutSchema": {"schema": {}, "validation": {}},
+    "createKey": {"name": "k", "role": "producer", "limits": {}},
+    "rotateKey": {},
+    "limitKey": {},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
-PLACES: Final = {"schema": "a.b", "version": "1"}
+PLACES: Final = {"schema": "a.b", "version": "1", "key_id": "none"}
 """What stands for the names in paths."""
 OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type"}
 """Members that count only where the other one is absent."""
@@ -91,9 +94,12 @@ def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
                 yield from ["x" * (kind["maxLength"] + 1)] if "maxLength" in kind else []
                 yield from ["? ?"] if "pattern" in kind else []
             case {"type": "integer" | "number"}:
+                yield from [1.5] if taken == {"integer"} else []
                 yield from [kind["minimum"] - 1] if "minimum" in kind else []
                 yield from [kind["maximum"] + 1] if "maximum" in kind else []
             case {"type": "array"}:
                 yield from ([value] for value in _wrong(kind["items"]))
+                yield from [["x"] * (kind["maxItems"] + 1)] if "maxItems" in kind else []
+                yield from [[]] if kind.get("minItems") else []
             case _:
                 pass

@@ -10,7 +10,7 @@ from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec.structs import replace
 
 from ojs_command.client.nats_address import operators_address
 from ojs_command.client.on_nats import told_plainly
@@ -21,7 +21,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.times import format_ms
 from ojs_core.jetstream.grants import KEYS, OPERATOR
 from ojs_core.jetstream.subjects import config_of
-from ojs_core.wire.access import KeyAnswer, key_answer, parse_key, parse_limits
+from ojs_core.wire.access import key_answer, parse_key, parse_limits
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats.models.keys import Key, KeyLimits, MadeKey
 
@@ -92,7 +92,7 @@ class KeysOnNats:
         await self._told_of("key_revoked", key_id)
         answer = key_answer(key, self._store.clock.now())
         if not await self._store.keys.lives(key_id):
-            answer.crons = [cron.name for cron in await self._store.crons.all() if cron.key == key_id] or UNSET
+            answer = replace(answer, crons=[cron.name for cron in await self._store.crons.all() if cron.key == key_id])
         return self._told(answer)
 
     async def _told_of(self, what: str, key_id: str, **more: str) -> None:
@@ -118,5 +118,6 @@ class KeysOnNats:
         except OjsError as error:
             self.untold = f"That couldn't be written into the audit: {error.message}."
 
-    def _told(self, answer: KeyAnswer) -> Key:
+    def _told(self, answer: Key) -> Key:
+        """Return a key as a client reads it."""
         return msgspec.json.decode(msgspec.json.encode(answer), type=Key)

@@ -66,7 +66,7 @@ class Output:
 
     def json(self, value: Any) -> None:
         """The document."""
-        document = msgspec.json.encode(value)
+        document = msgspec.json.encode(_with_absent(value))
         if self.on_terminal:
             document = msgspec.json.format(document, indent=2)
         self._plain(self._encodable(_cleaned(document.decode(), _in_json)))
@@ -261,7 +261,15 @@ def at(when: datetime | None) -> str | None:
 
 def json_text(value: object) -> str:
     """A value in a line of JSON, with escapes for what `clean` takes out."""
-    return _cleaned(msgspec.json.encode(value).decode(), _in_json)
+    return _cleaned(msgspec.json.encode(_with_absent(value)).decode(), _in_json)
+
+
+def _with_absent(value: object) -> object:
+    """Return what structs have as objects with all their members: what the server left out is null or empty."""
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        return {name: _with_absent(getattr(value, field)) for field, name in names}
+    return [_with_absent(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def say(message: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
+from msgspec.structs import replace
 
+from ojs_api.keys import KeyList, MadeKey, OneKey
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import refuse_key
 from ojs_core.operations.outliving import crons_of
-from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
+from ojs_core.wire.access import key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 
 
@@ -48,7 +49,8 @@ class KeyHandlers:
 
     async def limit(self, call: Call) -> Response:
         """PUT /admin/keys/{key_id}/limits."""
-        key = await self._keys.limit(call.parameters[0], await call.read(parse_limits))
+        limits = await call.read(parse_limits)
+        key = await self._keys.limit(call.parameters[0], limits)
         return Response(200, OneKey(key_answer(key, self._clock.now())))
 
     async def revoke(self, call: Call) -> Response:
@@ -56,7 +58,6 @@ class KeyHandlers:
         key = await self._keys.revoke(call.parameters[0])
         answer = key_answer(key, self._clock.now())
         if not await self._keys.lives(key.id):  # else what it has left is of the key that it was rotated to
-            for end in self._ends:
-                setattr(answer, end.member, await end.change(self._store, key.id) or UNSET)
-            answer.crons = await crons_of(self._store, key.id) or UNSET
+            ended = {end.member: await end.change(self._store, key.id) for end in self._ends}
+            answer = replace(answer, **ended, crons=await crons_of(self._store, key.id))
         return Response(200, OneKey(answer))

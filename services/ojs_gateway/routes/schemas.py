@@ -10,18 +10,20 @@ from ojs_gateway.handlers.schemas import SchemaHandlers
 
 SCHEMAS: Final = part_of(
     contract.SCHEMAS,
-    SchemaHandlers,
-    {
-        contract.LIST: SchemaHandlers.list,
-        contract.REGISTER: SchemaHandlers.register,
-        contract.GET: SchemaHandlers.read,
-        contract.DELETE: SchemaHandlers.delete,
-        contract.VERSIONS: SchemaHandlers.versions,
-        contract.GET_VERSION: SchemaHandlers.read_version,
-        contract.DELETE_VERSION: SchemaHandlers.delete_version,
-        contract.LIST_WHOLE: SchemaHandlers.admin_list,
-        contract.GET_WHOLE: SchemaHandlers.admin_read,
-        contract.GET_WHOLE_VERSION: SchemaHandlers.admin_read_version,
-        contract.PUT_VERSION: SchemaHandlers.put,
-    },
+    (
+        SchemaHandlers,
+        {
+            contract.LIST: SchemaHandlers.list,
+            contract.REGISTER: SchemaHandlers.register,
+            contract.GET: SchemaHandlers.read,
+            contract.DELETE: SchemaHandlers.delete,
+            contract.VERSIONS: SchemaHandlers.versions,
+            contract.GET_VERSION: SchemaHandlers.read_version,
+            contract.DELETE_VERSION: SchemaHandlers.delete_version,
+            contract.LIST_WHOLE: SchemaHandlers.admin_list,
+            contract.GET_WHOLE: SchemaHandlers.admin_read,
+            contract.GET_WHOLE_VERSION: SchemaHandlers.admin_read_version,
+            contract.PUT_VERSION: SchemaHandlers.put,
+        },
+    ),
 )

@@ -10,10 +10,10 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from ojs_api import keys
 from ojs_core.base.errors import OjsError
 
-MOST: Final = 1_000_000
-"""The highest limit."""
+MOST: Final = keys.MOST
 STREAMS: Final = 200
 """Streams and WebSockets that a key may have open at a gateway, unless it has a limit of its own."""
 WAITING: Final = 2_000

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import Final
 
 from ojs_api import operations, words
 
 Permission = operations.Permission
 Need = operations.Need
-"""What a route asks of its caller: a permission, any key at all (`key`), or nothing, so that it is open to everybody."""
 Role = words.Role
-
-PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
+PERMISSIONS: Final = operations.PERMISSIONS
 MEANINGS: Final[dict[Permission, str]] = {
     "enqueue": "push jobs and create workflows",
     "work": "fetch jobs, settle them, send heartbeats, progress and checkpoints",

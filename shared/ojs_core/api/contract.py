@@ -12,11 +12,15 @@ from ojs_core.api.route import Parameter, Part, Route, RouteHandler
 from ojs_core.api.schema import sent_as
 
 
-def part_of(subject: Subject, owner: Callable[[Any], Any], handlers: Mapping[Operation, RouteHandler]) -> Part:
-    """Return the routes of a subject. Raises KeyError for an operation that has no handler, TypeError for one of another."""
-    if other := handlers.keys() - set(subject.operations):
+def part_of(subject: Subject, *served: tuple[Callable[[Any], Any], Mapping[Operation, RouteHandler]]) -> Part:
+    """Return the routes of a subject, which classes serve, each by its handlers.
+
+    Raises KeyError for an operation that has no handler, TypeError for one of another subject.
+    """
+    routes = {each: _route(each, owner, handler) for owner, handlers in served for each, handler in handlers.items()}
+    if other := routes.keys() - set(subject.operations):
         raise TypeError(f"{subject.name} has no {', '.join(operation.name for operation in other)}")
-    return Part(subject.name, subject.about, tuple(_route(each, owner, handlers[each]) for each in subject.operations))
+    return Part(subject.name, subject.about, tuple(routes[each] for each in subject.operations))
 
 
 def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHandler) -> Route:
@@ -32,4 +36,5 @@ def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHand
         query=tuple(Parameter(each.name, msgspec.json.schema(each.kind), each.about) for each in operation.query),
         errors=operation.errors,
         narrowing=operation.narrowing,
+        http_only=operation.http_only,
     )

@@ -15,14 +15,7 @@ from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 RouteHandler = Callable[..., Awaitable[object]]
 """A method of the route's owner, with the call as its only argument."""
 Narrowing = operations.Narrowing
-"""How an operation is held to the queues and job types that its caller may reach.
-
-By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
-narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
-that the caller's key has registered. What doesn't say so is `refused`.
-"""
-
-
+Other = operations.Other
 _SWITCHED: Final = 101
 
 
@@ -37,13 +30,6 @@ class Parameter(NamedTuple):
     """Whether all count that are given."""
     same_as: str | None = None
     """The parameter that it is another name of: only one of both may be given, unless it takes several."""
-
-
-class Other(NamedTuple):
-    """An answer that isn't JSON: its media type, none if there is no body."""
-
-    media_type: str | None
-    about: str
 
 
 class Route(NamedTuple):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, UnsetType
 
 from ojs_api.members import OpenAnswer
-from ojs_core.wire.members import Extended, OpenStruct, absent_as_none
+from ojs_core.wire.members import Extended, OpenStruct, absent_as
 from ojs_core.wire.redaction import REDACTED, hidden
 from ojs_core.wire.requests import note_of
 
@@ -124,10 +124,18 @@ def _sent(hint: Any) -> dict[str, Any]:
         return either(*map(_sent, kinds))
     [kind] = kinds
     bare, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    about = next((note.description for note in reversed(notes) if note.description), None)
+    written = [more for note in notes if (more := note.extra_json_schema or {}).keys() & {"type", "anyOf"}]
+    if written:
+        return _with(written[0], description=about)
     if isinstance(bare, type) and issubclass(bare, Struct):
-        return _with(sent_as(bare), description=next((note.description for note in notes if note.description), None))
-    found = msgspec.json.schema(kind)
-    return found | {"enum": list(get_args(bare))} if get_origin(bare) is Literal else found
+        return _with(sent_as(bare), description=about)
+    if get_origin(bare) is list:
+        sizes = [(note.min_length, note.max_length) for note in notes if (note.min_length, note.max_length) != (None, None)]
+        return list_of(_sent(get_args(bare)[0]), *(sizes or [(None, None)])[0], about or "")
+    if get_origin(bare) is Literal:
+        return _with({"enum": list(get_args(bare))}, description=about)
+    return msgspec.json.schema(kind)
 
 
 _ANSWERS: Final[dict[type[Struct], Named]] = {}
@@ -144,13 +152,13 @@ def answer_of(kind: type[Struct]) -> Named:
     answer = _ANSWERS[kind] = Named(kind.__name__.removesuffix("Answer"), {})  # a member may be of the same kind
     hints = get_type_hints(kind, include_extras=True)
     left_out = hidden(set(kind.__struct_encode_fields__))
-    absent = absent_as_none(kind)
+    absent = absent_as(kind)
     required: dict[str, Schema] = {}
     optional: dict[str, Schema] = {REDACTED: list_of(TEXT, 1, about="Members that its reader may not see.")} if left_out else {}
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         parts = _parts(hints[field])
         nothing = types.NoneType if field in absent else UnsetType
-        members = optional if nothing in parts or name in left_out else required
+        members = optional if nothing in parts or field in absent or name in left_out else required
         members[name] = _one_of_types(part for part in parts if part is not nothing)
     about = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
     answer.schema.update(record(required, optional, about=about, free=issubclass(kind, OpenStruct | OpenAnswer)))

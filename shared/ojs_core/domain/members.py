@@ -148,7 +148,6 @@ INNER: Final = (
     Inner("beat_at"),
     Inner("permits"),
     Inner("token"),
-    Inner("amended"),
 )
 
 FOUND_BY: Final = (

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import fields
 
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.fields import is_extension
@@ -83,11 +84,13 @@ def warnings_of(findings: Iterable[Finding]) -> list[AnswerWarning]:
 
 
 @cache
-def absent_as_none(kind: type[Struct]) -> frozenset[str]:
-    """The attributes of an answer that are None where the member is absent, as those of the contract are."""
+def absent_as(kind: type[Struct]) -> dict[str, Any]:
+    """Return the attributes of an answer of the contract that may be absent, with what each is then: None, or empty."""
     if not kind.__struct_config__.omit_defaults:
-        return frozenset()
-    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is None)
+        return {}
+    made = {field.name: field.default_factory for field in fields(kind) if field.default_factory is not msgspec.NODEFAULT}
+    given = {field.name: field.default for field in fields(kind) if field.default is None or isinstance(field.default, Struct)}
+    return given | {name: factory() for name, factory in made.items()}
 
 
 def members(answer: Struct | Extended[Any]) -> dict[str, Any]:
@@ -95,10 +98,10 @@ def members(answer: Struct | Extended[Any]) -> dict[str, Any]:
     if isinstance(answer, Extended):
         return dict(answer.members)
     names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
-    absent = absent_as_none(type(answer))
+    absent = absent_as(type(answer))
     if not absent:
         return {name: value for field, name in names if (value := getattr(answer, field)) is not UNSET}
-    return {name: value for field, name in names if (value := getattr(answer, field)) is not None or field not in absent}
+    return {name: value for field, name in names if (value := getattr(answer, field)) != absent.get(field, UNSET)}
 
 
 def written(value: object) -> Any:
@@ -129,6 +132,11 @@ def _placed(view: dict[str, Any], extensions: Extensions) -> dict[str, Any]:
     for name, below in inner.items():
         view = view | {name: _placed(_decode_object(encode(view.get(name, {}))), below)}
     return own | view
+
+
+def moment(at: int | None) -> Any:
+    """Return a moment (Unix ms) in the form that it is sent in, for a member of the contract; None where it has not come."""
+    return None if at is None else format_ms(at)
 
 
 def given(value: T | None) -> T | UnsetType:

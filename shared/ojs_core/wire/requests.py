@@ -79,6 +79,8 @@ def _refusal(error: Exception, body: bytes, kind: type[Struct]) -> OjsError:
         return invalid(path, f"{path} is required: {words}")
     if isinstance(value, float) and not math.isfinite(value):
         return invalid(path, f"{path} must be {words}, not a number beyond what this server reads")
+    if isinstance(value, list) and any(_origin(each) is list for each in _kinds(hint)):
+        return invalid(path, f"{path} must be {words}; it has {len(value)}")
     return invalid(path, f"{path} must be {words}, not {kind_of(value) if _is_structured(hint) else shown(value)}")
 
 

@@ -27,13 +27,12 @@ from ojs_core.base.extensions import extensions_in
 from ojs_core.base.fields import absent, shown, value_of
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.base.times import format_ms
 from ojs_core.domain.schemas.document import checked
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.schemas.validator import Validator
 from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.enqueue import job_type_of
-from ojs_core.wire.members import extended, written
+from ojs_core.wire.members import extended, moment, written
 from ojs_core.wire.pages import Page, pagination
 from ojs_core.wire.requests import request_of
 
@@ -113,7 +112,7 @@ def schema_head(record: SchemaRecord) -> SchemaHead:
         version=_shown_version(record),
         validation=ValidationSettings(mode=record.mode),
         compatibility=record.compatibility or "semver",
-        created_at=written(format_ms(record.created_at)),
+        created_at=moment(record.created_at),
     )
 
 
@@ -132,9 +131,7 @@ def whole_schema_page(records: Sequence[SchemaRecord], page: Page) -> WholeSchem
 def schema_versions(records: Sequence[SchemaRecord]) -> SchemaVersions:
     """The versions of one type, the newest first."""
     versions = [
-        SchemaVersion(
-            version=_shown_version(one), uri=one.uri, created_at=written(format_ms(one.created_at)), is_latest=index == 0
-        )
+        SchemaVersion(version=_shown_version(one), uri=one.uri, created_at=moment(one.created_at), is_latest=index == 0)
         for index, one in enumerate(records)
     ]
     return SchemaVersions(records[0].type, versions)

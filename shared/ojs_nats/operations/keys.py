@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import cast
 
-import msgspec
+from msgspec.structs import asdict
 
 from ojs_api import words
+from ojs_api.keys import (
+    CREATE,
+    GET,
+    LIMIT,
+    LIST,
+    REVOKE,
+    ROTATE,
+    CreateKey,
+    Key,
+    KeyLimits,
+    KeyLimitsBody,
+    MadeKey,
+    RotateKey,
+)
+from ojs_api.operations import Permission
 from ojs_nats._durations import Duration, milliseconds, moment
-from ojs_nats._operations import Operation, Request
-from ojs_nats.models.keys import Key, KeyLimits, MadeKey
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_nats._operations import Request
+from ojs_nats.operations._subject import Subject, parameters, sent
 
 __all__ = ["Keys", "Role"]
 
 Role = words.Role
-
-_LIST: Final = Operation("listKeys", "GET", "/admin/keys")
-_CREATE: Final = Operation("createKey", "POST", "/admin/keys")
-_GET: Final = Operation("getKey", "GET", "/admin/keys/{key_id}")
-_ROTATE: Final = Operation("rotateKey", "POST", "/admin/keys/{key_id}/rotate")
-_LIMIT: Final = Operation("limitKey", "PUT", "/admin/keys/{key_id}/limits")
-_REVOKE: Final = Operation("revokeKey", "DELETE", "/admin/keys/{key_id}")
 
 
 class Keys(Subject):
@@ -37,7 +44,7 @@ class Keys(Subject):
         Args:
             every: Whether keys that have ended are included.
         """
-        return await self._asked(list[Key], Request(_LIST, parameters(all=every or None)), "keys")
+        return await self._asked(list[Key], Request(LIST, parameters(all=every or None)), "keys")
 
     async def create(
         self,
@@ -61,16 +68,16 @@ class Keys(Subject):
             limits: What the key may ask of each gateway. None means the gateway's settings.
             expires_at: When the key ends, with a time zone. None means that it doesn't end by itself.
         """
-        asked = body(
+        asked = CreateKey(
             name=name,
             role=role,
-            permissions=[*permissions] or None,
+            permissions=cast("list[Permission]", [*permissions]) or None,
             queues=[*queues] or None,
             types=[*types] or None,
-            limits=None if limits is None else body(**msgspec.structs.asdict(limits)),
+            limits=None if limits is None else KeyLimitsBody(**asdict(limits)),
             expires_at=None if expires_at is None else moment(expires_at, "expires_at"),
         )
-        return await self._asked(MadeKey, Request(_CREATE, body=asked))
+        return await self._asked(MadeKey, Request(CREATE, body=sent(asked)))
 
     async def get(self, key_id: str) -> Key:
         """Return a key.
@@ -78,7 +85,7 @@ class Keys(Subject):
         Raises:
             NotFoundError: There is no such key.
         """
-        return await self._asked(Key, Request(_GET, {"key_id": key_id}), "key")
+        return await self._asked(Key, Request(GET, {"key_id": key_id}), "key")
 
     async def rotate(self, key_id: str, *, overlap: Duration | None = None) -> MadeKey:
         """Make a new key with the same permissions. Only this answer has its token.
@@ -91,8 +98,8 @@ class Keys(Subject):
             NotFoundError: There is no such key.
             ConflictError: The old key has ended, or was rotated before.
         """
-        asked = body(overlap=None if overlap is None else milliseconds(overlap) / 1_000)
-        return await self._asked(MadeKey, Request(_ROTATE, {"key_id": key_id}, asked))
+        asked = sent(RotateKey(overlap=None if overlap is None else milliseconds(overlap) / 1_000))
+        return await self._asked(MadeKey, Request(ROTATE, {"key_id": key_id}, asked))
 
     async def limit(self, key_id: str, limits: KeyLimits) -> Key:
         """Replace all limits of a key. Requests that are under way go on.
@@ -105,8 +112,8 @@ class Keys(Subject):
             NotFoundError: There is no such key.
             ConflictError: The key has ended.
         """
-        asked = body(**msgspec.structs.asdict(limits))
-        return await self._asked(Key, Request(_LIMIT, {"key_id": key_id}, asked), "key")
+        asked = sent(KeyLimitsBody(**asdict(limits)))
+        return await self._asked(Key, Request(LIMIT, {"key_id": key_id}, asked), "key")
 
     async def revoke(self, key_id: str) -> Key:
         """Revoke a key. Requests with it are refused from now on.
@@ -114,4 +121,4 @@ class Keys(Subject):
         Raises:
             NotFoundError: There is no such key.
         """
-        return await self._asked(Key, Request(_REVOKE, {"key_id": key_id}), "key")
+        return await self._asked(Key, Request(REVOKE, {"key_id": key_id}), "key")
