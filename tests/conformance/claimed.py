@@ -47,6 +47,7 @@ from support.cluster import NatsCluster  # noqa: E402
 from support.nats import NatsServer  # noqa: E402
 from support.system import Processes, System, send  # noqa: E402
 from support.waiting import until  # noqa: E402
+from support.without import without  # noqa: E402
 
 
 def main() -> int:
@@ -159,8 +160,8 @@ def server(urls: list[str] | None, arrangement: str, folder: Path, arguments: Se
 
 @contextmanager
 def _bare(folder: Path, nats_url: str) -> Iterator[str]:
-    """One of each service that levels 0 and 1 need; yields the gateway's address."""
-    services = Processes(folder, nats_url)
+    """One of each service that levels 0 and 1 need, without any feature; yields the gateway's address."""
+    services = Processes(folder, nats_url, program=without("all"))
     own = {"projector": ("--projector-data", str(folder / "index"))}
     try:
         started = {name: services.start(name, *options, *own.get(name, ())) for name, options in _BARE.items()}

@@ -240,6 +240,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The op that made the job available; its token carries the same word."""
     transitions: tuple[Entry, ...] = ()
     """The last 64 transitions, oldest first."""
+    amended: str | None = None
+    """The op of the last change that was no transition."""
 
     @property
     def terminal(self) -> bool:

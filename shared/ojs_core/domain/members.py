@@ -148,6 +148,7 @@ INNER: Final = (
     Inner("beat_at"),
     Inner("permits"),
     Inner("token"),
+    Inner("amended"),
 )
 
 FOUND_BY: Final = (

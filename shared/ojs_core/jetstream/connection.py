@@ -97,6 +97,7 @@ class ConnectionTimings(Timings, frozen=True, kw_only=True):
     order: ClassVar[Order] = (
         ("led_every_s", "unled_s", "one look would decide"),
         ("connect_s", "give_up_s", "the first try would never end by itself"),
+        ("flush_s", "heard_s", "a subject without a listener would seem to have one"),
         ("request_s", "turns.wait_s", "a request would give up while those ahead of it may still be answered"),
     )
 

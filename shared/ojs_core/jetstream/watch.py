@@ -40,9 +40,14 @@ class WatchTimings(Timings, frozen=True, kw_only=True):
     lost: LostRecordTimings = LostRecordTimings()
     """Records that NATS has lost."""
     order: ClassVar[Order] = (
-        ("pull_s", "fresh_s", "a copy would count as behind while there is no news"),
-        ("pull_s", "consumer.idle_s", "the consumer would leave while its answer is waited for"),
+        ("answer_s", "fresh_s", "a copy would count as behind while there is no news"),
+        ("answer_s", "consumer.idle_s", "the consumer would leave while its answer is waited for"),
     )
+
+    @property
+    def answer_s(self) -> float:
+        """How long the answer of a pull may take in all."""
+        return self.pull_s + self.margin_s
 
 
 class Watch:

@@ -26,7 +26,7 @@ from ojs_core.domain.cron.record import Cron, CronRun, CronTimer
 from ojs_core.domain.cron.run import job_of_run
 from ojs_core.domain.cron.schedule import check_zone
 from ojs_core.domain.cron.step import Step
-from ojs_core.domain.job import Job, State
+from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
 from ojs_core.jetstream.due_messages import DueMessages, DueTimings
@@ -242,8 +242,8 @@ class Crons:
                 return True
         return False
 
-    async def previous(self, cron: Cron, check: JobCheck) -> State | None:
-        """The state of the job of the last run; None if there is none any more.
+    async def previous(self, cron: Cron, check: JobCheck) -> Job | None:
+        """The job of the last run; None if there is none any more.
 
         One that is missing though its run is fresh is created now: the scheduler that decided it died, or is about to do it.
         """
@@ -256,7 +256,7 @@ class Crons:
             if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < TOMBSTONE_S * 1_000:
                 await self.ensure(cron, run, check)
                 found = (await self._records.surely([cron.last_job]))[cron.last_job]
-        return None if found.job is None else found.job.state
+        return found.job
 
     async def ensure(self, cron: Cron, run: CronRun, check: JobCheck, placed: _Placed | None = None) -> None:
         """Create the job of a run, after cancelling the one that gives way to it; to be repeated until it returns.

@@ -11,9 +11,10 @@ from typing import Final, Protocol
 
 import pytest
 
-from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_nats._nats import NatsTransport
 from ojs_nats._operations import FETCH, Request
+from ojs_nats._timings import NatsTimings
 from ojs_nats._transport import NotNow
 from ojs_nats.errors import RefusedError
 from support.nats import NatsServer
@@ -85,7 +86,7 @@ class Side(Protocol):
 class ServerSide:
     def __init__(self, url: str) -> None:
         self._url = url
-        self._nats = Connection("test")
+        self._nats = Connection("test", ConnectionTimings(reconnect_s=0.02))
 
     async def connect(self) -> None:
         with suppress(CannotConnect):
@@ -100,7 +101,7 @@ class ServerSide:
 
 class ClientSide:
     def __init__(self, url: str) -> None:
-        self._transport = NatsTransport(url)
+        self._transport = NatsTransport(url, timings=NatsTimings(reconnect_s=0.02, late_s=0.05))
 
     async def connect(self) -> None:
         with suppress(NotNow, RefusedError):
@@ -206,7 +207,7 @@ def kept() -> int:
 
 async def test_failures_to_connect_are_not_kept(nats_server: NatsServer) -> None:
     """An exception that is kept holds its frames: a process would grow for as long as NATS is away."""
-    connection = Connection("test")
+    connection = Connection("test", ConnectionTimings(reconnect_s=0.02))
     await connection.connect(nats_server.url)
     nats_server.kill()
     attempts = 0

@@ -14,7 +14,7 @@ LONG_S = 600
 
 
 def messages_of(store: Store, service: str) -> DueMessages:
-    return DueMessages(store.nats, store.bulk, store.config, service, DueTimings(ack_wait_s=LONG_S))
+    return DueMessages(store.nats, store.bulk, store.config, service, DueTimings(ack_wait_s=LONG_S, again_ms=(10, 20)))
 
 
 async def nothing_left(store: Store, service: str) -> bool:

@@ -176,7 +176,7 @@ async def skip(store: Store, name: str) -> None:
     def due(cron: Cron, moment: Moment) -> Step:
         assert cron.next_at is not None
         assert cron.timer is not None
-        step = ticks.tick(cron, replace(moment, now=cron.next_at), State.ACTIVE, cron.timer.op)
+        step = ticks.tick(cron, replace(moment, now=cron.next_at), draft(state=State.ACTIVE), cron.timer.op)
         assert isinstance(step, Step)
         return step
 

@@ -25,6 +25,7 @@ PROGRAM = """\
 import asyncio, sys
 from ojs_core.runtime.service import run, run_loop
 from ojs_core.runtime.settings import Settings
+from ojs_core.runtime.stopping import StopTimings
 
 class Service:
     async def start(self):
@@ -39,7 +40,7 @@ def build(store, settings):
 
 supervisor = int(sys.argv[2]) if len(sys.argv) > 2 else None
 settings = Settings(nats=sys.argv[1], log_format="json", storage_limit=1 << 32)
-sys.exit(run_loop(run("misfit", settings, build, supervisor=supervisor)))
+sys.exit(run_loop(run("misfit", settings, build, supervisor=supervisor, timings=StopTimings({times}))))
 """
 
 
@@ -61,10 +62,16 @@ class Started(NamedTuple):
 
 
 def start(
-    nats: NatsServer, *, start: str = "pass", stop: str = "pass", build: str = "pass", descriptors: Sequence[int] = ()
+    nats: NatsServer,
+    *,
+    start: str = "pass",
+    stop: str = "pass",
+    build: str = "pass",
+    times: str = "",
+    descriptors: Sequence[int] = (),
 ) -> Started:
     """Fork it, or start it where it takes descriptors."""
-    program = textwrap.dedent(PROGRAM.format(start=start, stop=stop, build=build))
+    program = textwrap.dedent(PROGRAM.format(start=start, stop=stop, build=build, times=times))
     arguments = [nats.url, *map(str, descriptors)]
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as out, Path(os.devnull).open("rb") as nothing:
@@ -94,12 +101,15 @@ def test_a_crash_has_exit_code_70_and_its_traceback_in_the_log(
     assert "RuntimeError: bad luck" in lines[-1]["exception"]
 
 
+SOON = "alone_s=2.0, services_s=1.2, gateways_s=1.1, supervised_s=1.0"
+
+
 def test_a_stop_that_takes_too_long_is_cut_off(shared_nats_server: NatsServer) -> None:
-    misfit = start(shared_nats_server, stop="await asyncio.Event().wait()")
+    misfit = start(shared_nats_server, stop="await asyncio.Event().wait()", times=SOON)
     assert misfit.event()["event"] == "ready"
     began = time.monotonic()
     assert end(misfit.process) == 70
-    assert time.monotonic() - began > 3
+    assert time.monotonic() - began > 0.5
     assert names(misfit.events())[:2] == [
         "asked to stop",
         "work was cut off: it didn't end in time; its jobs come back when their leases expire",
@@ -117,9 +127,8 @@ _SWALLOWS = """
 @pytest.mark.parametrize(
     "held", [f"{_SWALLOWS}", "asyncio.get_running_loop().run_in_executor(None, __import__('time').sleep, 300)"]
 )
-@pytest.mark.slow
 def test_what_can_t_be_stopped_keeps_no_process(shared_nats_server: NatsServer, held: str) -> None:
-    misfit = start(shared_nats_server, stop=held)
+    misfit = start(shared_nats_server, stop=held, times=f"{SOON}, by_force_s=0.2")
     assert misfit.event()["event"] == "ready"
     misfit.process.send_signal(signal.SIGTERM)
     assert misfit.process.wait(60) == 70

@@ -17,6 +17,7 @@ from ojs_core.domain.transitions import Liveness
 from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Reply, ReplyOrFailure
+from ojs_core.jetstream.due_messages import DueTimings
 from ojs_core.runtime.service import Service
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.timekeeping import Timekeeper
@@ -244,6 +245,7 @@ async def test_what_was_due_while_nobody_was_there_is_done(store: Store, queue: 
     assert [job.id for job in await fetch(store, queue, wait_ms=60_000)] == [pushed.id]
 
 
+@timed(due=DueTimings(ack_wait_s=1))
 async def test_a_message_whose_handler_died_after_the_record_gets_its_token_repeated(
     store: Store, other: Store, queue: str, start: Start
 ) -> None:
@@ -292,6 +294,7 @@ async def test_a_message_is_kept_until_its_writes_are_stored(store: Store, queue
     assert [job.id for job in await fetch(store, queue, wait_ms=60_000)] == [pushed.id]
 
 
+@timed(due=DueTimings(ack_wait_s=1))
 async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(store: Store, queue: str, start: Start) -> None:
     refused = 0
     refusal = b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'

@@ -629,9 +629,11 @@ async def test_a_job_that_is_deleted_is_not_in_the_way(store: Store) -> None:
     cron = await register(store, "entry", NEVER_SOON)
     _, run, _ = await store.crons.run_now("entry", unchanged)
     assert run is not None
-    assert await store.crons.previous(await store.crons.get("entry"), unchanged) is State.AVAILABLE
+    waiting = await store.crons.previous(await store.crons.get("entry"), unchanged)
+    assert (waiting and waiting.state) == State.AVAILABLE
     await store.jobs.change(run.job_id or "", transitions.cancel)
-    assert await store.crons.previous(await store.crons.get("entry"), unchanged) is State.CANCELLED
+    ended = await store.crons.previous(await store.crons.get("entry"), unchanged)
+    assert (ended and ended.state) == State.CANCELLED
     assert await store.crons.previous(cron, unchanged) is None
 
 

@@ -12,7 +12,7 @@ from ojs_core.base.extensions import Extensions
 from ojs_core.domain.cron.record import Cron, CronTimer, Occurrence, Overlap
 from ojs_core.domain.cron.step import Step, cleared, logged, scheduled, timed, triggered
 from ojs_core.domain.cron.ticks import MAX_WAITING
-from ojs_core.domain.job import EMPTY_OBJECT, Job, State
+from ojs_core.domain.job import EMPTY_OBJECT, Job
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
 
@@ -120,7 +120,7 @@ def delete(old: Cron, moment: Moment) -> Step:
     return timed(old, new, moment, ttl_s=TOMBSTONE_S)
 
 
-def run_now(old: Cron, moment: Moment, previous: State | None) -> Step:
+def run_now(old: Cron, moment: Moment, previous: Job | None) -> Step:
     """Run once outside the schedule, paused or not. The overlap policy holds: `skip` refuses with `conflict` while the job
     before is not finished, `enqueue` waits for its end.
     """
@@ -139,14 +139,14 @@ def run_now(old: Cron, moment: Moment, previous: State | None) -> Step:
             if not free or old.waiting:
                 return timed(old, replace(record, waiting=(*old.waiting, occurrence)), moment)
         case "skip":
-            if not free:
-                raise _occupied(old, previous, f"its job {old.last_job} is {previous}")
+            if previous is not None and not previous.terminal:
+                raise _occupied(old, previous, f"its job {old.last_job} is {previous.state}")
         case unknown:
             assert_never(unknown)
     new = triggered(record, moment, occurrence, moment.op, cancels)
     return Step(new, arm=CronTimer(moment.op, moment.now + INSURANCE_MS), run=new.log[-1])
 
 
-def _occupied(record: Cron, previous: State | None, why: str) -> Exception:
+def _occupied(record: Cron, previous: Job | None, why: str) -> Exception:
     message = f"cron {record.name!r} can't run now: {why}, and its overlap policy is {record.overlap}"
-    return conflict(message, record.last_job or "", str(previous), "terminal")
+    return conflict(message, record.last_job or "", str(previous and previous.state), "terminal")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ojs_core.base.ids import derived_job_id
 from ojs_core.domain.cron.record import KEPT, Cron, CronRun, CronTimer, Occurrence, RunOutcome
 from ojs_core.domain.cron.schedule import following
-from ojs_core.domain.job import TERMINAL, State
+from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
 
 _RECHECK_MS: Final = 500
@@ -30,9 +30,9 @@ class Step(Struct, frozen=True):
     """Seconds until the record leaves by itself: a tombstone's."""
 
 
-def cleared(previous: State | None) -> bool:
+def cleared(previous: Job | None) -> bool:
     """Whether the job before, if there is one, is out of the way (not when it is merely waiting, either)."""
-    return previous is None or previous in TERMINAL
+    return previous is None or previous.terminal
 
 
 def logged(record: Cron, moment: Moment, outcome: RunOutcome, occurrence: Occurrence, **members: Any) -> Cron:

@@ -1,4 +1,4 @@
-"""What is due (ojs-cron §6, §7.3): a pure function of the record, the moment, and the state of the job before."""
+"""What is due (ojs-cron §6, §7.3): a pure function of the record, the moment, and the job before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ojs_core.domain.cron.record import Cron, CronTimer, Occurrence
 from ojs_core.domain.cron.schedule import following
 from ojs_core.domain.cron.step import Step, cleared, logged, scheduled, timed, triggered, wanted_at
-from ojs_core.domain.job import State
+from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
 
 GRACE_MS: Final = 5_000
@@ -18,10 +18,10 @@ MAX_WAITING: Final = 100
 """Occurrences that may wait for the job before them; what comes on top is skipped."""
 
 
-def tick(record: Cron, moment: Moment, previous: State | None, fired: str) -> Step | CronTimer | None:
+def tick(record: Cron, moment: Moment, previous: Job | None, fired: str) -> Step | CronTimer | None:
     """What a due message asks for: a step, its timer once more (it came early, or something still waits), or nothing.
 
-    `previous` is the state of `record.last_job`, None if there is none any more; `fired` the op of the message's timer.
+    `previous` is the job `record.last_job`, None if there is none any more; `fired` the op of the message's timer.
     """
     new = record
     if record.gap is not None and record.gap.at <= moment.now:
@@ -42,7 +42,7 @@ def tick(record: Cron, moment: Moment, previous: State | None, fired: str) -> St
     return replace(step, run=next(run for run in reversed(new.log) if run.outcome == "triggered")) if ran else step
 
 
-def _decide(record: Cron, moment: Moment, previous: State | None, due: Occurrence, hint: str) -> Cron:
+def _decide(record: Cron, moment: Moment, previous: Job | None, due: Occurrence, hint: str) -> Cron:
     """One occurrence under the entry's overlap policy: run, wait or skip."""
     free = cleared(previous)
     match record.overlap:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ojs_core.domain.job import TERMINAL, Job, State
 from ojs_core.domain.transitions.claim import JobHolder, require_holder
 from ojs_core.domain.transitions.result import Moment, Transition
-from ojs_core.domain.transitions.settle import require, settle
+from ojs_core.domain.transitions.settle import amended, require
 
 _GOING_ON = tuple(state for state in State if state not in TERMINAL)
 
@@ -25,4 +25,4 @@ def require_checkpointable(job: Job, holder: JobHolder) -> None:
 def note_checkpoint(job: Job, holder: JobHolder, moment: Moment) -> Transition:
     """The job with the note by which its fetches, and its end, know of the checkpoint. Raises as `require_checkpointable`."""
     require_checkpointable(job, holder)
-    return settle(job, replace(job, checkpoint=True), moment)
+    return amended(job, replace(job, checkpoint=True), moment)

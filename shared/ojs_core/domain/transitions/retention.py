@@ -44,6 +44,15 @@ def retention_s(job: Job) -> int | None:
     return max(_asked_s(job), TOMBSTONE_S, job.result_ttl_s or 0, kept_s(job))
 
 
+def left_s(job: Job, now: int) -> int | None:
+    """Return the seconds for which the record of a job that is over still has to stay; None for ever."""
+    whole = retention_s(job)
+    if whole is None:
+        return None
+    ended_at = job.completed_at or job.cancelled_at or job.discarded_at or now
+    return max(whole - max(now - ended_at, 0) // 1_000, TOMBSTONE_S)
+
+
 def result_kept_s(job: Job) -> int | None:
     """Seconds for which a completed job's result can be read: its own `result_ttl`, else as long as the job. None: for ever."""
     if job.result_ttl_s is None:

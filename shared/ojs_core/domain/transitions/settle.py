@@ -12,7 +12,7 @@ from ojs_core.domain.transitions.deadlines import next_deadline
 from ojs_core.domain.transitions.effects import CancelTimer, Drop, Effect, Note, StaleToken, Token
 from ojs_core.domain.transitions.log import TransitionName, logged
 from ojs_core.domain.transitions.result import Moment, Transition
-from ojs_core.domain.transitions.retention import retention_s
+from ojs_core.domain.transitions.retention import left_s, retention_s
 from ojs_core.domain.transitions.rings import every_s, may_have_message
 
 _TOKEN: Final = Token()
@@ -81,6 +81,19 @@ def conclude(
 ) -> Transition:
     """Log the transition from `old` to `new` and settle its effects. `worker` is the one it concerns, if any."""
     return settle(old, logged(old, new, moment, event, worker=worker, reason=reason), moment)
+
+
+def amended(old: Job, new: Job, moment: Moment) -> Transition:
+    """Change `old` into `new` without a transition: nothing is logged, and nobody is told.
+
+    The job keeps its token, its timer as long as that is right, and what is left of its retention. The op is recorded, so that
+    a commit whose answer was lost is found.
+    """
+    noted = replace(new, amended=moment.op)
+    if noted.terminal or noted.deleted:
+        return Transition(noted, ttl_s=left_s(noted, moment.now))
+    settled = settle(old, noted, moment)
+    return replace(settled, effects=tuple(effect for effect in settled.effects if isinstance(effect, Timer | CancelTimer)))
 
 
 def entered(job: Job, state: State, **changes: Any) -> Job:

@@ -259,7 +259,9 @@ def _carries(job_id: str, op: str, data: bytes) -> bool:
         job = job_reader.decode(job_id, data)
     except Unreadable:
         return False
-    return any(entry.op == op for entry in reversed(job.transitions)) or (job.timer is not None and job.timer.op == op)
+    if job.amended == op or (job.timer is not None and job.timer.op == op):
+        return True
+    return any(entry.op == op for entry in reversed(job.transitions))
 
 
 def _now() -> float:

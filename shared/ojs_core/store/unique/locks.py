@@ -15,7 +15,8 @@ from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
 from ojs_core.domain.transitions.effects import Drop
-from ojs_core.domain.transitions.retention import TOMBSTONE_S, retention_s
+from ojs_core.domain.transitions.retention import left_s
+from ojs_core.domain.transitions.settle import amended
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Documents
@@ -106,9 +107,9 @@ class Locks:
         moment = self._clock.moment()
         if stored.job is None:
             job = Job(id=job_id, type=_FENCE, args=_NO_ARGS, state=State.CANCELLED, created_at=moment.now, deleted=True)
-            fence = Transition(job=job, ttl_s=TOMBSTONE_S)
+            fence = amended(job, job, moment)
         else:
-            fence = Transition(job=stored.job, ttl_s=_left_s(stored.job, moment.now))
+            fence = amended(stored.job, stored.job, moment)
         try:
             await self._committer.commit(fence, stored.sequence, moment.op)
         except Conflict:
@@ -149,8 +150,8 @@ class Locks:
             sequence, lock = await self.read(job.unique_key)
             if lock is not None and (lock.owner, lock.op) == (job.id, job.lock):
                 earlier = await self.jobs(lock.also)
-                left_s = self._timings.let_go_s if job.deleted else ttl_s + self._timings.spare_s
-                await self._let_go(job.unique_key, sequence, lock, earlier, left_s)
+                stays_s = self._timings.let_go_s if job.deleted else ttl_s + self._timings.spare_s
+                await self._let_go(job.unique_key, sequence, lock, earlier, stays_s)
         except (Conflict, OjsError) as problem:
             log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem) or "it has been taken")
 
@@ -167,8 +168,8 @@ class Locks:
         now = self._clock.now()
         ttl_s: int | None = self._timings.let_go_s
         if owner.job is not None and owner.job.unique_key == key:
-            left_s = _left_s(owner.job, now) if owner.job.terminal else None
-            ttl_s = None if left_s is None else left_s + self._timings.spare_s
+            stays_s = left_s(owner.job, now) if owner.job.terminal else None
+            ttl_s = None if stays_s is None else stays_s + self._timings.spare_s
         if ttl_s is None:  # its owner lives, or is kept for ever
             return "held"
         if now - lock.at < self._timings.young_ms:
@@ -201,12 +202,3 @@ def settled(owner: Job | None, key: str, lock: Lock) -> bool:
     if owner is None:
         return False
     return not owner.terminal or (owner.unique_key == key and owner.lock == lock.op)
-
-
-def _left_s(job: Job, now: int) -> int | None:
-    """Seconds for which a finished job's record still has to stay; None for ever."""
-    whole = retention_s(job)
-    if whole is None:
-        return None
-    ended_at = job.completed_at or job.cancelled_at or job.discarded_at or now
-    return max(whole - max(now - ended_at, 0) // 1_000, TOMBSTONE_S)

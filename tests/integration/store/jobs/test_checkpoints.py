@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from msgspec import Raw
 
-from integration.samples import acked, draft, fetch, message, refusal, requeued
+from integration.samples import acked, draft, fetch, losing_answers, message, refusal, requeued
 from ojs_core.domain import transitions
 from ojs_core.domain.checkpoints import Checkpoint, Saved
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import JobHolder
+from ojs_core.domain.transitions import JobHolder, Moment, Transition
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
@@ -55,6 +55,21 @@ async def test_a_later_attempt_is_noted_to_have_it_and_finds_it(store: Store, ot
     assert (second.id, second.attempt, second.checkpoint) == (job.id, 2, True)
     found = await last(other, second.id)
     assert (bytes(found.state), found.step_index, bytes(found.metadata)) == (b'{"step":1}', 1, b'{"m":"x"}')
+
+
+async def test_a_note_whose_answer_is_lost_is_written_once(store: Store, queue: str) -> None:
+    job = await active(store, queue)
+    ops: list[str] = []
+
+    def decide(found: Job, moment: Moment) -> Transition:
+        ops.append(moment.op)
+        return transitions.note_checkpoint(found, ANYONE, moment)
+
+    with losing_answers(store.nats, store.config.job(job.id)) as lost:
+        noted = await store.jobs.change(job.id, decide)
+    assert len(lost) == len(ops) == 1
+    assert noted.after == await store.jobs.get(job.id)
+    assert (noted.after.amended, noted.after.transitions) == (ops[0], job.transitions)
 
 
 async def test_it_leaves_soon_after_its_job_has_ended(store: Store, queue: str) -> None:

@@ -30,6 +30,11 @@ def draft(**members: Any) -> Job:
     return Job(**({"id": "", "type": "test.job", "args": Raw(b"[1]"), "state": State.AVAILABLE} | members))
 
 
+def before(state: State | None) -> Job | None:
+    """Return the job of the last run in a state; None stands for none."""
+    return None if state is None else draft(state=state)
+
+
 def wanted(**members: Any) -> Registration:
     asked: dict[str, Any] = {"name": "nightly", "expression": "* * * * *", "draft": draft()}
     return Registration(**(asked | members))
@@ -43,7 +48,7 @@ def entry(moment: Moment | None = None, **members: Any) -> Cron:
 def fired(record: Cron, after_ms: int, previous: State | None = None) -> Step:
     """The step when the entry's own timer fires at T0 + `after_ms`."""
     assert record.timer is not None
-    step = tick(record, at(after_ms), previous, record.timer.op)
+    step = tick(record, at(after_ms), before(previous), record.timer.op)
     assert isinstance(step, Step), step
     return step
 
@@ -51,6 +56,6 @@ def fired(record: Cron, after_ms: int, previous: State | None = None) -> Step:
 def early(record: Cron, after_ms: int, previous: State | None = None) -> CronTimer | None:
     """What is asked for when the entry's own timer fires and nothing is due."""
     assert record.timer is not None
-    step = tick(record, at(after_ms), previous, record.timer.op)
+    step = tick(record, at(after_ms), before(previous), record.timer.op)
     assert not isinstance(step, Step), step
     return step

@@ -8,7 +8,7 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import job_id_of
 from ojs_core.domain.cron.ticks import MAX_WAITING
 from ojs_core.domain.job import State
-from unit.domain.cron.samples import MINUTE, SECOND, T0, at, draft, entry, fired, wanted
+from unit.domain.cron.samples import MINUTE, SECOND, T0, at, before, draft, entry, fired, wanted
 
 
 def test_a_new_entry_has_a_next_tick_and_its_timer() -> None:
@@ -122,7 +122,7 @@ def test_an_entry_of_a_deleted_ones_name_is_new_but_its_numbers_go_on() -> None:
 
 def test_a_run_by_hand_is_beside_the_schedule() -> None:
     record = fired(entry(), 0).record
-    step = run_now(record, at(10 * SECOND), State.COMPLETED)
+    step = run_now(record, at(10 * SECOND), before(State.COMPLETED))
     run = step.run
     assert run is not None
     assert run.job_id is not None
@@ -149,20 +149,20 @@ def test_a_paused_entry_may_be_run() -> None:
 def test_skip_refuses_a_run_while_the_job_before_runs() -> None:
     record = fired(entry(), 0).record
     with pytest.raises(OjsError, match=r"its job .* is active, and its overlap policy is skip") as caught:
-        run_now(record, at(1), State.ACTIVE)
+        run_now(record, at(1), before(State.ACTIVE))
     assert (caught.value.code, caught.value.details["job_id"]) == ("conflict", record.last_job)
 
 
 def test_cancel_previous_holds_for_a_run_by_hand() -> None:
     record = fired(entry(overlap="cancel_previous"), 0).record
-    run = run_now(record, at(1), State.ACTIVE).run
+    run = run_now(record, at(1), before(State.ACTIVE)).run
     assert run is not None
     assert run.cancels == record.last_job
 
 
 def test_enqueue_lets_a_run_by_hand_wait_and_its_job_is_known_already() -> None:
     record = fired(entry(overlap="enqueue", expression="0 * * * *"), 0).record
-    step = run_now(record, at(1), State.ACTIVE)
+    step = run_now(record, at(1), before(State.ACTIVE))
     assert step.run is None
     waiting = step.record.waiting[-1]
     assert step.arm is not None
@@ -176,6 +176,6 @@ def test_enqueue_lets_a_run_by_hand_wait_and_its_job_is_known_already() -> None:
 def test_what_waits_for_a_run_by_hand_is_bounded() -> None:
     record = fired(entry(overlap="enqueue"), 0).record
     for _ in range(MAX_WAITING):
-        record = run_now(record, at(1), State.ACTIVE).record
+        record = run_now(record, at(1), before(State.ACTIVE)).record
     with pytest.raises(OjsError, match="100 of its runs are waiting"):
-        run_now(record, at(1), State.ACTIVE)
+        run_now(record, at(1), before(State.ACTIVE))

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from ojs_core.base.ids import is_job_id
-from ojs_core.domain.cron.record import KEPT, Cron
+from ojs_core.domain.cron.record import KEPT, OVERLAPS, Cron
 from ojs_core.domain.cron.run import job_of_run
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.cron.ticks import MAX_WAITING, tick
 from ojs_core.domain.job import State
-from unit.domain.cron.samples import MINUTE, SECOND, T0, at, draft, early, entry, fired
+from unit.domain.cron.samples import MINUTE, SECOND, T0, at, before, draft, early, entry, fired
 
 
 def test_a_due_tick_is_a_run_with_the_next_timer_ahead() -> None:
@@ -226,7 +226,7 @@ def test_the_log_is_bounded_and_its_numbers_go_on() -> None:
 
 
 @given(
-    overlap=st.sampled_from(["skip", "allow", "cancel_previous", "enqueue"]),
+    overlap=st.sampled_from(OVERLAPS),
     lives=st.lists(st.tuples(st.integers(0, 90_000), st.sampled_from([*State, None])), max_size=30),
 )
 def test_no_tick_runs_twice_and_every_timer_is_ahead(overlap: str, lives: list[tuple[int, State | None]]) -> None:
@@ -236,7 +236,7 @@ def test_no_tick_runs_twice_and_every_timer_is_ahead(overlap: str, lives: list[t
     for pause, previous in lives:
         assert record.timer is not None
         now = max(now + pause, record.timer.at - T0)
-        step = tick(record, at(now), previous if record.last_job else None, record.timer.op)
+        step = tick(record, at(now), before(previous if record.last_job else None), record.timer.op)
         if not isinstance(step, Step):
             assert step is not None
             assert step.at > T0 + now

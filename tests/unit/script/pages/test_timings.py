@@ -20,6 +20,7 @@ from ojs_core.runtime.stopping import StopTimings
 from ojs_core.store.backup.restoring import RestoreTimings
 from ojs_core.store.backup.taking import BackupTimings
 from ojs_core.store.store import StoreTimings
+from ojs_core.store.workers.notes import NoteTimings
 from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_projector.projector import ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
@@ -98,6 +99,7 @@ BETWEEN: Final = {
     "a token of a batch would count as lost": (STORE.writes.hints_s, LostTokenTimings().grace_ms / 1_000),
     "a restore would see no service that runs": (STORE.presence.beat_s, RestoreTimings().beats_s),
     "a backup's consumer would leave while its answer is waited for": (BackupTimings().margin_s, OrderedTimings().idle_s),
+    "a note that was withdrawn would come back": (STORE.watches.lost.trace_s, NoteTimings().withdrawn_s),
     "two processes would retry one delivery": (EventConsumerTimings().working_s, DeliveryTimings().ack_wait_s),
     "the batch in hand would be cut off": (DueLoopTimings().stop_s, StopTimings().supervised_s - StopTimings().close_s),
     "an index would wait when nobody waits for it any more": (ProjectorTimings().wait_s, QueryTimings().wait_s),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import register, switch
-from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.cron.record import OVERLAPS, Cron
 from ojs_core.domain.transitions import Moment
 from ojs_core.wire.crons.answers import cron_answer, cron_history, cron_page
 from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
@@ -123,7 +123,7 @@ def test_relative_times_are_kept_relative() -> None:
         ({"timezone": "EST"}, "timezone", 'timezone "EST" is not the name'),
         ({"timezone": "+05:00"}, "timezone", "offsets"),
         ({"timezone": 5}, "timezone", "is not the name"),
-        ({"overlap_policy": "queue"}, "overlap_policy", "one of skip, allow, cancel_previous, enqueue"),
+        ({"overlap_policy": "queue"}, "overlap_policy", f"one of {', '.join(OVERLAPS)}"),
         ({"overlap_policy": ["skip"]}, "overlap_policy", "one of"),
         ({"enabled": "yes"}, "enabled", "true or false"),
         ({"enabled": 1}, "enabled", "true or false"),
