@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +11,13 @@ from msgspec import Meta, Struct
 
 from ojs_api import keys
 from ojs_core.base.errors import OjsError
+from ojs_core.base.token_bucket import TokenBucket
 
 MOST: Final = keys.MOST
 STREAMS: Final = 200
 """Streams and WebSockets that a key may have open at a gateway, unless it has a limit of its own."""
 WAITING: Final = 2_000
 """Requests that may wait at a gateway for a key, likewise."""
-_BURST_S: Final = 1.0
-"""For how long pushes that weren't made may be made up for."""
 _PLACE_AGAIN_S: Final = 5
 """When somebody may ask again for whom there was no place."""
 
@@ -56,37 +54,21 @@ class Allowance:
     def __init__(self, key_id: str, name: str, limits: KeyLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._key_id = key_id
         self._name = name
-        self._clock = clock
-        self._pushes = 0.0
-        """Pushes that may be made now. Below zero a large batch was let in, and is waited for."""
-        self._counted_at = -math.inf
+        self._pushes = TokenBucket(clock)
         self._taken: dict[Places, int] = {"streams": 0, "waiting": 0}
         self.limits = limits
         """The limits that count from now on. What is open stays open."""
 
     def count_pushes(self, number: int) -> None:
-        """Count jobs of one request. Raises rate_limited if those before it were too many.
-
-        A batch is let in whole once there is room for one job, or a large one never would be. What comes next waits for it.
-        """
+        """Count jobs of one request. Raises rate_limited if those before it were too many."""
         rate = self.limits.pushes_per_second
-        if not rate:
-            return
-        now = self._clock()
-        self._pushes = min(rate * _BURST_S, self._pushes + (now - self._counted_at) * rate)
-        self._counted_at = now
-        if self._pushes < 1:
-            wait = math.ceil((1 - self._pushes) / rate)
+        if rate and (wait := self._pushes.take(rate, number)):
             raise self._refused("pushes_per_second", rate, f"has pushed its {rate:,} jobs a second", wait)
-        self._pushes -= number
 
     def pushes_left(self) -> tuple[int, int, int] | None:
         """Return the limit of pushes, how many may be made now, and in how many seconds one may; None without a limit."""
         rate = self.limits.pushes_per_second
-        if not rate:
-            return None
-        pushes = min(rate * _BURST_S, self._pushes + (self._clock() - self._counted_at) * rate)
-        return rate, max(0, math.floor(pushes)), 0 if pushes >= 1 else math.ceil((1 - pushes) / rate)
+        return (rate, *self._pushes.left(rate)) if rate else None
 
     @contextmanager
     def place(self, kind: Places) -> Iterator[None]:
