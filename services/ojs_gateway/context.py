@@ -92,11 +92,7 @@ class Context(HandlerContext):
         self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
         self.aside = aside or LargeBodies()
-        self.max_subscriptions = settings.max_subscriptions
-        self.test_mode = settings.test_mode
         self.nats_api = settings.nats_api != "off"
-        self.path_prefix = settings.path_prefix
-        """The beginning of the paths that clients use; empty for none."""
         self.keys = keys or KnownKeys(store.clock.now)
         """Those that this gateway knows by heart."""
         self.stopping = False

@@ -27,6 +27,8 @@ class SelfDescription:
         """GET /openapi.json: made when somebody asks first."""
         if self._answer is None:
             context = self._context
-            made = document(self._parts, context.limits, test_mode=context.test_mode, prefix=context.path_prefix)
+            made = document(
+                self._parts, context.limits, test_mode=context.settings.test_mode, prefix=context.settings.path_prefix
+            )
             self._answer = Response(200, made, _JSON)
         return self._answer

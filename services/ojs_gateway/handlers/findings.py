@@ -168,7 +168,7 @@ class FindingHandlers:
         return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))
 
     async def _durability(self) -> Iterable[Finding]:
-        return server.durability(self._store.config.replicas, test_mode=self._context.test_mode)
+        return server.durability(self._store.config.replicas, test_mode=self._context.settings.test_mode)
 
     async def _backup(self) -> Iterable[Finding]:
         return server.backup(await self._context.backup_age.look())

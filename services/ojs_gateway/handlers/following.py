@@ -32,7 +32,7 @@ class Following:
 
     def __init__(self, context: Context, reader: EventReader) -> None:
         self._context = context
-        self._hub = EventHub(reader, context.max_subscriptions, context.timings.listens_s)
+        self._hub = EventHub(reader, context.settings.max_subscriptions, context.timings.listens_s)
 
     async def open(self, channel: Channel, after: int | None = None) -> Followed:
         """Follow a channel from a cursor, or from now. Raises not_found for a job or queue that isn't there."""

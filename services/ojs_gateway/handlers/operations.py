@@ -62,7 +62,7 @@ class OperationHandlers:
                 streams=[store.config.records_stream, store.config.ready_stream, store.config.events_stream],
             ),
             limits=self._limits.sizes(),
-            test_mode=self._context.test_mode,
+            test_mode=self._context.settings.test_mode,
             middleware=[],
         )
         return Response(200, answer)

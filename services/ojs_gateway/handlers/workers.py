@@ -348,7 +348,7 @@ class WorkerHandlers:
         state = beat.worker.state if beat.worker.state in _ASKED_TO else "running"
         if directive is not None and state != "terminate":
             state = directive.wish
-        if self._context.test_mode:
+        if self._context.settings.test_mode:
             state = _directed(outcome.jobs) or state
         for job in outcome.jobs:
             self._tell_of(job)

@@ -85,7 +85,7 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
     owners: dict[Any, Any] = {}
     for part in parts(context.features):
         for route in part.routes:
-            if route.test_only and not context.test_mode:
+            if route.test_only and not context.settings.test_mode:
                 continue
             owner = owners.get(route.owner)
             if owner is None:
