@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from ojs_core.telemetry import metrics
+from ojs_features.all import FEATURES
 
 _MENTION: Final = re.compile(r"\bojs_[a-z_]+")
 _MADE_FROM: Final = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
@@ -15,8 +16,9 @@ _BUILD: Final = "ojs_build_info"
 def names() -> dict[str, str]:
     """The metric that each name of a series belongs to: a counter's ends with `_total`, three are made from a histogram."""
     found = {_BUILD: _BUILD}
-    for listed in (*metrics.FAMILIES, *metrics.OF_GATEWAY, *metrics.OF_PROJECTOR):
-        described = next(iter(listed.family.describe()))
+    families = [listed.family for listed in (*metrics.FAMILIES, *metrics.OF_GATEWAY, *metrics.OF_PROJECTOR)]
+    for family in dict.fromkeys([*families, *(one for feature in FEATURES for one in feature.metrics)]):
+        described = next(iter(family.describe()))
         for ending in _MADE_FROM[described.type]:
             found[described.name + ending] = described.name
     return found

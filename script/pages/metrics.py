@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterable
 
 from ojs_core.telemetry import metrics
+from ojs_features.all import FEATURES
 
 
 def reference() -> str:
     """The page in Markdown, made from the metrics themselves."""
+    of_features = [family for feature in FEATURES for family in feature.metrics]
     return f"""\
 # Metrics
 
@@ -39,10 +41,16 @@ Metrics of jobs have the names of ojs-observability; those of ojs-events (`ojs_j
 
 ## All processes
 
-{_table(metrics.FAMILIES)}
+{_table(listed for listed in metrics.FAMILIES if listed.family not in of_features)}
 
 Besides, `ojs_build_info` says which service and version a process is and in which namespace, and `process_…` what it
 uses of CPU, memory and file descriptors.
+
+## Features
+
+A process that does the work of a feature counts these. Gateways and projectors serve them, too.
+
+{_table(listed for listed in metrics.FAMILIES if listed.family in of_features)}
 
 ## Gateways
 

@@ -14,6 +14,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.timings import Order, Timings
 from ojs_core.runtime.connections import HttpTimings
 from ojs_core.store.workers.notes import WorkerNotes
+from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
@@ -86,6 +87,7 @@ class Context(HandlerContext):
         super().__init__(store, limits, settings)
         self.timings = timings
         self.features = features
+        self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)
         self.auditor = auditor
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.roles = Roles(store, [process for feature in features for process in feature.processes])

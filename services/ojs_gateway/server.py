@@ -87,8 +87,18 @@ class Gateway:
                 log.warning("the dashboard is missing", reason=REMEDY)
         log_request = request_log(settings.request_log)
         self._proxies = Proxies(settings.trusted_proxies, settings.forwarded_by)
-        door, aside = self._access.http, self._context.aside
-        self._edge = Edge(found, limits, browsers, door, aside, log_request, site, self._proxies, timings.body_s)
+        self._edge = Edge(
+            found,
+            limits,
+            browsers,
+            self._access.http,
+            self._context.aside,
+            log_request,
+            site,
+            self._proxies,
+            self._context.extensions,
+            timings.body_s,
+        )
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
             self._nats_api = NatsApi(
@@ -98,6 +108,7 @@ class Gateway:
                 limits,
                 self._context.aside,
                 Inboxes(),
+                self._context.extensions,
                 most=settings.max_connections,
             )
         self._listener: Listener | None = None

@@ -18,6 +18,8 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.operations.findings.finding import Finding
 from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.store import Store
+from ojs_core.telemetry.metrics import Family
+from ojs_core.wire.system.extensions import Extension
 
 
 class Process(Struct, frozen=True, kw_only=True):
@@ -52,6 +54,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     name: str
     parts: tuple[Part, ...] = ()
     """Operations of the API, over HTTP and NATS."""
+    extensions: tuple[Extension, ...] = ()
+    """Extensions of Open Job Spec that the server supports by it."""
     jobs: tuple[JobExtras, ...] = ()
     """Its part in answers about jobs."""
     records: tuple[RecordReader[Any], ...] = ()
@@ -62,4 +66,6 @@ class Feature(Struct, frozen=True, kw_only=True):
     grants: FeatureGrants = FeatureGrants()
     processes: tuple[Process, ...] = ()
     checks: tuple[Check, ...] = ()
+    metrics: tuple[Family, ...] = ()
+    """Its metrics. A gateway serves them, too, though another process counts."""
     key_ends: tuple[KeyEnd, ...] = ()

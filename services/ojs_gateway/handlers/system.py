@@ -39,8 +39,11 @@ class SystemHandlers:
         if self._manifest is not None and self._manifest[0] is asks:
             return self._manifest[1]
         limits, busy = context.limits, self._store.config.busy_queues
+        offered = context.extensions.all
         prefix = context.settings.path_prefix
-        described = partial(manifest, compression=SUPPORTED, nats=context.nats_api, keys=asks, prefix=prefix)
+        described = partial(
+            manifest, compression=SUPPORTED, extensions=offered, nats=context.nats_api, keys=asks, prefix=prefix
+        )
         room = await self._store.atomic.room_for(limits.max_batch_jobs)
         if room is None:
             return Response(200, described(limits, busy))

@@ -36,7 +36,7 @@ from ojs_core.runtime.readable import ALL_READABLE, readable_headers, require_re
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
-from ojs_core.wire.system.extensions import require_extensions
+from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
@@ -76,6 +76,7 @@ class Edge:
         log_request: RequestLog | None,
         site: Site,
         proxies: Proxies,
+        extensions: SupportedExtensions,
         body_s: float,
     ) -> None:
         self._body_s = body_s
@@ -87,6 +88,7 @@ class Edge:
         self._router = router
         self._browsers = browsers
         self._limits = limits
+        self._extensions = extensions
         self.closing: Callable[[], bool] = lambda: False
         """Whether each answer is the last on its connection, and says so: else a client that asks again at once would be
         cut off without an answer, and a balancer go on with the connections that it has."""
@@ -114,7 +116,7 @@ class Edge:
                 raise OjsError("invalid_payload", "HTTP/1.0 has no Transfer-Encoding; send Content-Length")
             require_supported(dialect, version)
             if _REQUIRES in headers:
-                require_extensions(",".join(headers.getall(_REQUIRES)))
+                self._extensions.require(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is not None:
                 status, body, more = 204, b"", preflight

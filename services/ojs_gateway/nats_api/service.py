@@ -25,7 +25,7 @@ from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.runtime.readable import readable, require_readable
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
-from ojs_core.wire.system.extensions import require_extensions
+from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.showing import shown
@@ -61,6 +61,7 @@ class NatsApi:
         limits: PayloadLimits,
         aside: LargeBodies,
         inboxes: Inboxes,
+        extensions: SupportedExtensions,
         most: int,
     ) -> None:
         self._nats = Connection(f"{config.namespace}-gateway-api")
@@ -70,6 +71,7 @@ class NatsApi:
         self._limits = limits
         self._aside = aside
         self._inboxes = inboxes
+        self._extensions = extensions
         self._most = most
         self._under_way: set[asyncio.Task[None]] = set()
         self._bytes = 0
@@ -148,7 +150,7 @@ class NatsApi:
         require_readable(exchange.headers.unreadable, _DECIDING)
         require_supported(exchange.dialect, exchange.version)
         if (required := exchange.headers.values.get("ojs-requires-extension")) is not None:
-            require_extensions(required)
+            self._extensions.require(required)
         room = self._nats.max_payload - _HEAD_BYTES
         call = exchange.call = NatsCall(
             operation,

@@ -46,15 +46,18 @@ _MAX_QUEUES: Final = 100
 
 _RUN_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _QUEUE_TIME_S: Final = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600)
-_REQUEST_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+REQUEST_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ROUND_TRIP_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2)
 _LATENESS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)
+
+
+Family = CounterFamily | HistogramFamily | Counter | Gauge
 
 
 class Listed(NamedTuple):
     """A metric for the documentation."""
 
-    family: CounterFamily | HistogramFamily | Counter | Gauge
+    family: Family
     labels: tuple[str, ...]
 
 
@@ -85,11 +88,13 @@ class OptionalGauge(Gauge):
         return super().collect() if self._known else ()
 
 
-def _counter(name: str, text: str, *labels: str) -> CounterFamily:
+def counter(name: str, text: str, *labels: str) -> CounterFamily:
+    """Return a new counter of this process."""
     return _registered(CounterFamily(name, text, labels))
 
 
-def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> HistogramFamily:
+def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> HistogramFamily:
+    """Return a new histogram of this process."""
     return _registered(HistogramFamily(name, text, labels, buckets))
 
 
@@ -99,7 +104,8 @@ def _registered(family: F) -> F:
     return family
 
 
-def _gauge(name: str, text: str, *labels: str) -> Gauge:
+def gauge(name: str, text: str, *labels: str) -> Gauge:
+    """Return a new gauge of this process."""
     family = Gauge(name, text, labels, registry=REGISTRY)
     FAMILIES.append(Listed(family, labels))
     return family
@@ -114,19 +120,19 @@ def _projector(kind: type[P], name: str, text: str, *labels: str) -> P:
 # Jobs: names, labels and bounds of ojs-observability §8
 
 _LABELS: Final = ("queue", "type")
-_ENQUEUED: Final = _counter("ojs_job_enqueued", "Jobs accepted, delayed and pending ones included.", *_LABELS)
-_COMPLETED: Final = _counter("ojs_job_completed", "Jobs completed.", *_LABELS)
-_FAILED: Final = _counter("ojs_job_failed", "Jobs discarded, dead letters included.", *_LABELS)
-_RETRIED: Final = _counter("ojs_job_retried", "Failed attempts that are followed by another.", *_LABELS)
-_CANCELLED: Final = _counter("ojs_job_cancelled", "Jobs cancelled.", *_LABELS)
-_LEASES_EXPIRED: Final = _counter(
+_ENQUEUED: Final = counter("ojs_job_enqueued", "Jobs accepted, delayed and pending ones included.", *_LABELS)
+_COMPLETED: Final = counter("ojs_job_completed", "Jobs completed.", *_LABELS)
+_FAILED: Final = counter("ojs_job_failed", "Jobs discarded, dead letters included.", *_LABELS)
+_RETRIED: Final = counter("ojs_job_retried", "Failed attempts that are followed by another.", *_LABELS)
+_CANCELLED: Final = counter("ojs_job_cancelled", "Jobs cancelled.", *_LABELS)
+_LEASES_EXPIRED: Final = counter(
     "ojs_job_lease_expired", "Attempts that ended because nobody beat for them: a worker died, hung or was cut off.", *_LABELS
 )
-_EXPIRED: Final = _counter("ojs_job_expired", "Jobs discarded because they expired before they ran.", *_LABELS)
-_DURATION: Final = _histogram(
+_EXPIRED: Final = counter("ojs_job_expired", "Jobs discarded because they expired before they ran.", *_LABELS)
+_DURATION: Final = histogram(
     "ojs_job_duration_seconds", "Time that attempts ran, by the state that they left the job in.", _RUN_S, *_LABELS, "state"
 )
-_QUEUE_TIME: Final = _histogram(
+_QUEUE_TIME: Final = histogram(
     "ojs_job_queue_time_seconds", "Time from available to started, of first attempts.", _QUEUE_TIME_S, *_LABELS
 )
 
@@ -141,29 +147,29 @@ QUEUE_DEAD: Final = _projector(Gauge, "ojs_dead_letter_depth", "Dead letters, by
 
 # Requests
 
-_REQUESTS: Final = _histogram(
+_REQUESTS: Final = histogram(
     "ojs_http_request_duration_seconds",
     "Requests by route template and status class. A long poll counts with its waiting.",
-    _REQUEST_S,
+    REQUEST_S,
     "method",
     "route",
     "status",
 )
 
-CONNECTIONS: Final = _gauge("ojs_http_connections", "Connections that are open to the HTTP API.")
-CONNECTIONS_REFUSED: Final = _counter(
+CONNECTIONS: Final = gauge("ojs_http_connections", "Connections that are open to the HTTP API.")
+CONNECTIONS_REFUSED: Final = counter(
     "ojs_http_connections_refused",
     "Connections refused at a limit: that of all connections, or that of one address.",
     "limit",
 )
 
-HANDSHAKES_FAILED: Final = _counter(
+HANDSHAKES_FAILED: Final = counter(
     "ojs_tls_handshakes_failed",
     "Clients that got no connection by TLS: plain_http and no_tls don't speak it, version knows none that is new enough, "
     "client_certificate showed none that is trusted, distrusted doesn't trust the server's; timeout, closed, other.",
     "reason",
 )
-PROXY_HEADERS_REFUSED: Final = _counter(
+PROXY_HEADERS_REFUSED: Final = counter(
     "ojs_proxy_headers_refused",
     "Connections from trusted proxies that ended for want of a PROXY header; missing begins with something else.",
     "reason",
@@ -175,36 +181,36 @@ OF_GATEWAY.append(Listed(CERTIFICATE_ENDS, ()))
 
 # The store
 
-COMMITS: Final = _counter(
+COMMITS: Final = counter(
     "ojs_commits",
     "Writes of job records: stored, conflict (somebody else was faster; decided anew) or failed.",
     "outcome",
 )
-NATS_ROUND_TRIP: Final = _histogram(
+NATS_ROUND_TRIP: Final = histogram(
     "ojs_nats_request_duration_seconds",
     "Requests to NATS until their answer; a sample of one in 17.",
     _ROUND_TRIP_S,
     "connection",
 )
-NATS_TIMEOUTS: Final = _counter("ojs_nats_request_timeouts", "Requests that NATS did not answer in time.", "connection")
-NATS_RECONNECTS: Final = _counter("ojs_nats_reconnects", "Connections to NATS that were lost and made again.", "connection")
+NATS_TIMEOUTS: Final = counter("ojs_nats_request_timeouts", "Requests that NATS did not answer in time.", "connection")
+NATS_RECONNECTS: Final = counter("ojs_nats_reconnects", "Connections to NATS that were lost and made again.", "connection")
 
-REPLIES_REFUSED: Final = _counter(
+REPLIES_REFUSED: Final = counter(
     "ojs_nats_replies_refused",
     "Requests over NATS that were not carried out, since their reply subject is no inbox: a mistake, or an attack.",
 ).labels()
 
 _OF: Final = "of"
-STORAGE_USED: Final = _gauge(
+STORAGE_USED: Final = gauge(
     "ojs_storage_used_bytes",
     "What is used of nats-server's max_file_store (server), of the account's limit (account), and of the disk (disk).",
     _OF,
 )
-STORAGE_LIMIT: Final = _gauge("ojs_storage_limit_bytes", "How much there is of each, as far as it is known.", _OF)
-STORAGE_RESERVE: Final = _gauge(
+STORAGE_LIMIT: Final = gauge("ojs_storage_limit_bytes", "How much there is of each, as far as it is known.", _OF)
+STORAGE_RESERVE: Final = gauge(
     "ojs_storage_reserve_bytes", "How much of it is kept for jobs that are there already: new ones are refused before.", _OF
 )
-STORAGE_FULL: Final = _gauge("ojs_storage_full", "1 while new jobs are refused because there is no room for them, else 0.")
+STORAGE_FULL: Final = gauge("ojs_storage_full", "1 while new jobs are refused because there is no room for them, else 0.")
 _ROLE: Final = ("role",)
 SERVICES_UP: Final = Gauge(
     "ojs_service_up",
@@ -213,66 +219,56 @@ SERVICES_UP: Final = Gauge(
     registry=None,
 )
 OF_GATEWAY.append(Listed(SERVICES_UP, _ROLE))
-UNREADABLE: Final = _counter(
+UNREADABLE: Final = counter(
     "ojs_unreadable_records",
     "Revisions of records that this process met and can't read, by kind; GET /ojs/v1/admin/unreadable lists them.",
     "kind",
 )
 
-_LOST: Final = _counter(
+_LOST: Final = counter(
     "ojs_lost_records",
     "Settings, webhooks and keys that this process knew and NATS has lost; GET /ojs/v1/admin/findings names them.",
     "kind",
 )
 
-_UNFIT: Final = _counter(
+_UNFIT: Final = counter(
     "ojs_schema_violations",
     "Jobs whose arguments don't fit their schema: rejected (mode strict), or warned of (mode warn).",
     "queue",
     "outcome",
 )
 
-# Webhooks
-
-WEBHOOK_DELIVERIES: Final = _counter(
-    "ojs_webhook_delivery", "Attempts to deliver an event: success, failed (another follows) or dead.", "event_type", "status"
-)
-WEBHOOK_SECONDS: Final = _histogram(
-    "ojs_webhook_delivery_duration_seconds", "Time until a webhook's target answered, or didn't.", _REQUEST_S, "event_type"
-)
-WEBHOOK_SUBSCRIPTIONS: Final = _gauge("ojs_webhook_subscriptions", "Active subscriptions, as this process knows them.")
-
 # Hand-out
 
-_STARVED: Final = _counter(
+_STARVED: Final = counter(
     "ojs_scheduling_starvation_events",
     "Queues of pools, and priorities, that waited for their rotation interval and were then served ahead of others.",
     "queue",
 )
 
-QUEUES_SKIPPED: Final = _counter(
+QUEUES_SKIPPED: Final = counter(
     "ojs_fetch_queues_skipped", "Queues that a fetch named and NATS couldn't serve at that moment; its others were looked into."
 ).labels()
-CONSUMERS: Final = _gauge(
+CONSUMERS: Final = gauge(
     "ojs_nats_consumers",
     "Consumers of a stream, when this process last looked for jobs there. Only busy queues need one.",
     "stream",
 )
-CONSUMERS_LIMIT: Final = _gauge(
+CONSUMERS_LIMIT: Final = gauge(
     "ojs_nats_consumers_limit", "How many the stream may have; beyond, queues are served without, which costs more.", "stream"
 )
-CONSUMERS_REFUSED: Final = _counter(
+CONSUMERS_REFUSED: Final = counter(
     "ojs_nats_consumers_refused", "Consumers of busy queues that NATS refused: the queues are served without."
 ).labels()
 
 # Limits and bounds
 
-_REJECTED: Final = _counter("ojs_backpressure_rejected", "Pushes that full queues refused, a batch as one.", "queue")
-_DROPPED: Final = _counter("ojs_backpressure_dropped", "Jobs that made room for newer ones.", "queue")
+_REJECTED: Final = counter("ojs_backpressure_rejected", "Pushes that full queues refused, a batch as one.", "queue")
+_DROPPED: Final = counter("ojs_backpressure_dropped", "Jobs that made room for newer ones.", "queue")
 PRESSURE: Final = _projector(
     Gauge, "ojs_backpressure_pressure", "How full a bounded queue is: its available jobs by its bound.", "queue"
 )
-LIMITED: Final = _counter(
+LIMITED: Final = counter(
     "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"
 )
 
@@ -284,7 +280,7 @@ BACKUP_AGE: Final = OptionalGauge(
     "ojs_backup_age_seconds", "Age of the last backup; absent while none was made.", registry=None
 )
 OF_GATEWAY.append(Listed(BACKUP_AGE, ()))
-_AUDIT: Final = _counter(
+_AUDIT: Final = counter(
     "ojs_audit_entries",
     "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",
     "outcome",
@@ -303,7 +299,7 @@ def audited(outcome: Literal["stored", "late", "lost"]) -> None:
 
 # The services
 
-DUE_LATENESS: Final = _histogram(
+DUE_LATENESS: Final = histogram(
     "ojs_due_lateness_seconds", "From a deadline to the moment when what follows from it was stored.", _LATENESS_S, "service"
 )
 PROJECTOR_LAG: Final = _projector(

@@ -11,7 +11,7 @@ from ojs_core.access.keys import ENVIRONMENT
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
-from ojs_core.telemetry import metrics
+from ojs_features.webhooks import metrics
 from ojs_features.webhooks.pausing import pause
 from ojs_features.webhooks.subscriber import Subscriber, SubscriberTimings
 from ojs_features.webhooks.subscriptions import Webhooks
@@ -67,7 +67,7 @@ class Deliverer:
                 continue
             self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription, self._timings)
             await begun.start()
-        metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
+        metrics.SUBSCRIPTIONS.set(len(active))
         await within(self._timings.held_s if waits else self._timings.look_s, self._news)
 
     async def _look_at_owners(self) -> None:

@@ -43,10 +43,12 @@ delivery_reader: Final = RecordReader("delivery", msgspec.json.Decoder(DeliveryR
 
 
 class DeliveryTimings(Timings, frozen=True, kw_only=True):
-    """How many deliveries a subscription may have, and for how long one is in hand."""
+    """How many deliveries a subscription may have, how long they are kept, and for how long one is in hand."""
 
     failing: int = 500
     """Deliveries that are tried again; the subscription takes no further events until there are fewer."""
+    kept_s: int = 7 * 86_400
+    """How long NATS keeps one that isn't tried again, and one that is due."""
     ack_wait_s: int = 15
     """How long one that is due is another process's, before it is given to the next."""
 
@@ -69,19 +71,16 @@ class Deliveries:
         self._records = bucket.records
         self._config = bucket.config
         self._names = Subjects(bucket.config)
-        self._kept = bucket.kept
 
     async def store(self, delivery: DeliveryRecord) -> None:
         """Store how a delivery stands after an attempt. Raises OjsError backend_unavailable, storage_full."""
         names = delivery.subscription_id, delivery.id
         if delivery.status == "failing":
             subject = self._names.delivery_timer(*names)
-            timer = schedule(delivery.next_at, self._names.delivery_due(*names), self._kept.delivery_s)
+            timer = schedule(delivery.next_at, self._names.delivery_due(*names), self._limits.kept_s)
             await put(self._nats, subject, _encode(delivery), None, "a webhook's delivery", timer=timer)
         else:
-            await put(
-                self._nats, self._names.delivery(*names), _encode(delivery), self._kept.delivery_s, "a webhook's delivery"
-            )
+            await put(self._nats, self._names.delivery(*names), _encode(delivery), self._limits.kept_s, "a webhook's delivery")
 
     def due(self, subscription_id: str, batch: int) -> DueMessages:
         """The failing deliveries of a subscription whose time has come, which all who deliver share."""

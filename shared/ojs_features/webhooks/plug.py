@@ -6,11 +6,13 @@ from typing import Final
 
 from ojs_core.plug import Check, Feature, KeyEnd, Process
 from ojs_core.store.store import Store
+from ojs_core.wire.system.extensions import Extension
 from ojs_features.webhooks.backup import BACKUP
 from ojs_features.webhooks.deliveries import delivery_reader
 from ojs_features.webhooks.findings import look
 from ojs_features.webhooks.grants import GRANTS
 from ojs_features.webhooks.keys import stop_webhooks
+from ojs_features.webhooks.metrics import DELIVERIES, SECONDS, SUBSCRIPTIONS
 from ojs_features.webhooks.routes import PART
 from ojs_features.webhooks.subscriptions import Webhooks, target_reader, webhook_reader
 
@@ -23,11 +25,13 @@ async def _wanted(store: Store) -> bool:
 WEBHOOKS: Final = Feature(
     name="webhooks",
     parts=(PART,),
+    extensions=(Extension("webhooks"),),
     records=(webhook_reader, target_reader, delivery_reader),
     followed=(webhook_reader,),
     backup=BACKUP,
     grants=GRANTS,
     processes=(Process(role="webhooks", without="webhooks get no events", wanted=_wanted),),
     checks=(Check(name="webhooks", look=look),),
+    metrics=(DELIVERIES, SECONDS, SUBSCRIPTIONS),
     key_ends=(KeyEnd(member="webhooks", change=stop_webhooks),),
 )

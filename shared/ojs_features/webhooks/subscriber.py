@@ -16,8 +16,8 @@ from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.event_reader import EventFilter
 from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
 from ojs_core.store.announce import announce
-from ojs_core.telemetry import metrics
 from ojs_core.wire.redaction import redacted
+from ojs_features.webhooks import metrics
 from ojs_features.webhooks.pausing import pause
 from ojs_features.webhooks.records import DeliveryRecord, Tally
 from ojs_features.webhooks.rules import OWN, Verdict, delivery_id, judge
@@ -213,8 +213,8 @@ class Subscriber:
         if not self._failing:  # a target that answers is not rested, even if it refuses this event
             self._rest_s = 0.0
         status = {"delivered": "success", "again": "failed", "dead": "dead"}[verdict.outcome]
-        metrics.WEBHOOK_DELIVERIES.labels(delivery.event_type, status).inc()
-        metrics.WEBHOOK_SECONDS.labels(delivery.event_type).observe(answer.ms / 1_000)
+        metrics.DELIVERIES.labels(delivery.event_type, status).inc()
+        metrics.SECONDS.labels(delivery.event_type).observe(answer.ms / 1_000)
 
     async def _tell_dead(self, delivery: DeliveryRecord) -> None:
         data = {

@@ -124,6 +124,18 @@ async def test_the_server_runs_jobs_without_a_feature(serve: Serve, queue: str, 
 
 
 @pytest.mark.parametrize("features", COMPOSITIONS.values(), ids=COMPOSITIONS)
+async def test_the_server_supports_the_extensions_of_its_features_alone(serve: Serve, features: tuple[Feature, ...]) -> None:
+    client = await serve(features)
+    async with client.get("/ojs/manifest") as answer:
+        supported = set((await answer.json())["extensions"])
+    for feature in FEATURES:
+        for extension in feature.extensions:
+            assert (extension.name in supported) == (feature in features)
+            async with client.get("health", headers={"OJS-Requires-Extension": extension.uri}) as answer:
+                assert answer.status == (200 if feature in features else 422), await answer.text()
+
+
+@pytest.mark.parametrize("features", COMPOSITIONS.values(), ids=COMPOSITIONS)
 async def test_what_a_feature_answers_is_unknown_without_it(serve: Serve, features: tuple[Feature, ...]) -> None:
     client = await serve(features)
     for left_out in (one for one in FEATURES if one not in features):

@@ -20,6 +20,7 @@ from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.nats_api.operation import Operation
@@ -41,6 +42,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
         PayloadLimits(),
         LargeBodies(),
         Inboxes(["_INBOX"]),
+        SupportedExtensions(()),
         most=10,
     )
     await api.start(shared_nats_server.url, "one")

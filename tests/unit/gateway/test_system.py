@@ -14,7 +14,9 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_core.wire.system.manifest import manifest
+from ojs_features.all import FEATURES
 from ojs_gateway import build
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
@@ -22,6 +24,8 @@ from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
+
+SUPPORTED = SupportedExtensions(one for feature in FEATURES for one in feature.extensions).all
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
 
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True, keys=False)
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), SUPPORTED, nats=True, keys=False)
     assert claimed.capabilities["schema_validation"] is True
     assert claimed.capabilities["unique_jobs"] is True
     assert claimed.uniqueness.strength == "strong"
@@ -63,7 +67,7 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
 
 
 def test_what_supports_an_extension_is_said_in_every_form_that_clients_read() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True, keys=False)
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), SUPPORTED, nats=True, keys=False)
     details = [*claimed.extension_details.official, *claimed.extension_details.experimental]
     assert [extension.name for extension in details] == list(claimed.extensions)
     assert all(extension.uri.startswith("urn:ojs:ext:") and extension.uri.endswith(extension.name) for extension in details)

@@ -133,7 +133,7 @@ def maintenance_ended(old: QueueRecord | None, moment: Moment) -> QueueRecord | 
 
 
 def waiting_for_release(old: QueueRecord | None, moment: Moment, restored: RestoreMark) -> QueueRecord:
-    """Hold all queues, crons and webhooks of a restored system; maintenance stays as it was."""
+    """Hold all that acts in a restored system; maintenance stays as it was."""
     return _changed(_standing(old, MAINTENANCE, moment), moment, restored=restored)
 
 

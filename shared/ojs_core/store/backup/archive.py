@@ -62,7 +62,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """A description of a backup. Times are Unix milliseconds.
 
     `relayed` is the sequence of the records up to which all events are in the backup, `delivered` says up to which sequence
-    of the events each webhook subscription has got them.
+    of the events each consumer of a feature has got them.
     """
 
     format: Whole

@@ -14,7 +14,5 @@ class KeptTimings(Timings, frozen=True, kw_only=True):
     """For what is known of a worker, after its last heartbeat."""
     limit_s: int = 30 * 86_400
     """For a limit that is not used, unless an operator's override of it is in force."""
-    delivery_s: int = 7 * 86_400
-    """For a webhook's delivery that isn't tried again, and for the timer of one that is."""
     request_s: int = 25 * 3_600
     """For the answer to a request with a key: the specification asks for a day; the hour more is for clocks."""

@@ -1,11 +1,12 @@
 """Which extensions of Open Job Spec the server supports, in one table (ojs-extension-lifecycle §5, §7, §8; docs/adr/017).
 
 An extension stands here once every requirement that its document puts on a server, of those that are required for declaring it,
-holds. The manifest and the answers to `OJS-Requires-Extension` are made from the table: a new extension is one line.
+holds. The manifest and the answers to `OJS-Requires-Extension` are made from the table and from those of features.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from ojs_core.base.errors import OjsError
@@ -45,7 +46,6 @@ EXTENSIONS: Final = (
     Extension("rate-limiting", capability="rate_limiting"),
     Extension("results"),
     Extension("schema-registry", capability="schema_validation"),
-    Extension("webhooks"),
     Extension("job-versioning", "0.1.0", "experimental"),
     Extension("realtime", "0.1.0", "experimental"),
 )
@@ -64,20 +64,26 @@ _CORE: Final = (
     "workflows",
 )
 """Documents of the core, which levels 0 to 4 over HTTP consist of."""
-_URIS: Final = tuple(extension.uri for extension in EXTENSIONS)
-_MET: Final = frozenset((*_URIS, *(f"urn:ojs:spec:{name}" for name in _CORE)))
 
 
-def require_extensions(header: str) -> None:
-    """Check what a request's `OJS-Requires-Extension` names: URIs, several separated by commas.
+class SupportedExtensions:
+    """The extensions that one server supports, with those of its features."""
 
-    Raises extension_not_supported, which names the first that isn't supported, and those that are.
-    """
-    for part in header.split(","):
-        wanted = part.strip()
-        if wanted and wanted not in _MET:
-            raise OjsError(
-                "extension_not_supported",
-                f"Extension {shown(wanted)} is not supported by this implementation",
-                details={"extension": wanted[:_SHOWN], "supported_extensions": _URIS},
-            )
+    def __init__(self, of_features: Iterable[Extension]) -> None:
+        self.all = sorted((*EXTENSIONS, *of_features), key=lambda one: (one.tier == "experimental", one.name))
+        self._uris = [extension.uri for extension in self.all]
+        self._met = frozenset((*self._uris, *(f"urn:ojs:spec:{name}" for name in _CORE)))
+
+    def require(self, header: str) -> None:
+        """Check what a request's `OJS-Requires-Extension` names: URIs, several separated by commas.
+
+        Raises extension_not_supported, which names the first that isn't supported, and those that are.
+        """
+        for part in header.split(","):
+            wanted = part.strip()
+            if wanted and wanted not in self._met:
+                raise OjsError(
+                    "extension_not_supported",
+                    f"Extension {shown(wanted)} is not supported by this implementation",
+                    details={"extension": wanted[:_SHOWN], "supported_extensions": self._uris},
+                )

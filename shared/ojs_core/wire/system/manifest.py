@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.members import Count
-from ojs_core.wire.system.extensions import EXTENSIONS
+from ojs_core.wire.system.extensions import Extension
 
 OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 4
@@ -27,7 +27,7 @@ _CAPABILITIES: Final = {
     "priority_queues": True,
     "unique_jobs": True,
     "workflows": True,
-} | {extension.capability: True for extension in EXTENSIONS if extension.capability is not None}
+}
 """`cron`, `events` and `fair_scheduling` are what the admin UI's menu goes by."""
 _ENDPOINTS: Final = {
     "base_url": "/ojs/v1",
@@ -114,14 +114,22 @@ class Manifest(Struct, kw_only=True):
 
 
 def manifest(
-    limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool, keys: bool, prefix: str = ""
+    limits: PayloadLimits,
+    busy_queues: int,
+    compression: Sequence[str],
+    extensions: Sequence[Extension],
+    *,
+    nats: bool,
+    keys: bool,
+    prefix: str = "",
 ) -> Manifest:
-    """The manifest; `nats` says whether the API is offered over NATS, too, `keys` whether it asks for keys.
+    """Return the manifest; `nats` says whether the API is offered over NATS, too, `keys` whether it asks for keys.
 
     `prefix` is what clients put before the server's paths.
 
     Extensions are names and capabilities booleans: the Go SDK reads nothing else.
     """
+    capabilities = _CAPABILITIES | {one.capability: True for one in extensions if one.capability is not None}
     sizes = {name: size for name, size in limits.sizes().items() if name not in _OF_PAYLOADS}
     return Manifest(
         specversion=OJS_VERSION,
@@ -130,13 +138,13 @@ def manifest(
         conformance_tier="runtime",
         protocols=("http", "nats") if nats else ("http",),
         backend="nats",
-        capabilities=_CAPABILITIES,
+        capabilities=capabilities,
         unique_job_strength=_STRENGTH,
         uniqueness=UniquenessStrength(_STRENGTH, _UNIQUENESS),
-        schema_validation=_CAPABILITIES["schema_validation"],
+        schema_validation=capabilities.get("schema_validation", False),
         event_delivery="at_least_once",
-        extensions=[extension.name for extension in EXTENSIONS],
-        extension_details=DeclaredExtensions(_declared("official"), _declared("experimental")),
+        extensions=[extension.name for extension in extensions],
+        extension_details=DeclaredExtensions(_declared(extensions, "official"), _declared(extensions, "experimental")),
         authentication=Authentication(keys, _SCHEMES),
         endpoints={name: prefix + path for name, path in _ENDPOINTS.items()},
         payload_limits=PayloadLimitsAnswer(
@@ -152,5 +160,5 @@ def manifest(
     )
 
 
-def _declared(tier: str) -> list[DeclaredExtension]:
-    return [DeclaredExtension(one.name, one.uri, one.version) for one in EXTENSIONS if one.tier == tier]
+def _declared(extensions: Sequence[Extension], tier: str) -> list[DeclaredExtension]:
+    return [DeclaredExtension(one.name, one.uri, one.version) for one in extensions if one.tier == tier]

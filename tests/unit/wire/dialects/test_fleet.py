@@ -21,6 +21,7 @@ from ojs_core.wire.members import Extended
 from ojs_core.wire.pages import Page
 from ojs_core.wire.queues.fair_pools import PoolList, listed_pool
 from ojs_core.wire.queues.rate_limits import limit_answer, limit_page
+from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_core.wire.system.maintenance import maintenance_answer
 from ojs_core.wire.system.manifest import manifest
 from ojs_core.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
@@ -103,7 +104,7 @@ def test_maintenance_has_the_words_of_those_who_began_it(reader: Reader) -> None
 
 
 def test_only_sdks_read_the_version_of_the_manifest_under_the_bindings_name() -> None:
-    answer = manifest(DEFAULT_LIMITS, 2_000, ("gzip",), nats=True, keys=False)
+    answer = manifest(DEFAULT_LIMITS, 2_000, ("gzip",), SupportedExtensions(()).all, nats=True, keys=False)
     plain = read(answer, "standard")
     for reader in get_args(Reader):
         assert read(answer, reader) == (plain | {"ojs_version": "1.0"} if reader == "sdk" else plain)
