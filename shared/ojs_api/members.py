@@ -23,6 +23,8 @@ else:
 Moment = Annotated[datetime, Meta(extra_json_schema={"format": "date-time"})]
 Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 JsonObject = Annotated[dict[str, Any], Meta(extra_json_schema={"type": "object"})]
+JsonList = Annotated[list[Any], Meta(extra_json_schema={"type": "array"})]
+Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 
 
 HIDDEN: Final = Meta(extra={"hidden": True})
@@ -39,6 +41,11 @@ def wanted(words: str) -> Meta:
 def unsupported(reason: str) -> Meta:
     """Return the mark of a member that is refused as unsupported, with what a refusal says of it."""
     return Meta(extra={"hidden": True, "unsupported": reason})
+
+
+def refused_as(code: str) -> Meta:
+    """Return the specification's code for a refusal of a member."""
+    return Meta(extra={"canonical": code})
 
 
 def one_of(words: Any) -> Meta:
@@ -79,3 +86,17 @@ Version = Annotated[
 
 class OpenAnswer(Struct, frozen=True):
     """The base of answers that may have members beside their own, such as those that a client has added."""
+
+
+class OpenRequest(Struct):
+    """The base of requests that may have members beside their own, such as those of a job."""
+
+
+class AnswerWarning(Struct, frozen=True):
+    """What was taken although something is not as it should be: the member of the request, and what about it."""
+
+    field: str
+    message: str
+
+
+Warnings = Annotated[list[AnswerWarning], Meta(description="What was taken although something is not as it should be.")]

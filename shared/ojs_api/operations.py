@@ -20,6 +20,24 @@ that the caller's key has registered. What doesn't say so is `refused`.
 """
 
 
+PUSH_REFUSALS: Final = (
+    "invalid_retry_policy",
+    "job_type_too_long",
+    "queue_name_too_long",
+    "metadata_too_large",
+    "job_type_not_allowed",
+    "job_type_not_registered",
+    "unknown_attributes",
+    "schema_validation",
+    "duplicate",
+    "queue_full",
+    "queue_paused",
+    "queue_draining",
+    "storage_full",
+)
+"""What a job in a request may be refused with."""
+
+
 class Parameter(Struct, frozen=True):
     """A member of the query string. `kind` is its type, with its bounds."""
 
@@ -55,6 +73,8 @@ class Operation(Struct, frozen=True, eq=False):
     narrowing: Narrowing = "refused"
     http_only: bool = False
     """Whether it means nothing over NATS."""
+    besides: tuple[Permission, ...] = ()
+    """Permissions that it takes besides `need`, by what it makes happen later."""
 
     @property
     def method(self) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, Unpack
 
+from ojs_api.crons import Cron, CronRun, TriggeredCron
 from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_nats._durations import Duration
@@ -19,7 +20,6 @@ from ojs_nats.errors import (
     RefusedError,
 )
 from ojs_nats.jobs import Checkpoint, Job, JobRequest
-from ojs_nats.models.crons import Cron, CronRun, TriggeredCron
 from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
 from ojs_nats.models.events import Event, EventPage
 from ojs_nats.models.jobs import (

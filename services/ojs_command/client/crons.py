@@ -6,11 +6,11 @@ import argparse
 from typing import Final, get_args
 
 from ojs_api import words
+from ojs_api.crons import Cron, CronRun
 from ojs_command.client.arguments import job_args, member, positive, pushable
 from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.session import Session
-from ojs_nats.models.crons import Cron, CronRun
 
 _COLUMNS: Final = ("name", "schedule", "zone", "job", "enabled", "last run", "next run", "runs")
 _RUN_COLUMNS: Final = ("number", "due", "status", "by hand", "job", "state", "reason")

@@ -122,13 +122,13 @@ export type Cron = { name: string; expression: string; timezone: string; job_tem
 
 export type CronComing = { timezone: string; runs: Array<string>; name: string; warnings?: Array<AnswerWarning> };
 
-export type CronExecution = { number: number; status: "skipped" | "triggered"; scheduled_at: string; manual: boolean; triggered_at?: string; job_id?: string; job_state?: State; started_at?: string; completed_at?: string; skipped_at?: string; reason?: "disabled" | "dst_skip" | "overlap_skip"; occurrences?: number; existing_job_id?: string };
-
-export type CronHistory = { name: string; executions: Array<CronExecution>; run_count: number };
+export type CronHistory = { name: string; executions: Array<CronRun>; run_count: number };
 
 export type CronPage = { crons: Array<Cron>; count: number; pagination: Pagination };
 
 export type CronPreview = { timezone: string; runs: Array<string>; warnings?: Array<AnswerWarning> };
+
+export type CronRun = { number: number; status: "skipped" | "triggered"; scheduled_at: string; manual: boolean; triggered_at?: string; job_id?: string; job_state?: "active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled"; started_at?: string; completed_at?: string; skipped_at?: string; reason?: "disabled" | "dst_skip" | "overlap_skip"; occurrences?: number; existing_job_id?: string };
 
 export type DeadLetterLimits = { max_age?: string; max_count?: number };
 

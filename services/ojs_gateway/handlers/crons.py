@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
+from ojs_api.crons import DeletedCron, OneCron, TriggeredCron
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import refuse_key
 from ojs_core.api.pressure import pressure_headers
@@ -21,17 +21,7 @@ from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.crons.answers import (
-    DeletedCron,
-    OneCron,
-    TriggeredCron,
-    cron_answer,
-    cron_coming,
-    cron_history,
-    cron_page,
-    cron_preview,
-    remarked,
-)
+from ojs_core.wire.crons.answers import cron_answer, cron_coming, cron_history, cron_page, cron_preview, remarked
 from ojs_core.wire.crons.requests import cron_name, parse_count, parse_patch, parse_preview, parse_registration, parse_switch
 from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
@@ -58,7 +48,7 @@ class CronHandlers:
         told += warnings_of(await self._check_job(wanted.draft))
         told += remarked(await self._remarks(wanted.expression, wanted.timezone))
         created, found = await self._store.crons.register(replace(wanted, key=call.key_id))
-        return Response(201 if created else 200, OneCron(cron_answer(found), told or UNSET))
+        return Response(201 if created else 200, OneCron(cron_answer(found), told or None))
 
     async def _check_job(self, draft: Job) -> Sequence[Finding]:
         """What an entry's owner is warned of. Raises OjsError job_type_not_allowed and schema_validation; whatever else a
@@ -91,7 +81,7 @@ class CronHandlers:
     async def patch(self, call: Call) -> Response:
         """PATCH /cron/{name}: `{"enabled": false}`, or any other members to change."""
         body = await call.body(self._limits.max_control_bytes)
-        enabled = parse_switch(body, self._limits)
+        enabled = parse_switch(body)
         if enabled is not None:
             return await self._switch(call, enabled=enabled)
         name = cron_name(call.parameters[0])
@@ -106,7 +96,7 @@ class CronHandlers:
 
         changed = await self._store.crons.change(name, decide)
         told += remarked(await self._remarks(changed.expression, changed.timezone))
-        return Response(200, OneCron(cron_answer(changed), told or UNSET))
+        return Response(200, OneCron(cron_answer(changed), told or None))
 
     async def pause(self, call: Call) -> Response:
         """POST /cron/{name}/pause."""
@@ -126,7 +116,7 @@ class CronHandlers:
         gone = await self._store.crons.change(
             cron_name(call.parameters[0]), lambda cron, moment: changes.delete(_owned(cron, call), moment)
         )
-        return Response(200, DeletedCron(cron_answer(gone)))
+        return Response(200, DeletedCron(cron_answer(gone), deleted=True))
 
     async def run(self, call: Call) -> Response:
         """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any refusal
@@ -142,7 +132,7 @@ class CronHandlers:
             await self._refusals.tell(error, [draft])
             raise
         job_id = step.job_id_of(cron.name, cron.waiting[-1]) if run is None or run.job_id is None else run.job_id
-        answer = TriggeredCron(job_id, cron_answer(cron))
+        answer = TriggeredCron(job_id=job_id, cron=cron_answer(cron))
         if not created:
             return Response(202, answer)
         return Response(201, answer, (("Location", _LOCATION + job_id), *pressure_headers(self._store, [draft.queue])))
@@ -156,7 +146,7 @@ class CronHandlers:
 
     async def preview(self, call: Call) -> Response:
         """POST /admin/cron/preview: the next runs of an expression, refused as a registration with it is."""
-        wanted = await call.parsed(await call.body(self._limits.max_control_bytes), parse_preview, self._limits)
+        wanted = await call.parsed(await call.body(self._limits.max_control_bytes), parse_preview)
         ticks = await self._ticks(wanted.expression, wanted.timezone, self._store.clock.now(), wanted.count)
         said = await self._remarks(wanted.expression, wanted.timezone)
         return Response(200, cron_preview(wanted.timezone, ticks, said))

@@ -6,8 +6,8 @@ from typing import Final, get_args
 
 import msgspec
 
+from ojs_api import operations, words
 from ojs_api import pages as contract
-from ojs_api import words
 from ojs_core.api.route import Parameter
 from ojs_core.api.schema import (
     ANYTHING,
@@ -38,22 +38,7 @@ VERSION: Final = either(
 PRIORITY: Final = either(whole(-100, 100), one_of(*get_args(words.PriorityName)))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
-PUSH_REFUSALS: Final = (
-    "invalid_retry_policy",
-    "job_type_too_long",
-    "queue_name_too_long",
-    "metadata_too_large",
-    "job_type_not_allowed",
-    "job_type_not_registered",
-    "unknown_attributes",
-    "schema_validation",
-    "duplicate",
-    "queue_full",
-    "queue_paused",
-    "queue_draining",
-    "storage_full",
-)
-"""What a job in a request may be refused with."""
+PUSH_REFUSALS: Final = operations.PUSH_REFUSALS
 CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}
 
 # Lists

@@ -37,4 +37,5 @@ def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHand
         errors=operation.errors,
         narrowing=operation.narrowing,
         http_only=operation.http_only,
+        besides=operation.besides,
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from ojs_api.members import OpenAnswer
+from ojs_api.members import OpenAnswer, OpenRequest
 from ojs_core.wire.members import Extended, OpenStruct, absent_as
 from ojs_core.wire.redaction import REDACTED, hidden
 from ojs_core.wire.requests import note_of
@@ -114,7 +114,8 @@ def sent_as(kind: type[Struct]) -> dict[str, Any]:
         if not note_of(hint, "hidden"):
             members = required if field.required or note_of(hint, "required") else optional
             members[field.encode_name] = _sent(hint)
-    return record(required, optional, about=" ".join((kind.__doc__ or "").split()))
+    about = " ".join((kind.__doc__ or "").split())
+    return record(required, optional, about=about, free=issubclass(kind, OpenRequest))
 
 
 def _sent(hint: Any) -> dict[str, Any]:

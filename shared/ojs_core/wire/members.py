@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import fields
 
+from ojs_api import members as contract
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.fields import is_extension
 from ojs_core.base.times import format_ms
@@ -59,16 +60,8 @@ class OpenStruct(Struct):
     """The base of answers that may have members beside their own, such as those that a client has added to a job."""
 
 
-class AnswerWarning(Struct, frozen=True):
-    """What was taken although something is not as it should be: the member of the request, and what about it."""
-
-    field: str
-    message: str
-
-
-Warnings = Annotated[list[AnswerWarning], Meta(description="What was taken although something is not as it should be.")]
-
-
+AnswerWarning = contract.AnswerWarning
+Warnings = contract.Warnings
 MOST_WARNINGS: Final = 100
 """In one answer; a batch may have more jobs than that."""
 

@@ -74,14 +74,16 @@ def _refusal(error: Exception, body: bytes, kind: type[Struct]) -> OjsError:
         hint, value = _at(kind, _decoded(body.decode()), path)
     except RecursionError:
         return mistyped(error)
-    words = what_is_wanted(hint)
+    words, canonical = what_is_wanted(hint), note_of(hint, "canonical")
     if value is None:
-        return invalid(path, f"{path} is required: {words}")
+        return invalid(path, f"{path} is required: {words}", canonical=canonical)
     if isinstance(value, float) and not math.isfinite(value):
-        return invalid(path, f"{path} must be {words}, not a number beyond what this server reads")
-    if isinstance(value, list) and any(_origin(each) is list for each in _kinds(hint)):
-        return invalid(path, f"{path} must be {words}; it has {len(value)}")
-    return invalid(path, f"{path} must be {words}, not {kind_of(value) if _is_structured(hint) else shown(value)}")
+        said = ", not a number beyond what this server reads"
+    elif isinstance(value, list) and any(_origin(each) is list for each in _kinds(hint)):
+        said = f"; it has {len(value)}"
+    else:
+        said = f", not {kind_of(value) if _is_structured(hint) else shown(value)}"
+    return invalid(path, f"{path} must be {words}{said}", canonical=canonical)
 
 
 _decoded: Final = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) <= _LONGEST else math.inf).decode

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from ojs_api import words
+from ojs_api.crons import (
+    COMING,
+    DELETE,
+    GET,
+    HISTORY,
+    LIST,
+    PAUSE,
+    PREVIEW,
+    REGISTER,
+    RESUME,
+    TRIGGER,
+    UPDATE,
+    Cron,
+    CronRun,
+    PreviewCron,
+    RegisterCron,
+    TriggeredCron,
+    UpdateCron,
+)
 from ojs_nats._hooks import ClientHooks
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import Request
 from ojs_nats._requests import check_is_job, template
 from ojs_nats._transport import Transport
 from ojs_nats.jobs import JobRequest
-from ojs_nats.models.crons import Cron, CronRun, TriggeredCron
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, parameters, sent
 
 __all__ = ["Crons", "Overlap"]
-
-_LIST: Final = Operation("listCronJobs", "GET", "/cron")
-_REGISTER: Final = Operation("registerCronJob", "POST", "/cron")
-_GET: Final = Operation("getCronJob", "GET", "/cron/{cron}")
-_UPDATE: Final = Operation("updateCronJob", "PATCH", "/cron/{cron}")
-_DELETE: Final = Operation("deleteCronJob", "DELETE", "/cron/{cron}")
-_TRIGGER: Final = Operation("triggerCronJob", "POST", "/cron/{cron}/trigger")
-_PAUSE: Final = Operation("pauseCronJob", "POST", "/cron/{cron}/pause")
-_RESUME: Final = Operation("resumeCronJob", "POST", "/cron/{cron}/resume")
-_COMING: Final = Operation("listCronNextRuns", "GET", "/cron/{cron}/next")
-_PREVIEW: Final = Operation("previewCron", "POST", "/admin/cron/preview")
-_HISTORY: Final = Operation("listCronRuns", "GET", "/cron/{cron}/history")
 
 Overlap = words.Overlap
 
@@ -52,7 +58,7 @@ class Crons(Subject):
             enabled: Whether the entries run. None means all entries.
             limit: How many at most. None means all.
         """
-        return self._each(Cron, "crons", _LIST, limit, parameters(enabled=enabled))
+        return self._each(Cron, "crons", LIST, limit, parameters(enabled=enabled))
 
     async def register(
         self,
@@ -81,8 +87,16 @@ class Crons(Subject):
         Raises:
             InvalidRequestError: The expression or the time zone isn't valid.
         """
-        asked = await self._members(expression, job, timezone, overlap, enabled, description)
-        return await self._asked(Cron, Request(_REGISTER, body={"name": name, **asked}), "cron")
+        asked = RegisterCron(
+            name=name,
+            expression=expression,
+            job_template=await self._template(job),
+            timezone=timezone,
+            overlap_policy=overlap,
+            enabled=enabled,
+            description=description,
+        )
+        return await self._asked(Cron, Request(REGISTER, body=sent(asked)), "cron")
 
     async def get(self, name: str) -> Cron:
         """Return a cron entry.
@@ -90,7 +104,7 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(Cron, Request(_GET, {"cron": name}), "cron")
+        return await self._asked(Cron, Request(GET, {"cron": name}), "cron")
 
     async def update(
         self,
@@ -117,8 +131,15 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        asked = await self._members(expression, job, timezone, overlap, enabled, description)
-        return await self._asked(Cron, Request(_UPDATE, {"cron": name}, asked), "cron")
+        asked = UpdateCron(
+            expression=expression,
+            job_template=None if job is None else await self._template(job),
+            timezone=timezone,
+            overlap_policy=overlap,
+            enabled=enabled,
+            description=description,
+        )
+        return await self._asked(Cron, Request(UPDATE, {"cron": name}, sent(asked)), "cron")
 
     async def delete(self, name: str) -> Cron:
         """Delete a cron entry, and return what it was.
@@ -126,7 +147,7 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(Cron, Request(_DELETE, {"cron": name}), "cron")
+        return await self._asked(Cron, Request(DELETE, {"cron": name}), "cron")
 
     async def trigger(self, name: str) -> TriggeredCron:
         """Run a cron entry now, besides its schedule.
@@ -134,7 +155,7 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(TriggeredCron, Request(_TRIGGER, {"cron": name}, repeatable=False))
+        return await self._asked(TriggeredCron, Request(TRIGGER, {"cron": name}, repeatable=False))
 
     async def pause(self, name: str) -> Cron:
         """Pause a cron entry.
@@ -142,7 +163,7 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(Cron, Request(_PAUSE, {"cron": name}), "cron")
+        return await self._asked(Cron, Request(PAUSE, {"cron": name}), "cron")
 
     async def resume(self, name: str) -> Cron:
         """End the pause of a cron entry.
@@ -150,7 +171,7 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(Cron, Request(_RESUME, {"cron": name}), "cron")
+        return await self._asked(Cron, Request(RESUME, {"cron": name}), "cron")
 
     async def coming(self, name: str, *, count: int | None = None) -> Sequence[datetime]:
         """Return when a cron entry runs next. For a paused one, it is when it would run.
@@ -162,7 +183,7 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(list[datetime], Request(_COMING, {"cron": name, **parameters(count=count)}), "runs")
+        return await self._asked(list[datetime], Request(COMING, {"cron": name, **parameters(count=count)}), "runs")
 
     async def preview(self, expression: str, *, timezone: str | None = None, count: int | None = None) -> Sequence[datetime]:
         """Return when an expression would run. Nothing is stored.
@@ -175,8 +196,8 @@ class Crons(Subject):
         Raises:
             InvalidRequestError: The expression or the time zone isn't valid.
         """
-        asked = body(expression=expression, timezone=timezone, count=count)
-        return await self._asked(list[datetime], Request(_PREVIEW, body=asked), "runs")
+        asked = PreviewCron(expression=expression, timezone=timezone, count=count)
+        return await self._asked(list[datetime], Request(PREVIEW, body=sent(asked)), "runs")
 
     async def history(self, name: str, *, limit: int | None = None) -> Sequence[CronRun]:
         """Return the last runs of a cron entry, the newest first.
@@ -188,25 +209,8 @@ class Crons(Subject):
         Raises:
             NotFoundError: There is no such entry.
         """
-        return await self._asked(list[CronRun], Request(_HISTORY, {"cron": name, **parameters(limit=limit)}), "executions")
+        return await self._asked(list[CronRun], Request(HISTORY, {"cron": name, **parameters(limit=limit)}), "executions")
 
-    async def _members(
-        self,
-        expression: str | None,
-        job: JobRequest[Any] | None,
-        timezone: str | None,
-        overlap: Overlap | None,
-        enabled: bool | None,
-        description: str | None,
-    ) -> dict[str, object]:
-        if job is not None:
-            check_is_job(job, "what a cron entry runs is a job, as send_report.job(…) makes it")
-        sent = None if job is None else template(await self._hooks.prepared(job))
-        return body(
-            expression=expression,
-            job_template=sent,
-            timezone=timezone,
-            overlap_policy=overlap,
-            enabled=enabled,
-            description=description,
-        )
+    async def _template(self, job: JobRequest[Any]) -> dict[str, Any]:
+        check_is_job(job, "what a cron entry runs is a job, as send_report.job(…) makes it")
+        return template(await self._hooks.prepared(job))

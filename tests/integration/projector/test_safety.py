@@ -16,11 +16,12 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, lives, patient, projecting
 from integration.samples import acked, delayed, draft, due_subjects, fetch, put_raw, subjects, timers, tokens, unreachable
 from integration.store.workflows.flows import create, end, group, hints
+from ojs_api.words import Overlap
 from ojs_coordinator.coordinator import Coordinator
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes
 from ojs_core.domain.cron.changes import Registration
-from ojs_core.domain.cron.record import Cron, Overlap
+from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.consumers import make_in_memory

@@ -235,7 +235,7 @@ function entry(visit) {
 }
 
 /** The last runs as coloured strokes, the oldest first. */
-function strip(/** @type {import('../openapi.js').CronExecution[]} */ runs) {
+function strip(/** @type {import('../openapi.js').CronRun[]} */ runs) {
 	const shown = runs.toReversed();
 	return html`<svg class="timeline" viewBox="0 0 ${Math.max(50, shown.length) * 20} 24" preserveAspectRatio="none" role="img" aria-label="The last ${shown.length} runs">
 		${shown.map((run, i) => svg`<rect class=${`bar ${run.job_state ?? (run.status === 'skipped' ? 'retryable' : '')}`} x=${i * 20} y="2" width="14" height="20"><title>${run.scheduled_at}: ${run.job_state ?? run.status}</title></rect>`)}

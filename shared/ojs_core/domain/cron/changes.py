@@ -7,9 +7,10 @@ from typing import Final, assert_never
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ojs_api.words import Overlap
 from ojs_core.base.errors import conflict
 from ojs_core.base.extensions import Extensions
-from ojs_core.domain.cron.record import Cron, CronTimer, Occurrence, Overlap
+from ojs_core.domain.cron.record import Cron, CronTimer, Occurrence
 from ojs_core.domain.cron.step import Step, cleared, logged, scheduled, timed, triggered
 from ojs_core.domain.cron.ticks import MAX_WAITING
 from ojs_core.domain.job import EMPTY_OBJECT, Job

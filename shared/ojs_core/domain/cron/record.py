@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final
 
 from msgspec import Raw, Struct
 
-from ojs_api import words
+from ojs_api.crons import RunOutcome, SkipReason
+from ojs_api.words import Overlap
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.cron.schedule import Gap
 from ojs_core.domain.job import EMPTY_OBJECT, Job
 
-Overlap = words.Overlap
-RunOutcome = Literal["triggered", "skipped"]
-SkipReason = Literal["overlap_skip", "disabled", "dst_skip"]
-
-OVERLAPS: Final[tuple[Overlap, ...]] = get_args(Overlap)
 KEPT: Final = 50
 
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ojs_api.crons import RunOutcome
 from ojs_core.base.ids import derived_job_id
-from ojs_core.domain.cron.record import KEPT, Cron, CronRun, CronTimer, Occurrence, RunOutcome
+from ojs_core.domain.cron.record import KEPT, Cron, CronRun, CronTimer, Occurrence
 from ojs_core.domain.cron.schedule import following
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment

@@ -10,47 +10,27 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from ojs_api.crons import MOST_COMING, NAME_WORDS, PreviewCron, RegisterCron, ScheduleRequest, UpdateCron
 from ojs_core.base.errors import invalid, naming, not_found, too_large
 from ojs_core.base.extensions import sent_extensions
-from ojs_core.base.fields import absent, integer, is_extension, members_of, object_of, shown, value_of
+from ojs_core.base.fields import absent, integer, is_extension, members_of, object_of, shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.cron.expression import BadExpression, parse_expression
-from ojs_core.domain.cron.record import OVERLAPS, Cron
+from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.schedule import BadZone, check_zone
 from ojs_core.domain.job import Job
 from ojs_core.domain.members import OF_SERVER
 from ojs_core.wire.jobs.enqueue import TOP_LEVEL_ONLY, read_envelope
 from ojs_core.wire.members import AnswerWarning, encode
+from ojs_core.wire.requests import request_of
 
-MOST_COMING: Final = 50
-"""Runs to come in one answer."""
 DEFAULT_COMING: Final = 5
 DEFAULT_PREVIEW: Final = 10
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII)
 _EXPRESSIONS: Final = ("cron", "expression", "schedule")
-_MAX_DESCRIPTION: Final = 1_000
-_OWN: Final = frozenset(
-    {
-        *_EXPRESSIONS,
-        "name",
-        "timezone",
-        "overlap_policy",
-        "enabled",
-        "description",
-        "job_template",
-        # Set by the server alone, ignored where clients send them (CRON-06)
-        "id",
-        "status",
-        "last_run_at",
-        "next_run_at",
-        "run_count",
-        "waiting_runs",
-        "created_at",
-        "updated_at",
-    }
-)
+_OWN: Final = frozenset(RegisterCron.__struct_encode_fields__)
 _NO_ARGS: Final = Raw(b"[]")
 
 
@@ -64,31 +44,33 @@ def parse_registration(body: bytes, limits: PayloadLimits, told: list[AnswerWarn
         raise too_large("envelope_too_large", "the cron entry", len(body), limits.max_envelope_bytes)
     members = object_of(body)
     if "name" not in members and "cron_job" in members:
+        body = bytes(members["cron_job"])
         members = members_of(members["cron_job"], "cron_job")
+    sent = request_of(body, RegisterCron)
     draft, options = _template(members, limits, told)
     return Registration(
-        name=_name(_value(members, "name", limits)),
-        expression=_expression(members, limits),
-        timezone=_timezone(_value(members, "timezone", limits)),
+        name=_name(sent.name),
+        expression=_expression(sent),
+        timezone=_timezone(sent.timezone),
         draft=draft,
         options=options,
-        overlap=_overlap(_value(members, "overlap_policy", limits)),
-        enabled=_flag(_value(members, "enabled", limits)),
-        description=_description(_value(members, "description", limits)),
+        overlap=sent.overlap_policy or "skip",
+        enabled=sent.enabled,
+        description=sent.description,
         extensions=sent_extensions(members, limits).over({}, limits),
     )
 
 
-def parse_switch(body: bytes, limits: PayloadLimits) -> bool | None:
+def parse_switch(body: bytes) -> bool | None:
     """PATCH /cron/{name} that pauses or resumes; None for one that says anything else, for `parse_patch`."""
-    members = object_of(body)
-    return _flag(_value(members, "enabled", limits)) if members.keys() == {"enabled"} else None
+    enabled = request_of(body, UpdateCron).enabled
+    return enabled if object_of(body).keys() == {"enabled"} else None
 
 
 def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Registration:
     """PATCH /cron/{name}: the entry with the members that are sent; those of `options` are changed one by one."""
     sent = object_of(body)
-    name = _value(sent, "name", limits)
+    name = request_of(body, UpdateCron).name
     if name not in {None, cron.name}:
         raise invalid("name", f"name can't be changed; register {shown(name)} and delete {cron.name}")
     if not sent or ("enabled" in sent and absent(sent["enabled"])):
@@ -127,15 +109,11 @@ class Preview(Struct, frozen=True):
     count: int
 
 
-def parse_preview(body: bytes, limits: PayloadLimits) -> Preview:
+def parse_preview(body: bytes) -> Preview:
     """POST /admin/cron/preview `{cron, timezone?, count?}`. Raises OjsError as a registration does."""
-    members = object_of(body)
-    count = _value(members, "count", limits)
-    return Preview(
-        _expression(members, limits),
-        _timezone(_value(members, "timezone", limits)),
-        DEFAULT_PREVIEW if count is None else integer(count, "count", 1, MOST_COMING),
-    )
+    sent = request_of(body, PreviewCron)
+    count = DEFAULT_PREVIEW if sent.count is None else integer(sent.count, "count", 1, MOST_COMING)
+    return Preview(_expression(sent), _timezone(sent.timezone), count)
 
 
 def parse_count(text: str | None) -> int:
@@ -155,30 +133,18 @@ def cron_name(text: str) -> str:
     return text
 
 
-def _value(members: Mapping[str, Raw], name: str, limits: PayloadLimits) -> Any:
-    """A member decoded; None if it is absent."""
-    raw = members.get(name)
-    return None if raw is None else value_of(raw, name, limits)
+def _name(sent: str) -> str:
+    if _NAME.fullmatch(sent) is None:
+        raise invalid("name", f"name must be {NAME_WORDS}, not {shown(sent)}")
+    return sent
 
 
-def _name(value: Any) -> str:
-    if value is None:
-        raise invalid("name", "name is required: it identifies the entry, e.g. daily-report")
-    if type(value) is not str or _NAME.fullmatch(value) is None:
-        raise invalid("name", f"name must match ^[a-z0-9][a-z0-9\\-.]*$ and have at most 255 characters, not {shown(value)}")
-    return value
-
-
-def _expression(members: Mapping[str, Raw], limits: PayloadLimits) -> str:
-    values = {name: _value(members, name, limits) for name in _EXPRESSIONS}
+def _expression(request: ScheduleRequest) -> str:
+    values: dict[str, str | None] = {name: getattr(request, name) for name in _EXPRESSIONS}
     sent = {name: value for name, value in values.items() if value is not None}
     if not sent:
         raise invalid("cron", "cron is required: a cron expression such as '0 9 * * MON-FRI' (also accepted as expression)")
     field, value = next(iter(sent.items()))
-    if type(value) is not str:
-        raise invalid(
-            field, f"{field} must be a cron expression as text, not {shown(value)}", canonical="INVALID_CRON_EXPRESSION"
-        )
     if any(other != value for other in sent.values()):
         raise invalid(field, f"{' and '.join(sent)} are the same member under different names, but differ")
     try:
@@ -189,40 +155,20 @@ def _expression(members: Mapping[str, Raw], limits: PayloadLimits) -> str:
     return value
 
 
-def _timezone(value: Any) -> str:
-    if value is None:
+def _timezone(sent: str | None) -> str:
+    if sent is None:
         return "UTC"
     try:
-        return check_zone(value if type(value) is str else "")
+        return check_zone(sent)
     except BadZone as problem:
-        raise invalid("timezone", f"timezone {shown(value)} is {problem}") from None
-
-
-def _overlap(value: Any) -> Any:
-    if value is None:
-        return "skip"
-    if value not in OVERLAPS:
-        raise invalid("overlap_policy", f"overlap_policy must be one of {', '.join(OVERLAPS)}, not {shown(value)}")
-    return value
-
-
-def _flag(value: Any) -> bool | None:
-    if value is not None and type(value) is not bool:
-        raise invalid("enabled", f"enabled must be true or false, not {shown(value)}")
-    return value
-
-
-def _description(value: Any) -> str | None:
-    if value is not None and (type(value) is not str or len(value) > _MAX_DESCRIPTION):
-        raise invalid("description", f"description must be a text of at most {_MAX_DESCRIPTION} characters")
-    return value
+        raise invalid("timezone", f"timezone {shown(sent)} is {problem}") from None
 
 
 def _template(members: Mapping[str, Raw], limits: PayloadLimits, told: list[AnswerWarning] | None) -> tuple[Job, Raw]:
     """The draft of every run's job, its relative times counted from 0, and its options, wherever they were sent."""
     envelope = {name: raw for name, raw in members.items() if name not in _OWN}
-    template = members.get("job_template")
-    if template is not None and not absent(template):
+    template = members.get("job_template", Raw())
+    if not absent(template):
         envelope |= members_of(template, "job_template")
     if "id" in envelope:
         raise invalid("job_template.id", "job_template.id can't be set: the job of each run gets an id of its own")

@@ -5,19 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
-from ojs_core.wire.crons.answers import (
-    CronExecution,
-    CronHistory,
-    CronPage,
-    CronView,
-    DeletedCron,
-    OneCron,
-    TriggeredCron,
-)
+from ojs_api.crons import Cron, CronHistory, CronPage, CronRun, DeletedCron, OneCron, TriggeredCron
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import bare, members
+from ojs_core.wire.members import bare, members, written
 
 
 class _Options(Struct):
@@ -27,16 +19,16 @@ class _Options(Struct):
 _decode_options: Final = msgspec.json.Decoder(_Options).decode
 
 
-def _for_sdk(entry: CronView) -> dict[str, Any]:
+def _for_sdk(entry: Cron) -> dict[str, Any]:
     """The binding's names; the job's members stand beside the others."""
     cron = bare(entry)
     view = {"cron": cron.expression, **members(cron.job_template), "status": "active" if cron.enabled else "disabled"}
     return view | members(entry)
 
 
-def _for_ui(entry: CronView) -> dict[str, Any]:
+def _for_ui(entry: Cron) -> dict[str, Any]:
     cron = bare(entry)
-    queue = _decode_options(cron.job_template.options).queue
+    queue = _decode_options(written(cron.job_template.options)).queue
     view = {"id": cron.name, "schedule": cron.expression, **members(cron.job_template), "queue": queue}
     return view | members(entry)
 
@@ -72,8 +64,8 @@ def _history_for_cli(answer: CronHistory) -> dict[str, Any]:
     return members(answer) | {"executions": [_with_state(execution) for execution in answer.executions]}
 
 
-def _with_state(execution: CronExecution) -> dict[str, Any]:
-    state = execution.status if execution.job_state is UNSET else execution.job_state
+def _with_state(execution: CronRun) -> dict[str, Any]:
+    state = execution.status if execution.job_state is None else execution.job_state
     return members(execution) | {"state": state}
 
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from ojs_api import words
 from ojs_core.base.ids import is_job_id
-from ojs_core.domain.cron.record import KEPT, OVERLAPS, Cron
+from ojs_core.domain.cron.record import KEPT, Cron
 from ojs_core.domain.cron.run import job_of_run
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.cron.ticks import MAX_WAITING, tick
@@ -226,7 +229,7 @@ def test_the_log_is_bounded_and_its_numbers_go_on() -> None:
 
 
 @given(
-    overlap=st.sampled_from(OVERLAPS),
+    overlap=st.sampled_from(get_args(words.Overlap)),
     lives=st.lists(st.tuples(st.integers(0, 90_000), st.sampled_from([*State, None])), max_size=30),
 )
 def test_no_tick_runs_twice_and_every_timer_is_ahead(overlap: str, lives: list[tuple[int, State | None]]) -> None:

@@ -6,10 +6,11 @@ from typing import Any, get_args
 import pytest
 from msgspec import Struct
 
+from ojs_api.crons import DeletedCron, OneCron, TriggeredCron
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import register, switch
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.crons.answers import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
+from ojs_core.wire.crons.answers import cron_answer, cron_history, cron_page
 from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
@@ -30,7 +31,11 @@ def read(answer: Struct, reader: Reader) -> Any:
 
 @pytest.mark.parametrize(
     ("answer", "readers"),
-    [(OneCron(ENTRY), ("sdk", "cli", "ui")), (DeletedCron(ENTRY), ("cli", "ui")), (TriggeredCron("j", ENTRY), ("cli",))],
+    [
+        (OneCron(ENTRY), ("sdk", "cli", "ui")),
+        (DeletedCron(ENTRY, deleted=True), ("cli", "ui")),
+        (TriggeredCron(job_id="j", cron=ENTRY), ("cli",)),
+    ],
 )
 def test_one_entry_is_dressed_for_each_client_that_asks_for_it(answer: Struct, readers: tuple[str, ...]) -> None:
     standard = read(answer, "standard")

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from ojs_api.crons import OneCron
 from ojs_api.schemas import OneSchema
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.cron.changes import register
@@ -18,7 +19,7 @@ from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.crons.answers import OneCron, cron_answer
+from ojs_core.wire.crons.answers import cron_answer
 from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
