@@ -1,14 +1,13 @@
-"""A limit on how often something may happen: so many times a second, and as many at once."""
+"""A limit on how often something may happen: so many times a second.
+
+What didn't happen is made up for, but no more than one second's worth: as many at once.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from typing import Final
-
-_BURST_S: Final = 1.0
-"""For how long what didn't happen may be made up for."""
 
 
 class TokenBucket:
@@ -41,4 +40,4 @@ class TokenBucket:
         return max(0, math.floor(level)), 0 if level >= 1 else math.ceil((1 - level) / rate)
 
     def _filled(self, rate: int, now: float) -> float:
-        return min(rate * _BURST_S, self._level + (now - self._counted_at) * rate)
+        return min(float(rate), self._level + (now - self._counted_at) * rate)
