@@ -2,7 +2,7 @@
 
 A system is started with each service in a process of its own, nothing else to do, and one operation at a time over HTTP. A
 proxy between each service and nats-server reads the messages, `sys.setprofile` in each service's process counts the calls of
-Python functions. What is counted begins with the operation and ends once nothing crosses the wire for 0.15 seconds. Each
+Python functions. What is counted begins with the operation and ends once nothing crosses the wire for 0.28 seconds. Each
 operation is done once first, which isn't counted, and then repeated; the operations take turns. `--check` repeats an operation
 until it is as in the table, three times at least. What services do at
 times of their own doesn't count: signs of life and measurements of the clock and of the room that is left, pulls in the place

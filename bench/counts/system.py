@@ -25,7 +25,7 @@ from ojs_command.embedded import configuration, find_server
 SERVICES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
 _START_S: Final = 180.0
 _POLL_S: Final = 0.05
-_QUIET_S: Final = 0.15
+_QUIET_S: Final = 0.28
 _MOST_S: Final = 1.5
 """How long a system is waited for at most until nothing crosses the wire."""
 _PASSED_S: Final = 5.0

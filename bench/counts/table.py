@@ -20,7 +20,7 @@ SIZE: Final = 0.02
 FEWEST_BYTES: Final = 24
 
 TURN_CALLS: Final = 800
-"""What two turns of the projector take: records that come within a tenth of a second may take one, two or three."""
+"""What two turns of the projector take: records that come within a quarter of a second may take one, two or three."""
 _BY_TURN: Final = ("out ojs.control.events", "in answer to ojs.events.")
 """Messages of each turn of the projector: the records of several jobs that come at once may take one turn or two."""
 _BATCHED: Final = "out ojs.events."

@@ -67,12 +67,9 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """How long a question waits until the index has come so far."""
     partial_wait_s: float = 0.5
     """The same while the index is being built, before it is looked whether another one is whole."""
-    pace_s: float = 0.1
-    """Between two reads that were not full: a larger batch costs less for each record, in nats-server, too."""
-    longest_pace_s: float = 0.25
-    """The longest time between two reads."""
-    pace_per_record_s: float = 0.001
-    """The more a read has brought, the later the next: a job that has moved on by then is read once."""
+    pace_s: float = 0.25
+    """Between two reads that were not full: a larger batch costs less for each record, in nats-server, too, and a job that has
+    moved on meanwhile is read once."""
     park_s: float = 1.5
     """How long a read waits for the first record: longer than a relay's lease, which is one, waits for its renewal."""
     pause_s: float = 0.5
@@ -93,7 +90,6 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """Pruning dead letters."""
     statistics: StatisticsTimings = StatisticsTimings()
     """Keeping statistics."""
-    order: ClassVar[Order] = (("pace_s", "longest_pace_s", "the pace would be the longest one whatever a read has brought"),)
     usual: ClassVar[Order] = (
         ("safety.timer_grace_ms", "late_cron_ms", "an entry would be late before its timer is repaired"),
         ("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),
@@ -344,7 +340,7 @@ class Projector:
         self.reached.advance(model.applied)
         await relay.take(seen)
         if not batch.behind:
-            await self._pause(began + pace_s(len(batch.records), self._timings) - loop.time())
+            await self._pause(began + self._timings.pace_s - loop.time())
 
     async def _keep_up(self, model: Model) -> None:
         if self._checkpoints is not None and model.saved:
@@ -378,11 +374,6 @@ class Projector:
             await safety.look()
         if await completeness.look():
             self._gone = True
-
-
-def pace_s(records: int, timings: ProjectorTimings) -> float:
-    """Seconds from a read that brought so many records to the next, unless somebody asks."""
-    return min(max(timings.pace_s, records * timings.pace_per_record_s), timings.longest_pace_s)
 
 
 def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
