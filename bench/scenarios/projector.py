@@ -22,6 +22,7 @@ from ojs_core.domain.transitions import JobHolder, Moment, Transition
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 
 _AT_ONCE: Final = 50
 _STEPS: Final = 3
@@ -142,7 +143,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     plan = bench.plan
     phase = Phase()
     assert bench.nats is not None, "this scenario is left out when the system's NATS isn't known"
-    store = await Store.open(bench.nats, StoreConfig(), role="bench")
+    store = await Store.open(bench.nats, StoreConfig(), role="bench", gates=GATES)
     try:
         await _caught_up(store)
         watch = _Watch(store)

@@ -23,6 +23,7 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import Stopping
 from ojs_core.runtime.supervised import ReadyLine
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 
 _CRASHED: Final = "it has crashed; the log says where"
 
@@ -73,7 +74,7 @@ class ServiceTask(Kept):
             ready.set_result(line)
 
         with bound_contextvars(role=self.name):
-            work = session(self.name, self._settings, self._build, self._stopping, works)
+            work = session(self.name, self._settings, self._build, GATES, self._stopping, works)
             self._task = asyncio.create_task(work, name=f"service-{self.name}")
         either: set[asyncio.Future[Any]] = {self._task, ready}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -6,7 +6,8 @@ runs without any of them. A place that a feature needs is a member of `Feature`,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -16,8 +17,9 @@ from ojs_core.api.route import Part
 from ojs_core.jetstream.grants import FeatureGrants
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.operations.findings.finding import Finding
+from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.backup.feature import FeatureBackup
-from ojs_core.store.store import Store
+from ojs_core.store.store import FeatureGates, Store
 from ojs_core.telemetry.metrics import Family
 from ojs_core.wire.system.extensions import Extension
 
@@ -56,12 +58,18 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Operations of the API, over HTTP and NATS."""
     extensions: tuple[Extension, ...] = ()
     """Extensions of Open Job Spec that the server supports by it."""
+    gates: FeatureGates | None = None
+    """Its gates for jobs. Only one feature may have them."""
+    loops: tuple[Callable[[Store], DueLoop], ...] = ()
+    """Make the loops that schedulers run for it."""
     jobs: tuple[JobExtras, ...] = ()
     """Its part in answers about jobs."""
     records: tuple[RecordReader[Any], ...] = ()
     """The kinds of its records. An operator can remove one that can't be read, and a reset removes all."""
     followed: tuple[RecordReader[Any], ...] = ()
     """The kinds whose records projectors read, too. They list one that can't be read."""
+    removed: Mapping[str, Callable[[Store, str], Awaitable[None]]] = MappingProxyType({})
+    """By the kind of record: follows the removal of one of a name that can't be read."""
     backup: FeatureBackup = FeatureBackup()
     grants: FeatureGrants = FeatureGrants()
     processes: tuple[Process, ...] = ()

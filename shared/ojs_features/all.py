@@ -11,3 +11,4 @@ from ojs_features.webhooks.plug import WEBHOOKS
 FEATURES: Final[tuple[Feature, ...]] = (LIMITS, WEBHOOKS)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
+GATES: Final = next((feature.gates for feature in FEATURES if feature.gates is not None), None)

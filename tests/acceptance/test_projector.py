@@ -17,6 +17,7 @@ from ojs_core.jetstream.event_reader import EventFilter, EventReader
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.system import Processes
 from support.waiting import eventually
@@ -27,7 +28,7 @@ async def test_killed_projectors_lose_nothing(processes: Processes, nats_server:
     running = [processes.start("projector", "--projector-data", str(processes.folder / "index")) for _ in range(2)]
     for process in running:
         await asyncio.to_thread(process.ready)
-    store = await Store.open(nats_server.url, StoreConfig(), role="test")
+    store = await Store.open(nats_server.url, StoreConfig(), role="test", gates=GATES)
     events: list[str] = []
     try:
         for _ in range(3):

@@ -12,6 +12,7 @@ import pytest
 
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.system import Processes, send
 from support.waiting import eventually
@@ -62,7 +63,7 @@ async def test_a_batch_is_there_wholly_or_not_at_all(processes: Processes, nats_
         await asyncio.to_thread(target.kill if victim == "gateway" else nats_server.restart)
         died = time.monotonic()
         answered = await sent
-        store = await Store.open(nats_server.url, StoreConfig(), role="test")
+        store = await Store.open(nats_server.url, StoreConfig(), role="test", gates=GATES)
         try:
             found = [one.job is not None for one in (await store.records.many([job["id"] for job in jobs])).values()]
         finally:

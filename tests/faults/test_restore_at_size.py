@@ -34,6 +34,7 @@ from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from support.figures import tell
 from support.nats import NatsServer
 from support.operator_commands import measured
@@ -58,7 +59,7 @@ _ANSWER_S: Final = 120.0
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Store]:
-    store = await Store.open(url, StoreConfig(), role="drill")
+    store = await Store.open(url, StoreConfig(), role="drill", gates=GATES)
     try:
         yield store
     finally:

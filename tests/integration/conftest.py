@@ -16,6 +16,7 @@ from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.store.store import Connect, Store, StoreTimings
+from ojs_features.all import GATES
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.outside import SteeredClock, TappedConnection, untouched
@@ -67,6 +68,7 @@ async def opened_store(
                 url,
                 config,
                 role=role,
+                gates=GATES,
                 test_mode=test_mode,
                 timings=timings,
                 clock=SteeredClock(timings.workers),

@@ -16,6 +16,7 @@ from ojs_core.domain.job import TERMINAL, Job
 from ojs_core.jetstream.event_reader import StoredEvent
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from reliability.ledger import Ledger
 from reliability.web import Web
 from support.truth import all_events, all_jobs
@@ -117,7 +118,7 @@ async def _flows_ended(web: Web) -> bool:
 
 async def read(nats_url: str, config: StoreConfig, web: Web, ledger: Ledger, listener: Listener) -> Reading:
     """Look through every door. The system must be whole."""
-    store = await Store.open(nats_url, config, role="test")
+    store = await Store.open(nats_url, config, role="test", gates=GATES)
     try:
         listed = await _listed(web)
         queues = (await web.insist("GET", "/ojs/v1/queues?limit=100")).body["queues"]

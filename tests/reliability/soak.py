@@ -25,6 +25,7 @@ from ojs_core.base.ids import new_job_id
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from reliability.reading import settled
 from reliability.site import Site
 from reliability.trend import Trend, trends
@@ -189,7 +190,7 @@ async def _soak(site: Site, folder: Path, minutes: float, rate: float, kept_s: i
     web = Web(site.urls, random.Random(0))
     load = _Load(web, rate)
     samples: list[Sample] = []
-    store = await Store.open(site.nats_url, StoreConfig(), role="test")
+    store = await Store.open(site.nats_url, StoreConfig(), role="test", gates=GATES)
     try:
         await _keep_events(store, round(kept_s * rate * _EVENTS_EACH))
         sampling = asyncio.create_task(_sample(site, folder, store, load, samples, minutes, say))

@@ -30,6 +30,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
+from ojs_features.limits.limits import Limits
 from ojs_features.webhooks.subscriptions import Webhooks
 
 Decide = Callable[[Job, Moment], Transition]
@@ -225,6 +226,13 @@ class Presence:
         return self.roles
 
 
+class FakeLimits:
+    """Limits that nobody asks for."""
+
+    permits: Any = None
+    blocked: Any = None
+
+
 class FakeWebhooks:
     async def wanted(self) -> bool:
         return True
@@ -356,7 +364,7 @@ class FakeStore:
 
     def of(self, make: Callable[..., Any]) -> Any:
         """Return what a feature has here."""
-        stores: dict[Any, Any] = {Webhooks: FakeWebhooks()}
+        stores: dict[Any, Any] = {Webhooks: FakeWebhooks(), Limits: FakeLimits()}
         return stores[make]
 
     def check(self) -> None:

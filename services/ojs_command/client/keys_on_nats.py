@@ -44,7 +44,7 @@ class KeysOnNats:
         with told_plainly():
             from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
 
-            store = await Store.open(operators_address(url), config_of(namespace), role=KEYS)
+            store = await Store.open(operators_address(url), config_of(namespace), role=KEYS, gates=None)
             try:
                 yield cls(store)
             finally:

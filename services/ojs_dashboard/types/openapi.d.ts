@@ -706,11 +706,6 @@ export interface Operations {
 	'POST /admin/workers/{worker_id}/quiet': { permission: "control"; query: { }; body: undefined; answer: Worker };
 	'POST /admin/workers/{worker_id}/directive': { permission: "control"; query: { }; body: DirectWorkerBody; answer: Worker };
 	'POST /admin/workers/directive': { permission: "control"; query: { }; body: DirectAllWorkersBody; answer: DirectedWorkers };
-	'GET /rate-limits': { permission: "read"; query: { search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: LimitPage };
-	'GET /rate-limits/{key}': { permission: "read"; query: { }; body: undefined; answer: Limit };
-	'PUT /rate-limits/{key}': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };
-	'PUT /rate-limits/{key}/override': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };
-	'DELETE /rate-limits/{key}/override': { permission: "configure"; query: { }; body: undefined; answer: Limit };
 	'GET /admin/pools': { permission: "read"; query: { }; body: undefined; answer: PoolList };
 	'GET /admin/pools/{pool}': { permission: "read"; query: { }; body: undefined; answer: OnePool };
 	'PUT /admin/pools/{pool}': { permission: "configure"; query: { }; body: PutPoolBody; answer: OnePool };
@@ -729,6 +724,11 @@ export interface Operations {
 	'PUT /admin/schemas/{schema}/{version}': { permission: "configure"; query: { }; body: AdminPutSchemaBody; answer: Schema };
 	'GET /admin/schemas': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WholeSchemaPage };
 	'GET /admin/schemas/{schema}': { permission: "read"; query: { }; body: undefined; answer: Schema };
+	'GET /rate-limits': { permission: "read"; query: { search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: LimitPage };
+	'GET /rate-limits/{key}': { permission: "read"; query: { }; body: undefined; answer: Limit };
+	'PUT /rate-limits/{key}': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };
+	'PUT /rate-limits/{key}/override': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };
+	'DELETE /rate-limits/{key}/override': { permission: "configure"; query: { }; body: undefined; answer: Limit };
 	'POST /webhooks/subscriptions': { permission: "configure"; query: { }; body: CreateWebhookSubscriptionBody; answer: OneWebhook };
 	'GET /webhooks/subscriptions': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WebhookPage };
 	'GET /webhooks/subscriptions/{subscription}': { permission: "read"; query: { }; body: undefined; answer: OneWebhook };

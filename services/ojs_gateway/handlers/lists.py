@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ojs_api import words
 from ojs_core.api.call import Call, Response
+from ojs_core.api.queries import searched
 from ojs_core.api.whole_jobs import MAX_PAGE_BYTES
 from ojs_core.base.errors import invalid
-from ojs_core.base.fields import queue_name, short_text, shown, timestamp
+from ojs_core.base.fields import queue_name, shown, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.members import FOUND_BY
@@ -26,7 +27,6 @@ from ojs_core.wire.queues.answers import QueuePageAnswer, admin_queue_page, prio
 from ojs_gateway.context import Context
 
 if TYPE_CHECKING:
-    from ojs_core.base.payload_limits import PayloadLimits
     from ojs_core.store.store import Store
 
 _CHUNK: Final = 25
@@ -62,12 +62,6 @@ def _cursor(row: JobRow, order: Order) -> str:
     if order == "finished_at":
         return cursor_after(row.finished_at or 0, row.id)
     return job_cursor(order, getattr(row, order), row.created_at, row.id)
-
-
-def searched(call: Call, limits: PayloadLimits) -> str | None:
-    """A part of the names of what is listed, if there is one. Raises invalid_request."""
-    text = call.query("search")
-    return short_text(text, "search", limits) if text else None
 
 
 class ListHandlers:

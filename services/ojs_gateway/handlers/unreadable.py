@@ -16,6 +16,7 @@ class UnreadableHandlers:
         self._store = context.store
         self._queries = context.queries
         self._of_features = [reader for feature in context.features for reader in feature.records]
+        self._removed = {kind: after for feature in context.features for kind, after in feature.removed.items()}
 
     async def list(self, call: Call) -> Response:
         """GET /admin/unreadable, of one `kind` if it is named."""
@@ -30,4 +31,6 @@ class UnreadableHandlers:
         """DELETE /admin/unreadable/{kind}/{key}: 409 if it can be read."""
         kind, key = call.parameters
         await self._store.unreadable.remove(kind, key, self._of_features)
+        if (after := self._removed.get(kind)) is not None:
+            await after(self._store, key)
         return Response(200, RemovedRecord(True, kind, key))

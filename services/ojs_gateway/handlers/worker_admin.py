@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.api.call import Call, Response
+from ojs_core.api.queries import searched
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import short_text, shown
 from ojs_core.base.portions import in_portions
@@ -28,7 +29,6 @@ from ojs_core.wire.workers.fleet import (
     worker_list,
 )
 from ojs_gateway.context import Context
-from ojs_gateway.handlers.lists import searched
 
 _AT_ONCE: Final = 200
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from ojs_core.api.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME, VERSION
+from ojs_core.api.common import (
+    CONCURRENCY,
+    DURATION,
+    JOB_ID,
+    OBJECT,
+    PRIORITY,
+    QUEUE_NAME,
+    RATE,
+    SHORT,
+    TYPE_NAME,
+    VERSION,
+)
 from ojs_core.api.schema import (
     ANYTHING,
     FLAG,
@@ -22,23 +33,16 @@ from ojs_core.api.schema import (
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Backoff, Exhaustion
 from ojs_core.domain.members import MEMBERS, Kind, Member
-from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
+from ojs_core.domain.rate_limits.policy import OnLimit
 
 _LONGEST_S: Final = DEFAULT_LIMITS.max_duration_ms // 1_000
 SECONDS: Final = either(number(0, _LONGEST_S), DURATION, about="Seconds, or a duration.")
 DURATION_MS: Final = either(number(0, DEFAULT_LIMITS.max_duration_ms), DURATION, about="Milliseconds, or a duration.")
 _MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now: +PT5S.")
-CONCURRENCY: Final = whole(0, MAX_CONCURRENCY, "How many at once; 0 lets none start.")
 OLDER_THAN: Final = either(TEXT, number(0), about="A timestamp, or an age: a duration, or seconds.")
 PREVENTION_REQUEST: Final = Named(
     "StarvationPreventionRequest",
     record({}, {"enabled": FLAG, "rotation_interval": SECONDS, "min_dispatch_ratio": number(0, 1)}),
-)
-RATE: Final = Named(
-    "Rate",
-    record(
-        {"limit": whole(1)}, {"period": either(number(0), TEXT, about="A duration, second, minute, hour or day, or seconds.")}
-    ),
 )
 RATE_LIMIT: Final = Named(
     "RateLimitPolicy",

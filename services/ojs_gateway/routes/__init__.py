@@ -28,7 +28,7 @@ from ojs_gateway.routes.dead_letter import DEAD_LETTERS
 from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.history import HISTORY
 from ojs_gateway.routes.jobs import JOBS
-from ojs_gateway.routes.limits import LIMITS, POOLS
+from ojs_gateway.routes.pools import POOLS
 from ojs_gateway.routes.queues import QUEUES
 from ojs_gateway.routes.schemas import SCHEMAS
 from ojs_gateway.routes.statistics import STATISTICS
@@ -68,7 +68,6 @@ _PARTS: Final = (
     EVENTS,
     STATISTICS,
     FLEET,
-    LIMITS,
     POOLS,
     SCHEMAS,
 )

@@ -7,12 +7,14 @@ from typing import Final, get_args
 from ojs_api import words
 from ojs_api.schemas import MODES
 from ojs_core.api.common import (
+    CONCURRENCY,
     CONFIRM,
     COUNT,
     DURATION,
     NUMBERED,
     PAGED,
     QUEUE_NAME,
+    RATE,
     SEARCH,
     STATE,
 )
@@ -45,10 +47,8 @@ from ojs_core.wire.queues.requests import DeletionBody, PurgeBody
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.openapi.envelope import (
-    CONCURRENCY,
     OLDER_THAN,
     PREVENTION_REQUEST,
-    RATE,
     RATE_LIMIT,
     RETRY_REQUEST,
     SECONDS,

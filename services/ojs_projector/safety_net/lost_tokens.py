@@ -8,7 +8,6 @@ about to give one, has lost it, however busy or late anybody may be.
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,10 +16,7 @@ from typing import Final, NamedTuple
 from ojs_core.base.portions import in_portions
 from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.contents import message
-from ojs_core.store.capacity.stale_tokens import available_at
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.tokens import Tokens, read_token
 from ojs_core.store.store import Store
@@ -110,9 +106,8 @@ class LostTokens:
     async def _begin(self, queue: str, kinds: list[WaitingJob], most: int) -> _Search:
         """What to look for in a queue. All that could still give a job its token is ruled out before its tokens are read."""
         search = _Search()
-        blocked: dict[tuple[str, int], float] = {}
         for kind in kinds:
-            suspects = [job for job in await self._suspects(kind, most) if not await self._is_blocked(job, blocked)]
+            suspects = await self._without_held(await self._suspects(kind, most))
             due = await self._due([job.id for job in suspects])
             search.wanted |= {job.id: job.token or "" for job in suspects if job.id not in due}
         if search.wanted:
@@ -144,32 +139,14 @@ class LostTokens:
         waits = job is not None and job.state is State.AVAILABLE and not job.deleted and (job.queue, job.priority) == kind
         return job if waits else None
 
-    async def _is_blocked(self, job: Job, blocked: dict[tuple[str, int], float]) -> bool:
-        """Return whether tokens of the job's key wait for a permit that its own may well be among. They are in order, too.
-
-        `blocked` has the earliest of a key and priority, as far as it was read.
-        """
-        policy = policy_of(job) if job.rate_limit else None
-        if policy is None or policy.key is None:
-            return False
-        which = (key_scope(policy.key), job.priority)
-        if which not in blocked:
-            blocked[which] = await self._blocked_since(job.queue, *which)
-        return available_at(job) >= blocked[which]
-
-    async def _blocked_since(self, queue: str, scope: str, priority: int) -> float:
-        """Return when the first blocked job became available: infinity if there is none, 0 if that isn't known.
-
-        The scheduler gets a note of the limit: that note may be what was lost.
-        """
-        held = [self._store.config.hold(scope, priority, queue, front=front) for front in (True, False)]
-        first = [said for subject in held if (said := await self._tokens.first(subject)) is not None]
-        if not first:
-            return math.inf
-        await self._store.permits.send_note(scope)
-        others = [await self._store.records.leader_for_hint(token[0]) for said in first if (token := _said(said)) is not None]
-        times = [available_at(other.job) for other in others if other.job is not None]
-        return 0 if len(times) < len(first) else min(times) - self._timings.grace_ms
+    async def _without_held(self, suspects: list[Job]) -> list[Job]:
+        """Return the jobs whose tokens no gate holds."""
+        gate = self._store.start_gate
+        asking = [] if gate is None else [job for job in suspects if gate.asks(job)]
+        if gate is None or not asking:
+            return suspects
+        held = await gate.held(asking, self._timings.grace_ms)
+        return [job for job in suspects if job.id not in held]
 
     async def _due(self, job_ids: list[str]) -> set[str]:
         """Return the jobs whose due message waits: it comes again, and the token is stored again with it."""

@@ -12,16 +12,20 @@ from ojs_core.api.route import Parameter
 from ojs_core.api.schema import (
     ANYTHING,
     FLAG,
+    TEXT,
     TIME,
     Named,
     either,
     map_of,
+    number,
     one_of,
+    record,
     text,
     whole,
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
+from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY
 from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 
 COUNT: Final = whole(0)
@@ -66,4 +70,11 @@ IDEMPOTENCY_KEY: Final = Parameter(
 PERIOD: Final = (
     Parameter("since", TIME, "Not before this moment."),
     Parameter("until", TIME, "Not after this moment."),
+)
+CONCURRENCY: Final = whole(0, MAX_CONCURRENCY, "How many at once; 0 lets none start.")
+RATE: Final = Named(
+    "Rate",
+    record(
+        {"limit": whole(1)}, {"period": either(number(0), TEXT, about="A duration, second, minute, hour or day, or seconds.")}
+    ),
 )

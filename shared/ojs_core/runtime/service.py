@@ -28,7 +28,7 @@ from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import CRASHED, Stopping, StopTimings
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
-from ojs_core.store.store import Store
+from ojs_core.store.store import FeatureGates, Store
 from ojs_core.telemetry import logs, metrics, tracing
 
 CUT_OFF: Final = "work was cut off: it didn't end in time; its jobs come back when their leases expire"
@@ -107,18 +107,26 @@ async def _logged(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def run(
-    name: str, settings: Settings, build: Build, *, supervisor: int | None = None, timings: StopTimings = StopTimings()
+    name: str,
+    settings: Settings,
+    build: Build,
+    gates: FeatureGates | None,
+    *,
+    supervisor: int | None = None,
+    timings: StopTimings = StopTimings(),
 ) -> int:
     """Run one service until it is asked to stop; returns the exit code. Raises `StartupProblem` if it can't start.
 
-    `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
+    `gates` are those of a feature, which all processes of a system have. `supervisor` is the inherited descriptor of a
+    link to the process that started this one (`ojs_core.runtime.supervised`).
     """
     prepare(name, settings)
     stopping = Stopping(timings.alone_s if supervisor is None else timings.supervised_s, settings.drain_delay, timings)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
-        clean = await session(name, settings, build, stopping, None if link is None else lambda line, _store: link.ready(line))
+        ready = None if link is None else lambda line, _store: link.ready(line)
+        clean = await session(name, settings, build, gates, stopping, ready)
     finally:
         await tracing.stop()
         if link is not None:
@@ -148,12 +156,17 @@ def prepare(name: str, settings: Settings) -> None:
 
 
 async def session(
-    name: str, settings: Settings, build: Build, stopping: Stopping, ready: Callable[[ReadyLine, Store], None] | None
+    name: str,
+    settings: Settings,
+    build: Build,
+    gates: FeatureGates | None,
+    stopping: Stopping,
+    ready: Callable[[ReadyLine, Store], None] | None,
 ) -> bool:
     """One service in a process that is prepared, from the connection to NATS to its end; whether the stop was clean. `ready` is
     called once it works, with its store. Raises `StartupProblem`.
     """
-    store = await stopping.unless(_open(name, settings))
+    store = await stopping.unless(_open(name, settings, gates))
     if store is None:
         return True
     try:
@@ -185,7 +198,7 @@ async def _readiness(store: Store, stopping: Stopping) -> Readiness:
     return Readiness(DRAINING, {}) if stopping.draining else await readiness_of(store)
 
 
-async def _open(name: str, settings: Settings, again_s: float = 0.25) -> Store:
+async def _open(name: str, settings: Settings, gates: FeatureGates | None, again_s: float = 0.25) -> Store:
     """The store, once NATS can be reached: processes may start in any order, so NATS may come last."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout
@@ -194,7 +207,7 @@ async def _open(name: str, settings: Settings, again_s: float = 0.25) -> Store:
     while True:
         try:
             url = settings.nats_of(name)
-            return await Store.open(url, settings.streams, role=name, room=room, test_mode=settings.test_mode)
+            return await Store.open(url, settings.streams, role=name, gates=gates, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + again_s >= deadline:
                 raise

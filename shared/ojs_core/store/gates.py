@@ -97,8 +97,11 @@ class StartGate(Protocol):
     def of_queue(self, config: QueueConfig) -> QueueGate | None:
         """Return the gate that a queue has by its settings."""
 
-    async def judge(self, queue: str, candidates: Sequence[Candidate]) -> Verdicts:
-        """Judge candidates that are wanted. Once the gate has sent one back, it sends all back that follow."""
+    async def judge(self, queue: str, own: QueueGate | None, candidates: Sequence[Candidate]) -> Verdicts:
+        """Judge candidates that are wanted, from a queue that may have a gate of its `own`.
+
+        Once the gate has sent one back, it sends all back that follow.
+        """
 
     async def turn_away(self, candidates: Sequence[Candidate]) -> Sequence[Verdict]:
         """Judge candidates of which none is to start: hold tokens, or send them back."""
@@ -111,6 +114,11 @@ class StartGate(Protocol):
 
     async def emptied(self, queue: str, last: str | None) -> None:
         """Note that a fetch got all of a queue whose gate had sent jobs back; `last` is its last job."""
+
+    async def held(self, jobs: Sequence[Job], grace_ms: int) -> set[str]:
+        """Return the ids of those available jobs of one queue whose tokens the gate may well hold. A token may be stored so
+        long after its job became available.
+        """
 
     def held_under(self, job: Job) -> str | None:
         """Return the subjects where the gate holds tokens of such a job; None if it never does."""

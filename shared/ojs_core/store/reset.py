@@ -71,7 +71,7 @@ class Reset:
         Service beats stay. Raises OjsError when a service is silent.
         """
         try:
-            await self._clear([*_WIPED, *kinds])
+            await self._clear(list(dict.fromkeys((*_WIPED, *kinds))))
         finally:
             await self._mark_epoch()
         log.info("everything was reset")

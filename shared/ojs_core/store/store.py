@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
@@ -29,6 +30,7 @@ from ojs_core.store.crons import Crons
 from ojs_core.store.dispatch.dispatcher import Dispatcher
 from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.enqueue.enqueue import Enqueue
+from ojs_core.store.gates import LaneRule, PushGate, StartGate
 from ojs_core.store.jobs.atomic_changes import AtomicChanges
 from ojs_core.store.jobs.checkpoints import Checkpoints, CheckpointTimings
 from ojs_core.store.jobs.jobs import Jobs, JobTimings
@@ -36,10 +38,6 @@ from ojs_core.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_core.store.keys import Keys, KeyTimings
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.asking import LIMITED_LANE
-from ojs_core.store.rate_limits.blocked_jobs import BlockedJobs, BlockedJobTimings
-from ojs_core.store.rate_limits.limiter import Limiter, LimiterTimings
-from ojs_core.store.rate_limits.permits import Permits, PermitTimings
 from ojs_core.store.records.atomic import Atomic
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
@@ -110,12 +108,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Stale tokens."""
     alerts: AlertTimings = AlertTimings()
     """Announcements of full queues and limits."""
-    permits: PermitTimings = PermitTimings()
-    """Permits of limits."""
-    blocked: BlockedJobTimings = BlockedJobTimings()
-    """Jobs without one."""
-    limiter: LimiterTimings = LimiterTimings()
-    """Jobs that step aside."""
     dispatch: DispatchTimings = DispatchTimings()
     """Fetching."""
     idempotency: IdempotencyTimings = IdempotencyTimings()
@@ -145,6 +137,29 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     )
 
 
+class Gated(Protocol):
+    """A feature in one process, with its gates."""
+
+    @property
+    def push(self) -> PushGate: ...
+
+    @property
+    def start(self) -> StartGate: ...
+
+    async def clear(self) -> None:
+        """Forget everything (reset)."""
+
+
+class FeatureGates(Struct, frozen=True, kw_only=True):
+    """The gates of a feature: the lanes of tokens of jobs that ask for it, and what makes the rest for a process.
+
+    It is made before the store's other parts, of its `bucket` alone.
+    """
+
+    lanes: LaneRule
+    make: Callable[[Store], Gated]
+
+
 class _Outside(NamedTuple):
     """What a store stands on."""
 
@@ -158,7 +173,15 @@ class _Outside(NamedTuple):
 class Store:
     """One process's access to everything stored. Made by `open`, ended by `close`."""
 
-    def __init__(self, outside: _Outside, config: StoreConfig, role: str, room: RoomSettings, timings: StoreTimings) -> None:
+    def __init__(
+        self,
+        outside: _Outside,
+        config: StoreConfig,
+        role: str,
+        room: RoomSettings,
+        timings: StoreTimings,
+        gates: FeatureGates | None,
+    ) -> None:
         instance = secrets.token_hex(8)
         nats, bulk = outside.nats, outside.bulk
         self._outside = outside
@@ -176,7 +199,7 @@ class Store:
         self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
         self.blobs = Blobs(self.records, config)
         writer = Writer(nats, self.records, config, timings.writes)
-        self.committer = Committer(nats, writer, config, timings.commits, LIMITED_LANE)
+        self.committer = Committer(nats, writer, config, timings.commits, None if gates is None else gates.lanes)
         self.watches = Watches(nats, config, instance, timings.watches)
         self.bucket = bucket = Bucket(
             nats,
@@ -197,26 +220,26 @@ class Store:
         self.atomic = Atomic(bucket)
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket, timings.alerts)
-        self.permits = Permits(bucket, timings.permits)
-        self.blocked = BlockedJobs(bucket, self.permits, alerts, timings.blocked)
-        limiter = Limiter(self.permits, self.blocked, self.queues, bucket, timings.limiter)
-        self.queues.gate_of = limiter.of_queue
-        stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
+        self._of_features: dict[Callable[[Store], Any], Any] = {}
+        gated: Gated | None = None if gates is None else self.of(gates.make)
+        push_gate, start_gate = (None, None) if gated is None else (gated.push, gated.start)
+        self.start_gate = start_gate
+        self.queues.gate_of = None if start_gate is None else start_gate.of_queue
+        stale_tokens = StaleTokens(bucket, start_gate, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
         self.jobs = Jobs(bucket, self.unique, timings.jobs)
-        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.unique, self.atomic, self.jobs, self.permits)
+        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.unique, self.atomic, self.jobs, push_gate)
         self.progress = JobProgress(bucket, self.jobs, timings.progress)
         self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
-        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, limiter, timings.dispatch)
+        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, self.unique)
         self.crons = Crons(bucket, self.jobs, self.enqueue, self.room, self.spawner, timings.tick_s)
         self.workflows = Workflows(bucket, self.blobs, self.jobs, self.enqueue, self.spawner, timings.workflows)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)
-        self.unreadable = UnreadableRecords(bucket, self.permits)
-        self._of_features: dict[Callable[[Store], Any], Any] = {}
+        self.unreadable = UnreadableRecords(bucket)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.progress.clear)
@@ -224,7 +247,8 @@ class Store:
         self._reset.listeners.append(self.pools.clear)
         self._reset.listeners.append(self.watches.reset)
         self._reset.listeners.append(alerts.clear)
-        self._reset.listeners.append(self.permits.clear)
+        if gated is not None:
+            self._reset.listeners.append(gated.clear)
 
     @classmethod
     async def open(
@@ -233,6 +257,7 @@ class Store:
         config: StoreConfig,
         *,
         role: str,
+        gates: FeatureGates | None,
         room: RoomSettings | None = None,
         test_mode: bool = False,
         timings: StoreTimings = StoreTimings(),
@@ -240,7 +265,7 @@ class Store:
         connect: Connect = Connection,
     ) -> Store:
         """Connect, check the server, make or check the streams. `url` may list servers, separated by commas; `room` is what
-        there is to know of their storage. Only in test mode does the store listen to resets.
+        there is to know of their storage, `gates` are those of a feature. Only in test mode does the store listen to resets.
 
         `timings`, `clock` and `connect` (which makes a connection of a name) are for tests.
 
@@ -263,7 +288,7 @@ class Store:
                 url,
                 connect,
             )
-            store = cls(outside, config, role, room or RoomSettings(), timings)
+            store = cls(outside, config, role, room or RoomSettings(), timings, gates)
             await store._begin(test_mode=test_mode)
         except BaseException:
             await nats.close()

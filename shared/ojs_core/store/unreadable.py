@@ -17,7 +17,6 @@ from ojs_core.store.jobs.progress import progress_reader
 from ojs_core.store.keys import key_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
-from ojs_core.store.rate_limits.permits import Permits, limit_reader
 from ojs_core.store.records.blobs import blob_reader
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.idempotency import request_reader
@@ -48,7 +47,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         workflow_reader,
         result_reader,
         queue_reader,
-        limit_reader,
         pool_reader,
         schema_reader,
         span_reader,
@@ -60,10 +58,9 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
 class UnreadableRecords:
     """Records that can't be read, as an operator removes them."""
 
-    def __init__(self, bucket: Bucket, permits: Permits) -> None:
+    def __init__(self, bucket: Bucket) -> None:
         self._nats = bucket.nats
         self._records = bucket.records
-        self._permits = permits
         self._kept = bucket.kept
         self._config = bucket.config
         self._writer = bucket.writer
@@ -100,8 +97,6 @@ class UnreadableRecords:
         for pattern in self._belongings(reader.kind, key):
             # The name is free by now: whoever has it next may have set a timer of his own.
             purge_unheard(self._nats, self._config.records_stream, pattern, before=removed)
-        if kind == "limit":  # jobs may wait for it
-            await self._permits.send_note(key)
 
     def _belongings(self, kind: str, key: str) -> list[str]:
         """What else is stored under a record's name, and of no use without it."""

@@ -8,15 +8,16 @@ from ojs_core.api.job_extras import Headers, JobExtras
 from ojs_core.base.errors import OjsError
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits import permits
-from ojs_core.domain.rate_limits.permits import FreePermits, Hit
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
 from ojs_core.operations.why import Reason
 from ojs_core.store.announce import announce
-from ojs_core.store.rate_limits.asking import limited
-from ojs_core.store.rate_limits.permits import key_scope, queue_scope
 from ojs_core.store.store import Store
 from ojs_core.wire.jobs.job import JobAnswer
+from ojs_features.limits import rules
+from ojs_features.limits.asking import limited
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import key_scope, queue_scope
+from ojs_features.limits.rules import FreePermits, Hit
 
 _LONGEST_CLOSED_MS: Final = 7 * 86_400_000
 """A failure can't stop a key for longer; the next one can do so again."""
@@ -36,16 +37,16 @@ async def limit_headers(store: Store, job: Job) -> Headers:
     if starts is None:
         return (("X-RateLimit-Limit", str(policy.concurrency)),) if policy.concurrency else ()
     try:
-        _, record = await store.permits.read(_scope(job, policy))
+        _, record = await store.of(Limits).permits.read(_scope(job, policy))
     except OjsError:
         return (("X-RateLimit-Limit", str(starts.limit)),)
     now = store.clock.now()
-    standing = permits.effective(record, policy, now)
+    standing = rules.effective(record, policy, now)
     starts = standing.rate or standing.throttle or starts
     limit = ("X-RateLimit-Limit", str(starts.limit))
     if standing.concurrency is not None:
         return (limit,)
-    free = permits.room(record, policy, now)
+    free = rules.room(record, policy, now)
     reset = -(-(free.at or now) // 1_000)
     return (limit, ("X-RateLimit-Remaining", str(free.number)), ("X-RateLimit-Reset", str(reset)))
 
@@ -55,7 +56,7 @@ async def _show(store: Store, job: Job, answer: JobAnswer) -> None:
     policy = policy_of(job) if job.state is State.AVAILABLE else None
     if policy is None or policy.key is None:
         return
-    until = (await store.permits.room(key_scope(policy.key), policy)).at
+    until = (await store.of(Limits).permits.room(key_scope(policy.key), policy)).at
     if until is not None:
         answer.rate_limit_until = format_ms(until)
 
@@ -65,7 +66,7 @@ async def _why(store: Store, job: Job) -> list[Reason]:
     await store.queues.settings(job.queue)
     policies = [policy_of(job), policy_of_queue(store.queues.config(job.queue))]
     asked = [policy for policy in policies if policy is not None]
-    rooms = [(policy, await store.permits.room(_scope(job, policy), policy)) for policy in asked]
+    rooms = [(policy, await store.of(Limits).permits.room(_scope(job, policy), policy)) for policy in asked]
     return [reason for policy, room in rooms if (reason := limited_by(job.queue, policy.key, room)) is not None]
 
 
@@ -90,7 +91,7 @@ async def _close(store: Store, job: Job, until: int, reason: str) -> int | None:
     if policy is None or policy.key is None or until <= now:
         return None
     until = min(until, now + _LONGEST_CLOSED_MS)
-    if await store.permits.close_until(key_scope(policy.key), policy, until):
+    if await store.of(Limits).permits.close_until(key_scope(policy.key), policy, until):
         told = {"key": policy.key, "until": format_ms(until), "reason": reason}
         await announce(store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=told)
     return until

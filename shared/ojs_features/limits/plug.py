@@ -5,6 +5,28 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.plug import Feature
+from ojs_core.store.store import FeatureGates, Store
+from ojs_features.limits.asking import LIMITED_LANE
+from ojs_features.limits.backup import BACKUP
 from ojs_features.limits.jobs import EXTRAS
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.loop import blocked_jobs_loop
+from ojs_features.limits.permits import limit_reader
+from ojs_features.limits.routes import PART
 
-LIMITS: Final = Feature(name="limits", jobs=(EXTRAS,))
+
+async def _removed(store: Store, scope: str) -> None:
+    """Have a limit looked at whose record was removed: jobs may wait for it."""
+    await store.of(Limits).permits.send_note(scope)
+
+
+LIMITS: Final = Feature(
+    name="limits",
+    parts=(PART,),
+    gates=FeatureGates(lanes=LIMITED_LANE, make=Limits),
+    loops=(blocked_jobs_loop,),
+    jobs=(EXTRAS,),
+    records=(limit_reader,),
+    removed={"limit": _removed},
+    backup=BACKUP,
+)

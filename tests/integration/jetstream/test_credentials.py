@@ -14,6 +14,7 @@ from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from ojs_link.login import new_seed
 from ojs_nats import Client
 from ojs_nats.errors import RefusedError
@@ -39,7 +40,7 @@ def address(server: NatsServer) -> str:
 async def refusal(url: str) -> str:
     """Return why a service can't start, once another try won't mend it; a refusal may look like a loss."""
     try:
-        await Store.open(url, StoreConfig(), role="gateway")
+        await Store.open(url, StoreConfig(), role="gateway", gates=GATES)
     except Unreachable:
         return ""
     except StartupProblem as problem:

@@ -29,14 +29,16 @@ from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk, WorkflowsAsk
 from ojs_core.runtime.settings import Settings
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from ojs_core.store.unreadable import removable
 from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import fetched_jobs
-from ojs_features.all import FEATURES
+from ojs_features.all import FEATURES, GATES
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import key_scope
+from ojs_features.limits.plug import LIMITS
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
@@ -332,7 +334,10 @@ class World:
 
 @asynccontextmanager
 async def world(url: str, index: Path) -> AsyncIterator[World]:
-    stores = [await Store.open(url, StoreConfig(), role=role) for role in ("gateway", "projector", "scheduler", "coordinator")]
+    stores = [
+        await Store.open(url, StoreConfig(), role=role, gates=GATES)
+        for role in ("gateway", "projector", "scheduler", "coordinator")
+    ]
     gateway, reading, scheduling, coordinating = stores
     followed = [reader for feature in FEATURES for reader in feature.followed]
     projector = Projector(reading, index, copied=4_096, features=followed)
@@ -468,9 +473,9 @@ async def test_jobs_of_a_limit_that_can_not_be_read_wait_and_others_go_on(store:
     waiting = await store.jobs.get(held.id)
     assert (waiting.state, waiting.attempt) == (State.SCHEDULED, 0), "it is looked at again later"
     with refusal("unreadable_record"):
-        await store.permits.read(key_scope("torn"))
-    await store.unreadable.remove("limit", key_scope("torn"))
-    assert (await store.permits.read(key_scope("torn")))[1].holders == ()
+        await store.of(Limits).permits.read(key_scope("torn"))
+    await store.unreadable.remove("limit", key_scope("torn"), LIMITS.records)
+    assert (await store.of(Limits).permits.read(key_scope("torn")))[1].holders == ()
 
 
 async def test_a_pool_that_can_not_be_read_leaves_the_others_as_they_are(store: Store, open_here: OpenStore) -> None:

@@ -19,6 +19,7 @@ from ojs_core.read.client import Queries
 from ojs_core.read.messages import QueueAsk, QueuesAsk
 from ojs_core.read.numbers import Counts, Queue
 from ojs_core.store.store import Store
+from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.stored_records import QUEUES, records, store_records
 from support.system import Command, Processes
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 @pytest.fixture
 async def store(nats_server: NatsServer) -> AsyncIterator[Store]:
-    store = await Store.open(nats_server.url, StoreConfig(), role="gateway")
+    store = await Store.open(nats_server.url, StoreConfig(), role="gateway", gates=GATES)
     yield store
     await store.close()
 

@@ -27,13 +27,14 @@ from ojs_core.jetstream.api import call
 from ojs_core.jetstream.consumers import make_in_memory
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.runtime.settings import Settings
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.loop import blocked_jobs_loop
+from ojs_features.limits.permits import key_scope
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
-from ojs_scheduler.blocked_jobs import blocked_jobs_loop
 from ojs_scheduler.crons import CronWorker
 from support.examples import amount, examples
 from support.outside import before, clock_of
@@ -120,7 +121,7 @@ async def test_it_finds_nothing_among_many_blocked_jobs(net: SafetyNet, store: S
     assert safety_net_finds() == before
     for key in range(keys):  # a token whose move wasn't confirmed in time may wait twice
         blocked = 3 * len(range(key, BLOCKED // 3, keys))
-        assert blocked <= await store.blocked.count(key_scope(f"k{key}")) <= 2 * blocked
+        assert blocked <= await store.of(Limits).blocked.count(key_scope(f"k{key}")) <= 2 * blocked
     unrelated = await store.enqueue.push(draft(queue="q"))
     assert [job.id for job in await fetch(store, "q")] == [unrelated.id]
     await keeper.stop()
@@ -380,7 +381,7 @@ async def test_a_job_that_was_let_go_late_has_not_lost_its_token(net: SafetyNet,
     """While its key had no permit its token was put aside; it comes back behind everything."""
     first, second = [await store.enqueue.push(limited("q", "key")) for _ in range(2)]
     assert [job.id for job in await fetch(store, "q", count=2)] == [first.id]
-    assert await store.blocked.count(key_scope("key")) == 1
+    assert await store.of(Limits).blocked.count(key_scope("key")) == 1
     await indexed(store)
     await net.look()
     keeper = blocked_jobs_loop(store)
@@ -403,7 +404,7 @@ async def test_a_token_that_was_lost_while_others_of_its_key_wait_is_found(net: 
     await indexed(store)
     await store.enqueue.push(limited("q", "key"))
     assert await fetch(store, "q") == []
-    assert await store.blocked.count(key_scope("key")) == 1
+    assert await store.of(Limits).blocked.count(key_scope("key")) == 1
     await net.look()
     assert net.found == {"token": 1}
     await store.jobs.change(running.id, acked)

@@ -15,7 +15,7 @@ from integration.samples import acked, attempt, draft, fetch, put_raw, set_up
 from ojs_core.domain.job import Job
 from ojs_core.read.messages import UnreadableAsk
 from ojs_core.store.store import Store
-from ojs_scheduler.blocked_jobs import blocked_jobs_loop
+from ojs_features.limits.loop import blocked_jobs_loop
 from support.truth import all_events
 from support.waiting import eventually
 

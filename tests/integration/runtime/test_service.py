@@ -40,7 +40,7 @@ def build(store, settings):
 
 supervisor = int(sys.argv[2]) if len(sys.argv) > 2 else None
 settings = Settings(nats=sys.argv[1], log_format="json", storage_limit=1 << 32)
-sys.exit(run_loop(run("misfit", settings, build, supervisor=supervisor, timings=StopTimings({times}))))
+sys.exit(run_loop(run("misfit", settings, build, None, supervisor=supervisor, timings=StopTimings({times}))))
 """
 
 

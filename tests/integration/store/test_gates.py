@@ -15,7 +15,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.store.store import Store
 
-LIMITS = ("/store/rate_limits/", "/domain/rate_limits/")
+LIMITS = ("/ojs_features/", "/domain/rate_limits/")
 
 
 @contextmanager

@@ -11,10 +11,10 @@ import pytest
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import FreePermits, Hit, LimitOverride, LimitRecord
 from ojs_core.store.store import Store
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_features.limits.jobs import limit_headers, limited_by
+from ojs_features.limits.rules import FreePermits, Hit, LimitOverride, LimitRecord
 from support.fake_store import unavailable_store
 
 NOW = 1_800_000_000_500
@@ -33,7 +33,8 @@ def store(record: LimitRecord | None) -> Store:
             raise unavailable_store()
         return 1, record
 
-    return cast("Store", SimpleNamespace(permits=SimpleNamespace(read=read), clock=SimpleNamespace(now=lambda: NOW)))
+    limits = SimpleNamespace(permits=SimpleNamespace(read=read))
+    return cast("Store", SimpleNamespace(of=lambda _: limits, clock=SimpleNamespace(now=lambda: NOW)))
 
 
 @pytest.mark.parametrize(

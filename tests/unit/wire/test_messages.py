@@ -12,10 +12,10 @@ from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.jobs.bulk import parse_bulk_enqueue
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.queues.fair_pools import parse_pool
-from ojs_core.wire.queues.rate_limits import parse_override
 from ojs_core.wire.queues.requests import parse_config, parse_purge, parse_queue_limit
 from ojs_core.wire.workers.requests import parse_fetch
 from ojs_core.wire.workflows.requests import parse_workflow
+from ojs_features.limits.answers import parse_override
 from ojs_features.webhooks.requests import parse_changes
 from support.tables import each
 

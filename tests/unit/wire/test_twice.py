@@ -14,9 +14,9 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
 from ojs_core.wire.queues.fair_pools import parse_pool
-from ojs_core.wire.queues.rate_limits import parse_override
 from ojs_core.wire.queues.requests import DeletionBody, PurgeBody, parse_config
 from ojs_core.wire.system.maintenance import parse_maintenance
+from ojs_features.limits.answers import parse_override
 from support.tables import each
 
 NOW = 1_790_000_000_000

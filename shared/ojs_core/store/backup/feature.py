@@ -10,7 +10,9 @@ from msgspec import Struct
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Kept
+from ojs_core.store.gates import LaneRule
 from ojs_core.store.records.records import Records
+from ojs_core.store.records.writer import Hint
 
 Places = Callable[[Connection, StoreConfig], Awaitable[dict[str, int]]]
 """Returns up to which event each of a feature's consumers has got them, by names of the feature."""
@@ -29,6 +31,10 @@ class FeatureBackup(Struct, frozen=True, kw_only=True):
 
     hints: frozenset[tuple[str, str]] = frozenset()
     """Hints that are kept as they are, by the two words behind the namespace."""
+    lanes: LaneRule | None = None
+    """The lanes of tokens of jobs that ask for the feature."""
+    notes: Mapping[str, Callable[[StoreConfig, str], Hint]] = MappingProxyType({})
+    """By the kind of record: makes the note that is stored ahead of one of a name."""
     places: Places | None = None
     revive: Mapping[str, Revive] = MappingProxyType({})
     """By the kind of record."""

@@ -29,8 +29,6 @@ from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.backup.selection import Selection
 from ojs_core.store.crons import cron_alarm, cron_reader
 from ojs_core.store.queues.queues import queue_reader
-from ojs_core.store.rate_limits.asking import LIMITED_LANE
-from ojs_core.store.rate_limits.permits import LOOK
 from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
 from ojs_core.store.records.records import Records, job_reader
 from ojs_core.store.records.writer import Hint, Writer
@@ -85,9 +83,11 @@ class Revival:
         features: Sequence[FeatureBackup],
     ) -> None:
         """`source` has the names of the backup, `event` says where an event of a sequence is now."""
+        lanes = next((feature.lanes for feature in features if feature.lanes is not None), None)
+        self._notes = {kind: note for feature in features for kind, note in feature.notes.items()}
         records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
-        self._committer = Committer(nats, writer, config, CommitTimings(), LIMITED_LANE)
+        self._committer = Committer(nats, writer, config, CommitTimings(), lanes)
         self._config = config
         self._source = source
         self._selection = Selection(source, features)
@@ -132,8 +132,8 @@ class Revival:
             case "queue" if name == MAINTENANCE:
                 record = self._standing.of(self._read(queue_reader, name, kept))
                 return kept.data if record is None else _encode(record), []
-            case "limit":
-                return kept.data, [Hint("note", self._config.note("limit", name, LOOK))]
+            case _ if kind in self._notes:
+                return kept.data, [self._notes[kind](self._config, name)]
             case _ if kind in self._revive:
                 body = self._revive[kind](name, kept, self._behind)
                 if body is None:

@@ -15,7 +15,7 @@ from ojs_core.store.dispatch.in_hand import InHand, TokensInHand
 from ojs_core.store.dispatch.request import FetchRequest
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
-from ojs_core.store.gates import FREE, Candidate, Start, StartGate
+from ojs_core.store.gates import FREE, Candidate, Start, StartGate, Verdicts
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
@@ -110,17 +110,18 @@ class Admissions:
         gate = self._gate
         asking = [] if gate is None else [one.token for one in in_hand if gate.asks(one.job)]
         candidates = [one.candidate(self._clock.moment()) for one in in_hand]
-        if gate is None or (not asking and self._queues.gate(queue) is None):
+        own = self._queues.gate(queue)
+        if gate is None or (not asking and own is None):
             pairs = zip(in_hand, candidates, strict=True)
             return Admission([Admitted(one.token, candidate, _started(candidate, FREE, request)) for one, candidate in pairs])
         for token in asking:
             self._reader.gated(token)
-        return await self._judged(gate, queue, in_hand, candidates, request)
+        verdicts = await gate.judge(queue, own, candidates)
+        return await self._judged(queue, in_hand, candidates, verdicts, request)
 
     async def _judged(
-        self, gate: StartGate, queue: str, in_hand: list[InHand], candidates: Sequence[Candidate], request: FetchRequest
+        self, queue: str, in_hand: list[InHand], candidates: Sequence[Candidate], judged: Verdicts, request: FetchRequest
     ) -> Admission:
-        judged = await gate.judge(queue, candidates)
         admitted: list[Admitted] = []
         held: list[Token] = []
         stopped = False

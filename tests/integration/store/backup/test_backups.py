@@ -37,7 +37,6 @@ from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
-from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.api import call
@@ -50,10 +49,12 @@ from ojs_core.store.backup.last import last_backup, note_backup
 from ojs_core.store.backup.release import Held, Release
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store
 from ojs_core.wire.workflows.requests import parse_workflow
 from ojs_features.all import BACKUPS
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import key_scope
+from ojs_features.limits.rules import LimitOverride
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.webhooks.subscriptions import Webhooks
@@ -288,7 +289,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, extra=kept, retry_extensions=kept)
     await source.crons.register(Registration(name="daily", expression="@daily", draft=template, extensions=kept))
     job = await source.enqueue.push(draft(queue=queue, extra=kept, retry_extensions=kept))
-    await source.permits.override(key_scope("key"), LimitOverride(concurrency=1, extensions=kept))
+    await source.of(Limits).permits.override(key_scope("key"), LimitOverride(concurrency=1, extensions=kept))
     step = {"type": "a.c", "args": [], "options": {"queue": f"{queue}-2"}, "ext_vendor": {"n": 1}}
     body = msgspec.json.encode({"type": "chain", "steps": [step, step], "ext_vendor": {"n": 2}})
     workflow = await source.workflows.create(parse_workflow(body, source.clock.now(), DEFAULT_LIMITS))
@@ -299,7 +300,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     [webhook] = await there.of(Webhooks).all()
     cron = await there.crons.get("daily")
     restored = await there.jobs.get(job.id)
-    override = (await there.permits.read(key_scope("key")))[1].override
+    override = (await there.of(Limits).permits.read(key_scope("key")))[1].override
     assert override is not None
     assert [
         settings.config.extensions,

@@ -25,6 +25,7 @@ from ojs_core.store.capacity.storage_room import RoomTimings
 from ojs_core.store.store import Store, StoreTimings
 from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord
 from ojs_core.telemetry import metrics
+from ojs_features.all import GATES
 from ojs_scheduler.crons import CronWorker
 from support.cluster import NatsCluster
 from support.nats import NatsServer
@@ -198,10 +199,15 @@ no_auth_user: ojs
 
 
 async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, queue: str) -> None:
-    first = await Store.open(nats_server.url, StoreConfig(), role="gateway")
+    first = await Store.open(nats_server.url, StoreConfig(), role="gateway", gates=GATES)
     limit = await used(first) + 15 * MIB
     store = await Store.open(
-        nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=5 * MIB), timings=OFTEN
+        nats_server.url,
+        StoreConfig(),
+        role="gateway",
+        gates=GATES,
+        room=RoomSettings(limit=limit, reserve=5 * MIB),
+        timings=OFTEN,
     )
     try:
         await eventually(lambda: store.room.levels)
@@ -216,12 +222,13 @@ async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, q
 @pytest.mark.cluster
 @pytest.mark.slow
 async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsCluster, queue: str) -> None:
-    first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway")
+    first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway", gates=GATES)
     limit = await used(first) // 3 + 20 * MIB
     store = await Store.open(
         nats_cluster.url,
         StoreConfig(replicas=3),
         role="gateway",
+        gates=GATES,
         room=RoomSettings(limit=limit, reserve=5 * MIB),
         timings=OFTEN,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.store import Store
-from ojs_scheduler.blocked_jobs import blocked_jobs_loop
+from ojs_features.limits.loop import blocked_jobs_loop
 
 
 @pytest.fixture

@@ -15,14 +15,16 @@ from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal, su
 from integration.store.queues.test_limits import held, ids
 from integration.store.workflows import flows
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.jetstream import contents
 from ojs_core.jetstream.api import call, delete, deleted
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.rate_limits.blocked_jobs import BlockedJobTimings
-from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store, StoreTimings
+from ojs_features.all import GATES
+from ojs_features.limits.blocked_jobs import BlockedJobTimings
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import key_scope
+from ojs_features.limits.rules import LimitOverride
 from support.nats import NatsServer
 from support.outside import after, before, clock_of, reads_of
 from support.waiting import eventually
@@ -35,7 +37,7 @@ MANY = 600
 
 @pytest.fixture
 def timings() -> StoreTimings:
-    return StoreTimings(blocked=BlockedJobTimings(at_once=400), dispatch=DispatchTimings(cleared_s=LONG_S))
+    return StoreTimings(features=(BlockedJobTimings(at_once=400),), dispatch=DispatchTimings(cleared_s=LONG_S))
 
 
 def limited(queue: str, key: str, **policy: Any) -> Job:
@@ -153,11 +155,11 @@ async def test_jobs_with_and_without_keys_come_in_the_order_of_their_pushes(
 @pytest.mark.usefixtures("keeper")
 async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store, queue: str, key: str) -> None:
     """More of them than one look moves."""
-    await store.permits.override(key_scope(key), LimitOverride(concurrency=0))
+    await store.of(Limits).permits.override(key_scope(key), LimitOverride(concurrency=0))
     jobs = [limited(queue, key, concurrency=1_000) for _ in range(MANY)]
     await store.enqueue.push_all(jobs)
     await eventually(lambda: all_aside(store, queue), LONG_S)
-    await store.permits.override(key_scope(key), None)
+    await store.of(Limits).permits.override(key_scope(key), None)
     found: list[str] = []
 
     async def more() -> bool:
@@ -172,14 +174,14 @@ async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store,
     assert await held(store, key) == 0
 
 
-@timed(blocked=BlockedJobTimings(at_once=20))
+@timed(features=(BlockedJobTimings(at_once=20),))
 @pytest.mark.usefixtures("keeper")
 async def test_what_an_operator_lets_go_without_any_limit_leaves_nobody_behind(store: Store, queue: str, key: str) -> None:
     """None of these jobs holds a permit, so no end of one lets the next go."""
     jobs = [limited(queue, key, concurrency=0) for _ in range(50)]
     await store.enqueue.push_all(jobs)
     await eventually(lambda: all_aside(store, queue), LONG_S)
-    await store.permits.override(key_scope(key), LimitOverride(concurrency=1_000))
+    await store.of(Limits).permits.override(key_scope(key), LimitOverride(concurrency=1_000))
 
     async def ready() -> bool:
         return await tokens(store, queue) == 50
@@ -196,7 +198,7 @@ async def test_a_look_leaves_blocked_jobs_alone_whose_limit_has_no_record(store:
     await store.enqueue.push_all([limited(queue, key, concurrency=0) for _ in range(3)])
     await eventually(lambda: all_aside(store, queue), LONG_S)
     await purge(store, store.config.limit(key_scope(key)))
-    await store.blocked.look(key_scope(key), "", b"", store.clock.now())
+    await store.of(Limits).blocked.look(key_scope(key), "", b"", store.clock.now())
     assert (await held(store, key), await tokens(store, queue)) == (3, 0)
 
 
@@ -206,7 +208,7 @@ async def test_a_key_that_a_fetch_finds_blocked_is_known_even_if_its_record_was_
     await store.enqueue.push_all([limited(queue, key, concurrency=0)])
     await purge(store, store.config.limit(key_scope(key)))
     await eventually(lambda: all_aside(store, queue), LONG_S)
-    found = await store.permits.inspect(key_scope(key))
+    found = await store.of(Limits).permits.inspect(key_scope(key))
     assert found is not None
     assert found.policy.concurrency == 0
 
@@ -230,18 +232,18 @@ async def test_workflows_let_the_keys_of_all_their_steps_be_looked_at(store: Sto
 
 
 async def concurrency(store: Store, key: str) -> int | None:
-    found = await store.permits.inspect(key_scope(key))
+    found = await store.of(Limits).permits.inspect(key_scope(key))
     return None if found is None else found.policy.concurrency
 
 
 async def test_a_key_is_noted_again_after_a_reset(own_server: Callable[..., NatsServer]) -> None:
     with own_server() as server:
-        store = await Store.open(server.url, StoreConfig(), role="gateway", test_mode=True)
+        store = await Store.open(server.url, StoreConfig(), role="gateway", gates=GATES, test_mode=True)
         try:
             for _ in range(2):
-                assert await store.permits.known() == []
+                assert await store.of(Limits).permits.known() == []
                 await store.enqueue.push(limited("q", "k", concurrency=5))
-                assert await store.permits.known() == [key_scope("k")]
+                assert await store.of(Limits).permits.known() == [key_scope("k")]
                 await store.reset(KINDS)
         finally:
             await store.close()
@@ -275,13 +277,13 @@ async def test_a_swap_that_others_always_win_gives_up_within_its_budget(store: S
     async def others_win() -> None:
         nonlocal tries
         tries += 1
-        await other.permits.override(key_scope(key), LimitOverride(concurrency=tries))
+        await other.of(Limits).permits.override(key_scope(key), LimitOverride(concurrency=tries))
 
     with (
         after(store.nats, reads_of(store.config.limit(key_scope(key))), others_win, times=1_000),
         refusal("backend_unavailable"),
     ):
-        await store.permits.override(key_scope(key), None)
+        await store.of(Limits).permits.override(key_scope(key), None)
     assert 0 < tries < 60  # without a pause there would be hundreds
 
 
@@ -298,7 +300,7 @@ async def test_a_job_starts_when_its_permit_was_granted(store: Store, queue: str
     with before(store.nats, reads_of(store.config.limit(key_scope(key))), time_passes) as asked:
         [job] = await fetch(store, queue)
     assert asked
-    _, record = await store.permits.read(key_scope(key))
+    _, record = await store.of(Limits).permits.read(key_scope(key))
     assert [job.started_at] == [at for at, _ in record.grants]
 
 

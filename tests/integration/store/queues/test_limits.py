@@ -14,12 +14,13 @@ from integration.samples import acked, draft, failed, fetch, requeued, set_up, s
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import COMING_MS, Grant, LimitOverride
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.jetstream.contents import message
 from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_core.store.store import Store
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import PermitClaim, key_scope, queue_scope
+from ojs_features.limits.rules import COMING_MS, Grant, LimitOverride
 from support.outside import after, clock_of, standing
 from support.waiting import eventually
 
@@ -36,7 +37,7 @@ async def push(store: Store, queue: str, key: str | None, number: int, **policy:
 
 
 async def held(store: Store, key: str) -> int:
-    return await store.blocked.count(key_scope(key))
+    return await store.of(Limits).blocked.count(key_scope(key))
 
 
 def ids(jobs: list[Job]) -> list[str]:
@@ -112,7 +113,7 @@ async def test_who_was_let_go_too_soon_keeps_the_place(store: Store, queue: str,
             await store.jobs.change(job.id, acked)
             ended.append(job.id)
         for _ in range(2):  # neither knows what the other lets go
-            await store.blocked.look(key_scope(key), "", b"", store.clock.now())
+            await store.of(Limits).blocked.look(key_scope(key), "", b"", store.clock.now())
         running = await fetch(store, queue, count=10)
     assert ended == ids(jobs)
 
@@ -144,8 +145,8 @@ async def test_a_claim_of_a_gateway_that_died_is_given_up(store: Store, queue: s
     policy = LimitPolicy(key=key, concurrency=1)
     stored = await store.records.leader(jobs[0].id)
     claim = PermitClaim(jobs[0].id, "op", stored.sequence)  # the permit is taken, the claim never written
-    assert (await store.permits.take(key_scope(key), [claim], policy)).number == 1
-    assert (await store.permits.room(key_scope(key), policy)).number == 0
+    assert (await store.of(Limits).permits.take(key_scope(key), [claim], policy)).number == 1
+    assert (await store.of(Limits).permits.room(key_scope(key), policy)).number == 0
     clock_of(store).ahead_ms = COMING_MS
     found = await eventually(lambda: fetch(store, queue, count=5), 60)
     assert len(found) == 1
@@ -186,7 +187,7 @@ async def test_under_contention_the_limit_is_never_exceeded_and_everything_runs_
 async def test_a_key_that_may_not_run_at_all_waits_until_an_operator_lets_it(store: Store, queue: str, key: str) -> None:
     await push(store, queue, key, 2, concurrency=0)
     assert await fetch(store, queue, count=5) == []
-    await store.permits.override(key_scope(key), LimitOverride(concurrency=1))
+    await store.of(Limits).permits.override(key_scope(key), LimitOverride(concurrency=1))
     assert len(await eventually(lambda: fetch(store, queue, count=5))) == 1
 
 
@@ -198,10 +199,10 @@ async def test_what_an_operator_has_set_outlasts_a_limit_that_nobody_uses(
     await push(store, queue, key, 1, concurrency=5)
     expires_at = None if expires_in_days is None else store.clock.now() + expires_in_days * DAY_MS
     override = LimitOverride(concurrency=0, expires_at=expires_at)
-    await store.permits.override(key_scope(key), override)
+    await store.of(Limits).permits.override(key_scope(key), override)
     ttl_s = await kept_s(store, key)
     assert ttl_s is None if kept_days is None else abs((ttl_s or 0) - kept_days * DAY_MS // 1_000) < 3_600
-    await store.permits.override(key_scope(key), None)
+    await store.of(Limits).permits.override(key_scope(key), None)
     assert await kept_s(store, key) == 30 * DAY_MS // 1_000
 
 
@@ -299,7 +300,7 @@ async def test_a_queues_rate_holds_over_gateways(store: Store, other: Store, que
     found += await fetch(store, queue, count=5)
     found += await fetch(other, queue, count=5)
     assert len(found) == 3
-    assert (await store.permits.read(queue_scope(queue)))[1].holders == ()
+    assert (await store.of(Limits).permits.read(queue_scope(queue)))[1].holders == ()
 
 
 async def test_a_job_needs_both_permits_and_gives_back_the_one_it_cannot_use(
@@ -312,14 +313,14 @@ async def test_a_job_needs_both_permits_and_gives_back_the_one_it_cannot_use(
     granted: list[Grant] = []
 
     async def another_claims() -> None:
-        taken = await other.permits.take(queue_scope(queue), another, LimitPolicy(concurrency=1))
+        taken = await other.of(Limits).permits.take(queue_scope(queue), another, LimitPolicy(concurrency=1))
         assert taken.grant is not None
         granted.append(taken.grant)
 
     with after(store.nats, store.config.limit(key_scope(key)), another_claims):
         assert await fetch(store, queue) == []
-    assert (await store.permits.read(key_scope(key)))[1].holders == ()
-    await other.permits.give_back(queue_scope(queue), granted[0], another)
+    assert (await store.of(Limits).permits.read(key_scope(key)))[1].holders == ()
+    await other.of(Limits).permits.give_back(queue_scope(queue), granted[0], another)
     [job] = await eventually(lambda: fetch(store, queue))
     assert set(job.permits) == {key_scope(key), queue_scope(queue)}
 

@@ -9,7 +9,7 @@ from integration.conftest import OpenStore
 from integration.samples import acked, attempt, draft, fetch, set_up
 from integration.store.queues.test_limits import ids, push
 from ojs_core.domain import transitions
-from ojs_scheduler.blocked_jobs import blocked_jobs_loop
+from ojs_features.limits.loop import blocked_jobs_loop
 from support.cluster import NatsCluster
 from support.waiting import eventually
 

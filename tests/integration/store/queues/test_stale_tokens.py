@@ -26,7 +26,7 @@ from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.tokens import Token
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
-from ojs_scheduler.blocked_jobs import blocked_jobs_loop
+from ojs_features.limits.loop import blocked_jobs_loop
 from support.traffic import counted
 from support.waiting import eventually
 

@@ -16,10 +16,11 @@ from integration.samples import draft, fetch, losing_answers, set_up, unreachabl
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_core.store.store import Store
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import PermitClaim, key_scope, queue_scope
+from ojs_features.limits.rules import LimitOverride
 from support.outside import after, before, clock_of, reads_of
 
 pytestmark = pytest.mark.usefixtures("own_stores")
@@ -52,7 +53,7 @@ def _heads(store: Store, other: Store) -> Iterator[None]:
 
 async def starts(store: Store, scope: str) -> int:
     """How many starts the limit counts."""
-    _, record = await store.permits.read(scope)
+    _, record = await store.of(Limits).permits.read(scope)
     return sum(number for _, number in record.grants)
 
 
@@ -108,7 +109,7 @@ async def test_a_job_that_is_cancelled_before_its_claim_has_used_nothing_up(
     job = await store.enqueue.push(limited(queue, key, **policy))
     when_granted(lambda: store.jobs.change(job.id, transitions.cancel))
     assert await fetch(store, queue) == []
-    _, record = await store.permits.read(scope)
+    _, record = await store.of(Limits).permits.read(scope)
     assert (record.grants, record.holders) == ((), ())
 
 
@@ -135,7 +136,7 @@ async def test_a_key_whose_job_the_queue_stops_keeps_its_start(
     await set_up([store, other], queue, concurrency=1)
     await store.enqueue.push(limited(queue, key, rate=RATE))
     another = PermitClaim("another", "op", 0)
-    when_granted(lambda: other.permits.take(queue_scope(queue), [another], LimitPolicy(concurrency=1)))
+    when_granted(lambda: other.of(Limits).permits.take(queue_scope(queue), [another], LimitPolicy(concurrency=1)))
     assert await fetch(store, queue) == []
     assert await starts(store, scope) == 0
 
@@ -160,7 +161,7 @@ async def test_a_start_whose_return_is_in_doubt_is_not_given_back_twice(
         looked = doubt.enter_context(before(store.nats, lambda *asked: bool(lost) and read(*asked), override))
 
     async def override() -> None:
-        await other.permits.override(scope, LimitOverride(concurrency=100))
+        await other.of(Limits).permits.override(scope, LimitOverride(concurrency=100))
 
     when_granted(its_return_is_in_doubt)
     with doubt:

@@ -10,7 +10,9 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import (
+from ojs_core.domain.rate_limits.policy import LimitPolicy, read_policy
+from ojs_core.domain.transitions import Moment
+from ojs_features.limits.rules import (
     COMING_MS,
     FreePermits,
     Grant,
@@ -28,8 +30,6 @@ from ojs_core.domain.rate_limits.permits import (
     taken,
     withdrawn,
 )
-from ojs_core.domain.rate_limits.policy import LimitPolicy, read_policy
-from ojs_core.domain.transitions import Moment
 from support.tables import each
 
 T0 = 1_000_000_000

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.permits import COMING_MS, LimitRecord, PermitHolder, forgotten, room, standing, taken
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.domain.transitions import JobHolder as Claimant
 from ojs_core.domain.transitions import Moment
+from ojs_features.limits.rules import COMING_MS, LimitRecord, PermitHolder, forgotten, room, standing, taken
 
 Step = Generator[None, None, None]
 

@@ -10,7 +10,6 @@ import pytest
 from ojs_coordinator.steps import StepTimings
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.cron.ticks import GRACE_MS
-from ojs_core.domain.rate_limits.permits import COMING_MS
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
 from ojs_core.jetstream.event_consumer import EventConsumerTimings
 from ojs_core.jetstream.ordered_consumer import OrderedTimings
@@ -21,6 +20,8 @@ from ojs_core.store.backup.restoring import RestoreTimings
 from ojs_core.store.backup.taking import BackupTimings
 from ojs_core.store.store import StoreTimings
 from ojs_core.store.workers.notes import NoteTimings
+from ojs_features.limits.blocked_jobs import BlockedJobTimings
+from ojs_features.limits.rules import COMING_MS
 from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_projector.projector import ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
@@ -43,7 +44,7 @@ IN_STRUCTS = (
 NO_DURATIONS = {
     "envelope.py: DURATION_MS",  # a form of the API's description
     "envelope.py: _LONGEST_S",  # a bound of what others may ask for, as is the next
-    "workers.py: _LONGEST_CLOSED_MS",
+    "jobs.py: _LONGEST_CLOSED_MS",
     "starts.py: SECOND_MS",  # a unit
     "starts.py: WINDOW_S",  # what a number of the API is of
     "hub.py: _FULL_RETRY_S",  # a pause that an answer asks clients for, as are the next two
@@ -92,7 +93,7 @@ STORE = StoreTimings()
 BETWEEN: Final = {
     "a claim that is being written would count as stuck": (STORE.commits.deadline_s, COMING_MS / 1_000),
     "the tick of a scheduler that dies would count as missed": (STORE.tick_s, GRACE_MS / 1_000),
-    "a hint would be judged when its record's tombstone is gone": (STORE.blocked.ahead_ms / 1_000, TOMBSTONE_S),
+    "a hint would be judged when its record's tombstone is gone": (BlockedJobTimings().ahead_ms / 1_000, TOMBSTONE_S),
     "a note would be judged when its record's tombstone is gone": (StepTimings().give_up_ms / 1_000, TOMBSTONE_S),
     "a note would be dropped whose record is being written": (STORE.commits.deadline_s, StepTimings().give_up_ms / 1_000),
     "a token that is being stored would count as lost": (STORE.commits.deadline_s, LostTokenTimings().grace_ms / 1_000),

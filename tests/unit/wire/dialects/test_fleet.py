@@ -10,21 +10,22 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.queues.record import Maintenance, maintained
-from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord, PermitHolder
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.domain.transitions import Moment
 from ojs_core.read.messages import WorkerPage, WorkerRow, WorkerSummary
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.members import Extended
+from ojs_core.wire.members import Extended, bare, encode
 from ojs_core.wire.pages import Page
 from ojs_core.wire.queues.fair_pools import PoolList, listed_pool
-from ojs_core.wire.queues.rate_limits import limit_answer, limit_page
 from ojs_core.wire.system.extensions import SupportedExtensions
 from ojs_core.wire.system.maintenance import maintenance_answer
 from ojs_core.wire.system.manifest import manifest
 from ojs_core.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
+from ojs_features.limits.answers import limit_answer, limit_page
+from ojs_features.limits.dialects import SHAPES
+from ojs_features.limits.rules import LimitOverride, LimitRecord, PermitHolder
 
 NOW = 1_800_000_000_000
 AT = "2027-01-15T08:00:00.000Z"
@@ -39,7 +40,8 @@ LIMIT = LimitRecord(
 
 
 def read(answer: Struct | Extended[Any], reader: Reader) -> Any:
-    return msgspec.json.decode(answer_body(answer, reader))
+    shape = SHAPES.get(type(bare(answer)), {}).get(reader)
+    return msgspec.json.decode(answer_body(answer, reader) if shape is None else encode(shape(answer)))
 
 
 def test_the_command_line_reads_the_last_heartbeat_under_its_own_name() -> None:

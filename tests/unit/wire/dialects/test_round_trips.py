@@ -15,7 +15,6 @@ from ojs_core.domain.cron.changes import register
 from ojs_core.domain.fair_pools import Pool, Prevention
 from ojs_core.domain.queues.config import Patch, QueueConfig, Rate, patched
 from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.transitions import Moment
@@ -23,11 +22,14 @@ from ojs_core.wire.crons.answers import cron_answer
 from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.members import bare, encode
 from ojs_core.wire.queues.answers import configured_queue
 from ojs_core.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
-from ojs_core.wire.queues.rate_limits import limit_answer, parse_override
 from ojs_core.wire.queues.requests import parse_config
 from ojs_core.wire.schemas import parse_schema, schema_answer
+from ojs_features.limits.answers import limit_answer, parse_override
+from ojs_features.limits.dialects import SHAPES
+from ojs_features.limits.rules import LimitOverride, LimitRecord
 from ojs_features.webhooks.answers import OneWebhook, webhook_answer
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes
@@ -40,7 +42,8 @@ RATE: Final = Rate(5, 60_000)
 
 
 def shown(answer: Struct, reader: Reader) -> Any:
-    return msgspec.json.decode(answer_body(answer, reader))
+    shape = SHAPES.get(type(bare(answer)), {}).get(reader)
+    return msgspec.json.decode(answer_body(answer, reader) if shape is None else encode(shape(answer)))
 
 
 def encoded(value: Any) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
-from ojs_core.wire.queues.rate_limits import limit_answer, parse_override
 from ojs_core.wire.queues.requests import parse_queue_limit
+from ojs_features.limits.answers import limit_answer, parse_override
+from ojs_features.limits.rules import LimitOverride, LimitRecord
 from support.tables import each
 
 NOW = 1_800_000_000_000

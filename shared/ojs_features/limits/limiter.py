@@ -6,6 +6,7 @@ or from jobs that name no key, stops the queue: its tokens go back in order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -16,14 +17,15 @@ from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.domain.rate_limits.permits import Grant, Hit
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
-from ojs_core.store.gates import FREE, Asks, Candidate, Room, Start, Verdict, Verdicts
-from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.asking import limited
-from ojs_core.store.rate_limits.blocked_jobs import BlockedJob, BlockedJobs
-from ojs_core.store.rate_limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope
+from ojs_core.store.capacity.stale_tokens import available_at
+from ojs_core.store.gates import FREE, Asks, Candidate, QueueGate, Room, Start, Verdict, Verdicts
 from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.tokens import Tokens, read_token
+from ojs_features.limits.asking import limited
+from ojs_features.limits.blocked_jobs import BlockedJob, BlockedJobs
+from ojs_features.limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope
+from ojs_features.limits.rules import Grant, Hit
 
 _AT_ONCE: Final = 8
 """Keys whose jobs are turned away together. Whoever fetches meanwhile waits for the work of as many, over and over."""
@@ -51,23 +53,24 @@ class QueueLimit:
 
     def __init__(self, limiter: Limiter, policy: LimitPolicy) -> None:
         self._limiter = limiter
-        self._policy = policy
+        self.policy = policy
 
     async def room(self, queue: str) -> Room:
-        return await self._limiter.room(queue, self._policy)
+        return await self._limiter.room(queue, self.policy)
 
 
 class Limiter:
     """Limits as a gate of what is fetched (`StartGate`)."""
 
-    def __init__(self, permits: Permits, blocked: BlockedJobs, queues: Queues, bucket: Bucket, timings: LimiterTimings) -> None:
+    def __init__(self, permits: Permits, blocked: BlockedJobs, bucket: Bucket, timings: LimiterTimings) -> None:
         self.asks: Asks = limited
         self._timings = timings
         self._permits = permits
         self._blocked = blocked
-        self._queues = queues
         self._clock = bucket.clock
         self._config = bucket.config
+        self._records = bucket.records
+        self._tokens = Tokens(bucket.nats, bucket.bulk, bucket.config)
 
     def of_queue(self, config: QueueConfig) -> QueueLimit | None:
         """Return the limit of a queue's settings."""
@@ -87,17 +90,48 @@ class Limiter:
         """Note that a fetch has got all that the queue had, its own limit notwithstanding; `last` is its last job."""
         await self._blocked.freed(queue_scope(queue), queue, last)
 
+    async def held(self, jobs: Sequence[Job], grace_ms: int) -> set[str]:
+        """Return the ids of those jobs that became available behind the first that waits for a permit of their key. Tokens
+        that are held are in order, too.
+        """
+        since: dict[tuple[str, int], float] = {}
+        found: set[str] = set()
+        for job in jobs:
+            policy = policy_of(job)
+            if policy is None or policy.key is None:
+                continue
+            which = (key_scope(policy.key), job.priority)
+            if which not in since:
+                since[which] = await self._held_since(job.queue, *which) - grace_ms
+            if available_at(job) >= since[which]:
+                found.add(job.id)
+        return found
+
+    async def _held_since(self, queue: str, scope: str, priority: int) -> float:
+        """Return when the first blocked job became available: infinity if there is none, 0 if that isn't known.
+
+        The scheduler gets a note for the limit: that note may be what was lost.
+        """
+        subjects = [self._config.hold(scope, priority, queue, front=front) for front in (True, False)]
+        first = [said for subject in subjects if (said := await self._tokens.first(subject)) is not None]
+        if not first:
+            return math.inf
+        await self._permits.send_note(scope)
+        stored = [await self._records.leader_for_hint(job_id) for said in first if (job_id := _job_of(said)) is not None]
+        times = [available_at(one.job) for one in stored if one.job is not None]
+        return 0 if len(times) < len(first) else min(times)
+
     def held_under(self, job: Job) -> str | None:
         """Return where tokens of the job's key wait for a permit; None if it names no key."""
         policy = policy_of(job)
         return None if policy is None or policy.key is None else self._config.held_of(job.queue, key_scope(policy.key))
 
-    async def judge(self, queue: str, candidates: Sequence[Candidate]) -> Verdicts:
+    async def judge(self, queue: str, own: QueueGate | None, candidates: Sequence[Candidate]) -> Verdicts:
         """Take the permits that the candidates need; all of one limit in one write."""
         verdicts: list[Verdict] = [FREE] * len(candidates)
-        own = policy_of_queue(self._queues.config(queue))
         await self._by_key(candidates, verdicts)
-        opens_at = await self._by_queue(queue, own, candidates, verdicts)
+        policy = own.policy if isinstance(own, QueueLimit) else None
+        opens_at = await self._by_queue(queue, policy, candidates, verdicts)
         return Verdicts(verdicts, opens_at)
 
     async def turn_away(self, candidates: Sequence[Candidate]) -> list[Verdict]:
@@ -219,6 +253,14 @@ class Limiter:
         for index in indexes:
             verdicts[index] = "back"
         await self.refused(let_through)
+
+
+def _job_of(token: bytes) -> str | None:
+    """Return the job of a token; None for what is none."""
+    try:
+        return read_token(token)[0]
+    except ValueError:
+        return None
 
 
 def _by_policy(candidates: Sequence[Candidate]) -> dict[LimitPolicy, list[int]]:

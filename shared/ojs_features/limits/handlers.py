@@ -6,27 +6,30 @@ import asyncio
 from bisect import bisect_right
 
 from ojs_core.api.call import Call, Response
+from ojs_core.api.context import HandlerContext
+from ojs_core.api.queries import searched
 from ojs_core.base.errors import OjsError, not_found
-from ojs_core.domain.rate_limits.permits import LimitRecord
 from ojs_core.domain.rate_limits.policy import parse_key
-from ojs_core.store.rate_limits.permits import key_of_scope, key_scope
 from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
-from ojs_core.wire.queues.rate_limits import LimitAnswer, limit_answer, limit_page, parse_override
-from ojs_gateway.context import Context
-from ojs_gateway.handlers.lists import searched
+from ojs_features.limits.answers import LimitAnswer, limit_answer, limit_page, parse_override
+from ojs_features.limits.limits import Limits
+from ojs_features.limits.permits import key_of_scope, key_scope
+from ojs_features.limits.rules import LimitRecord
 
 
 class RateLimitHandlers:
     """Handlers under /rate-limits."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
+        limits = context.store.of(Limits)
+        self._permits, self._blocked = limits.permits, limits.blocked
         self._limits = context.limits
 
     async def list(self, call: Call) -> Response:
         """GET /rate-limits?search: every key that was used within a month, in order; only those of the page are read."""
         asked = parse_page(call.queries, numbered=True, default=DEFAULT_PAGE)
-        scopes = await self._store.permits.known()
+        scopes = await self._permits.known()
         if (part := searched(call, self._limits)) is not None:
             scopes = [scope for scope in scopes if part.lower() in key_of_scope(scope).lower()]
         first = asked.offset if asked.cursor is None else bisect_right(scopes, asked.cursor)
@@ -46,15 +49,15 @@ class RateLimitHandlers:
             await call.body(self._limits.max_control_bytes), parse_override, self._store.clock.now(), self._limits
         )
         scope = _scope(call)
-        await self._store.permits.override(scope, wanted)
+        await self._permits.override(scope, wanted)
         return await self._answer(scope)
 
     async def restore(self, call: Call) -> Response:
         """DELETE /rate-limits/{key}/override: 404 if no job ever named the key."""
         scope = _scope(call)
-        sequence, _ = await self._store.permits.read(scope)
+        sequence, _ = await self._permits.read(scope)
         if sequence:
-            await self._store.permits.override(scope, None)
+            await self._permits.override(scope, None)
         return await self._answer(scope)
 
     async def _answer(self, scope: str) -> Response:
@@ -75,7 +78,7 @@ class RateLimitHandlers:
     async def _limit(self, scope: str) -> LimitAnswer | None:
         """None if there is no such limit, or none any more."""
         record: LimitRecord | None
-        record, waiting = await asyncio.gather(self._store.permits.inspect(scope), self._store.blocked.count(scope))
+        record, waiting = await asyncio.gather(self._permits.inspect(scope), self._blocked.count(scope))
         if record is None:
             return None
         return limit_answer(key_of_scope(scope), record, waiting, self._store.clock.now())

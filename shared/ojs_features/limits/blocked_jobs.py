@@ -15,19 +15,19 @@ from typing import Final, NamedTuple
 
 from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits import permits
-from ojs_core.domain.rate_limits.permits import Hit, PermitHolder
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.domain.threshold_alerts import Threshold
 from ojs_core.domain.transitions import claim_of
 from ojs_core.jetstream.api import delete, heard, put_all
 from ojs_core.jetstream.contents import message, messages, sequence_of, subjects_of
-from ojs_core.store.rate_limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.tokens import read_token
 from ojs_core.store.records.writer import alarm
 from ojs_core.store.threshold_alerts import ThresholdAlerts
 from ojs_core.telemetry import metrics
+from ojs_features.limits import rules
+from ojs_features.limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope
+from ojs_features.limits.rules import Hit, PermitHolder
 
 _PAGE: Final = 250
 
@@ -172,8 +172,8 @@ class BlockedJobs:
             return
         after = room
         if gone := [PermitHolder("", "", 0, self._clock.now())] * (most - left):
-            started = permits.taken(record, gone, policy, self._clock.now(), "")
-            after = permits.room(started, policy, self._clock.now())
+            started = rules.taken(record, gone, policy, self._clock.now(), "")
+            after = rules.room(started, policy, self._clock.now())
         if after.hit is None:  # there are more than one look moves
             await self._permits.send_note(scope)
             return

@@ -1,7 +1,7 @@
-"""Permits of limits in JetStream (docs/adr/014). The rules are `ojs_core.domain.rate_limits.permits`.
+"""Permits of limits in JetStream (docs/adr/014). The rules are `ojs_features.limits.rules`.
 
 `$KV.ojs.limit.<scope>` is the record of one limit; a scope is `key.<key>` or `queue.<name>`. Jobs that have to wait for a
-permit of a key are `ojs_core.store.rate_limits.blocked_jobs`'s.
+permit of a key are `ojs_features.limits.blocked_jobs`'s.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ojs_core.base.portions import in_portions
 from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits import permits
-from ojs_core.domain.rate_limits.permits import COMING_MS, FreePermits, Grant, Hit, LimitOverride, LimitRecord, PermitHolder
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import Wildcard, decode_token, encode_token
 from ojs_core.store.gates import Asks
-from ojs_core.store.rate_limits.asking import limited
 from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Overtaken
+from ojs_features.limits import rules
+from ojs_features.limits.asking import limited
+from ojs_features.limits.rules import COMING_MS, FreePermits, Grant, Hit, LimitOverride, LimitRecord, PermitHolder
 
 log = structlog.get_logger(__name__)
 
@@ -149,7 +149,7 @@ class Permits:
     async def room(self, scope: str, policy: LimitPolicy) -> FreePermits:
         """What a limit leaves now."""
         _, record = await self.read(scope)
-        found = permits.room(record, policy, self._clock.now())
+        found = rules.room(record, policy, self._clock.now())
         return found if found.number or not record.holders else (await self.judge(scope, policy)).room
 
     async def take(self, scope: str, claims: Sequence[PermitClaim], policy: LimitPolicy) -> PermitsTaken:
@@ -159,21 +159,21 @@ class Permits:
             async for _ in self._tries():
                 sequence, record = await self.read(scope)
                 now = self._clock.now()
-                found = permits.room(record, policy, now)
+                found = rules.room(record, policy, now)
                 if found.number < len(claims) and record.holders:
                     sequence, record, found, _ = await self.judge(scope, policy)
                 number = min(found.number, len(claims))
                 if not number:
                     return PermitsTaken(0, found.at, hit=found.hit)
                 holders = [PermitHolder(claim.job, claim.op, claim.expects, now) for claim in claims[:number]]
-                new = permits.taken(record, holders, policy, now, self._clock.moment().op)
+                new = rules.taken(record, holders, policy, now, self._clock.moment().op)
                 try:
                     await self._documents.write(scope, new, sequence, new.op, _lasting(new, now, self._kept_s))
                 except Conflict:
                     continue
-                counted = permits.effective(record, policy, now).concurrency is not None
-                rest = permits.room(new, policy, now) if number < len(claims) else found
-                return PermitsTaken(number, rest.at, counted, rest.hit, permits.granting(new, policy, now))
+                counted = rules.effective(record, policy, now).concurrency is not None
+                rest = rules.room(new, policy, now) if number < len(claims) else found
+                return PermitsTaken(number, rest.at, counted, rest.hit, rules.granting(new, policy, now))
         raise contended(f"the limit {scope!r}")
 
     async def give_back(self, scope: str, grant: Grant, claims: Sequence[PermitClaim]) -> None:
@@ -186,7 +186,7 @@ class Permits:
 
         def without(record: LimitRecord, op: str) -> LimitRecord | None:
             mine = [holder for holder in record.holders if (holder.job, holder.op) in wanted]
-            return permits.withdrawn(record, mine, len(claims), grant, op)
+            return rules.withdrawn(record, mine, len(claims), grant, op)
 
         try:
             await self._change(scope, without, once=True)
@@ -210,7 +210,7 @@ class Permits:
 
         def shut(record: LimitRecord, op: str) -> LimitRecord | None:
             known = record if record.op else replace(record, policy=policy)
-            return permits.closed(known, until, op)
+            return rules.closed(known, until, op)
 
         old, new = await self._change(scope, shut)
         return new is not old and until - (old.until or 0) >= self._timings.news_ms
@@ -285,7 +285,7 @@ class Permits:
         later: int | None = None
         for holder in record.holders:
             stored = found[holder.job]
-            match permits.standing(holder, stored.sequence, stored.job, now):
+            match rules.standing(holder, stored.sequence, stored.job, now):
                 case "over":
                     over.append(holder)
                 case "coming":
@@ -296,8 +296,8 @@ class Permits:
                 case "held":
                     pass
         if over:
-            record = permits.forgotten(record, over, self._clock.moment().op)
-        return Judged(sequence, record, permits.room(record, policy, now), later)
+            record = rules.forgotten(record, over, self._clock.moment().op)
+        return Judged(sequence, record, rules.room(record, policy, now), later)
 
     async def _jobs(self, record: LimitRecord) -> dict[str, Stored]:
         """The holders' jobs. That a claim isn't over takes the leader's word: jobs that wait would be told to go on waiting."""

@@ -12,10 +12,10 @@ from ojs_core.base.fields import check_known, check_once, object_of, short_text,
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration, format_ms, parse_timestamp
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord, effective, granted, next_start
 from ojs_core.domain.rate_limits.policy import OnLimit, read_policy
 from ojs_core.wire.members import Count, Duration, Extended, OpenStruct, Timestamp, extended, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
+from ojs_features.limits.rules import LimitOverride, LimitRecord, effective, granted, next_start
 
 _MEMBERS: Final = ("concurrency", "rate", "throttle", "expires_at", "limit", "period", "max_per_second")
 

@@ -1,1 +1,0 @@
-"""Limits of keys and queues: permits, and the jobs that wait for one."""

@@ -1,0 +1,18 @@
+"""Limits in a restore: each is looked at once more, since jobs may wait for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.backup.feature import FeatureBackup
+from ojs_core.store.records.writer import Hint
+from ojs_features.limits.asking import LIMITED_LANE
+from ojs_features.limits.permits import LOOK
+
+
+def _look(config: StoreConfig, scope: str) -> Hint:
+    return Hint("note", config.note("limit", scope, LOOK))
+
+
+BACKUP: Final = FeatureBackup(lanes=LIMITED_LANE, notes={"limit": _look})

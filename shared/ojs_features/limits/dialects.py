@@ -1,0 +1,52 @@
+"""Limits for official clients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import bare, members
+from ojs_features.limits.answers import LimitAnswer, LimitPage, OverriddenLimit
+
+
+def _limit_for_cli(limit: LimitAnswer) -> dict[str, Any]:
+    """The command line reads `concurrency` as a number, with the rest of it beside."""
+    if limit.concurrency is UNSET:
+        return members(limit) | {"active": 0}
+    whole = limit.concurrency
+    return members(limit) | {"concurrency": whole.limit, "active": whole.active, "available": whole.available}
+
+
+def _limits_for_cli(page: LimitPage) -> dict[str, Any]:
+    limits = [_limit_for_cli(limit) for limit in page.items]
+    return members(page) | {"items": limits, "rate_limits": limits}
+
+
+def _limit_for_ui(limit: LimitAnswer) -> dict[str, Any]:
+    """The admin UI shows one number, with a period if it is that of a rate."""
+    view = members(limit) | {"active": 0, "waiting": limit.waiting_count}
+    if limit.concurrency is not UNSET:
+        view |= {"active": limit.concurrency.active, "limit": limit.concurrency.limit}
+    if limit.rate is not UNSET:
+        view |= {"limit": limit.rate.limit, "period": limit.rate.period}
+    if limit.override is not UNSET:
+        view["override"] = members(limit.override) | _one_number(bare(limit.override))
+    return view
+
+
+def _one_number(override: OverriddenLimit) -> dict[str, Any]:
+    if override.rate is not UNSET:
+        return members(override.rate)
+    return {} if override.concurrency is UNSET else {"limit": override.concurrency}
+
+
+def _limits_for_ui(page: LimitPage) -> dict[str, Any]:
+    return members(page) | {"items": [_limit_for_ui(limit) for limit in page.items]}
+
+
+SHAPES: Final[Shapes] = {
+    LimitAnswer: {"cli": _limit_for_cli, "ui": _limit_for_ui},
+    LimitPage: {"cli": _limits_for_cli, "ui": _limits_for_ui},
+}
