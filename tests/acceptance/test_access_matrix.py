@@ -19,6 +19,7 @@ import aiohttp
 import pytest
 
 from acceptance.test_keys import MAY
+from support.bodies import body_of
 from support.examples import amount
 from support.guarded import API, Guarded
 from support.system import send
@@ -26,46 +27,6 @@ from support.waiting import eventually
 
 TABLE: Final = Path(__file__).with_name("access_matrix.txt")
 NOWHERE: Final = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
-_FILTER: Final = {"filter": {"queue": "{queue}"}, "confirm": True}
-_STATE: Final = {"state": 1, "worker_id": "w", "attempt": 1}
-_JOB: Final = {"type": "a.b", "args": [], "options": {"queue": "{queue}"}}
-BODIES: Final[dict[str, Any]] = {
-    "createJob": _JOB,
-    "createJobBatch": {"jobs": [_JOB]},
-    "bulkCreateJobs": {"jobs": [_JOB]},
-    "createWorkflow": {"type": "group", "name": "w", "jobs": [_JOB, _JOB]},
-    "registerCronJob": {"name": "{queue}", "cron": "0 0 1 1 *", "job_template": _JOB},
-    "patchCronJob": {"enabled": False},
-    "createQueue": {"name": "{queue}.new"},
-    "fetchJobs": {"queues": ["{queue}"], "wait_ms": 0},
-    "ackJob": {"job_id": "{job_id}", "worker_id": "w"},
-    "ackJobs": {"jobs": [{"job_id": "{job_id}", "worker_id": "w"}]},
-    "nackJob": {"job_id": "{job_id}", "worker_id": "w", "error": {"message": "no"}},
-    "workerHeartbeat": {"worker_id": "{worker_id}"},
-    "registerWorker": {"worker_id": "{worker_id}"},
-    "deregisterWorker": {"worker_id": "{worker_id}"},
-    "bulkCancelJobs": {"job_ids": ["{job_id}"]},
-    "bulkRetryJobs": {"job_ids": ["{job_id}"]},
-    "bulkDeleteJobs": {"job_ids": ["{job_id}"]},
-    "bulkReprioritiseJobs": {"job_ids": ["{job_id}"], "priority": 1},
-    "adminBulkReprioritise": {**_FILTER, "priority": 1},
-    "adminBulkCancel": _FILTER,
-    "adminBulkRetry": _FILTER,
-    "adminBulkDelete": _FILTER,
-    "getJobResults": {"job_ids": ["{job_id}"]},
-    "bulkRetryDeadLetter": _FILTER,
-    "adminBulkRetryDeadLetter": _FILTER,
-    "clearDeadLetter": _FILTER,
-    "purgeDeadLetter": _FILTER,
-    "putJobCheckpoint": _STATE,
-    "putCheckpoint": _STATE,
-    "saveJobCheckpoint": _STATE,
-    "saveCheckpoint": _STATE,
-    "reportJobProgress": {"progress": 0.5},
-    "reportProgress": {"job_id": "{job_id}", "progress": 0.5},
-    "updateJobPriority": {"priority": 1},
-}
-"""What is sent where nothing, or an empty object, says too little."""
 UNTOUCHED: Final = frozenset({"createSession", "adminReset", "resetSystem"})
 """Tried elsewhere: sign-in takes the key itself."""
 
@@ -85,11 +46,10 @@ class Operation(NamedTuple):
     def filled(self, values: Mapping[str, str]) -> tuple[str, Any]:
         """Path and body of a request."""
         path = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], NOWHERE), self.path)
-        body = BODIES.get(self.name.partition("At")[0], {})
+        body = body_of(self.name, {**values, "worker": "w", "attempt": 1})
         if "queue" in self.parameters and "filter" not in body:
             path += f"?queue={values.get('queue', '')}"
-        text = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), json.dumps(body))
-        return path, None if self.method == "GET" else json.loads(text)
+        return path, None if self.method == "GET" else body
 
 
 class Said(NamedTuple):

@@ -21,6 +21,7 @@ from ojs_nats import App, Client, JobContext, Worker
 from ojs_nats.jobs import JobRequest
 from ojs_nats.worker._lifecycle import Trigger
 from support.binding import guarded_nats, in_accounts, in_namespace, operations_of, url_of, without_answering_user
+from support.bodies import BODIES, body_of
 from support.examples import amount
 from support.nats import NatsServer
 from support.system import Processes
@@ -135,23 +136,9 @@ async def everything(worst: Guarded) -> AsyncIterator[Nats]:
 
 def bodies(job: dict[str, Any]) -> dict[str, Any]:
     """What each operation of the documented users is asked; `job` is one that the worker `w1` has."""
-    new = {"type": "email.send", "args": [1], "options": {"queue": "email"}}
-    held = {"job_id": job["id"], "worker_id": "w1", "attempt": job["attempt"]}
-    return {
-        "createJob": new,
-        "createJobBatch": {"jobs": [new]},
-        "getJob": None,
-        "getJobResult": None,
-        "fetchJobs": {"queues": ["email"], "worker_id": "w1", "wait_ms": 100},
-        "ackJob": held,
-        "ackJobs": {"jobs": [held]},
-        "nackJob": held | {"error": {"message": "no"}},
-        "reportJobProgress": held | {"progress": 0.5},
-        "putJobCheckpoint": held | {"state": 1},
-        "registerWorker": {"worker_id": "w9", "queues": ["email"]},
-        "workerHeartbeat": {"worker_id": "w1", "active_job_ids": []},
-        "deregisterWorker": {"worker_id": "w1"},
-    }
+    held = {"queue": "email", "job_id": job["id"], "worker": "w1", "attempt": job["attempt"], "worker_id": "w9"}
+    asked = {name: body_of(name, held) for name in BODIES}
+    return asked | {"getJob": None, "getJobResult": None}
 
 
 def hostile_replies(job_id: str) -> list[str]:

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from acceptance.test_access_matrix import BODIES, NOWHERE
+from acceptance.test_access_matrix import NOWHERE
 from ojs_core.runtime.browsers import DECIDING
+from support.bodies import body_of
 from support.described import Described
 from support.guarded import Guarded
 from support.system import Answer, System
@@ -30,6 +31,9 @@ TOLD: Final = (*NOWHERE_READ, "X-Forwarded-Host", "X-Forwarded-Proto", "X-Reques
 """Headers that decide nothing, or not without a proxy that is believed."""
 
 
+_SOMETHING: Final = {"attempt": 1} | dict.fromkeys(("queue", "job_id", "worker", "worker_id"), NOWHERE)
+
+
 class Operation(NamedTuple):
     name: str
     method: str
@@ -46,7 +50,7 @@ class Operation(NamedTuple):
         if any(header.startswith("Host:") for header in headers):
             del lines[1]
         if body is None and self.needs_body:
-            body = _filled(json.dumps(BODIES.get(self.name.partition("At")[0], {}))).encode()
+            body = json.dumps(body_of(self.name, _SOMETHING)).encode()
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         elif self.method in {"POST", "PUT"}:
@@ -164,8 +168,7 @@ async def test_a_header_whose_bytes_are_no_text_is_named_where_it_counts(system:
     async with Raw.to(system.url) as raw:
         for number, operation in enumerate(asked):
             for header in (EVERYWHERE[number % len(EVERYWHERE)], *operation.headers):
-                body = BODIES.get(operation.name) if header in operation.headers else None
-                sent = None if body is None else _filled(json.dumps(body)).encode()
+                sent = json.dumps(body_of(operation.name, _SOMETHING)).encode() if header in operation.headers else None
                 answer = await raw.ask(operation.sent(host, [f"{header}: {NO_TEXT}"], sent))
                 assert (answer.status, field(answer)) == (400, header), (operation, header, answer)
 

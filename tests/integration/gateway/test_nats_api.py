@@ -19,6 +19,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.store.store import Store
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.server import Gateway
+from support.bodies import BODIES, body_of
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -42,29 +43,20 @@ async def active_job(store: Store, queue: str) -> Job:
 
 def bodies(name: str, job: Job) -> Any:
     """What an operation is asked about a job that `w1` has, or about its queue."""
-    held = {"job_id": job.id, "worker_id": "w1", "attempt": job.attempt}
-    known: dict[str, Any] = {
-        "createJob": new_job(job.queue),
-        "createJobBatch": {"jobs": [new_job(job.queue)]},
-        "bulkCreateJobs": {"jobs": [new_job(job.queue)]},
-        "createQueue": {"name": job.queue},
-        "fetchJobs": {"queues": [job.queue], "worker_id": "w1", "acks": [held]},
-        "ackJob": held,
-        "ackJobs": {"jobs": [held]},
-        "nackJob": held | {"error": {"message": "no", "rate_limit_until": "2999-01-01T00:00:00Z"}},
-        "putJobCheckpoint": {"state": 1} | held,
-        "reportJobProgress": {"progress": 0.5} | held,
-        "registerWorker": {"worker_id": f"w2-{job.queue}", "queues": [job.queue]},
-        "workerHeartbeat": {"worker_id": f"w2-{job.queue}", "queues": [job.queue], "active_job_ids": [job.id]},
-        "deregisterWorker": {"worker_id": f"w2-{job.queue}"},
-        "updateJobPriority": {"priority": 7},
-        "setQueueConfig": {"max_size": 5},
-        "setQueueRateLimit": {"concurrency": 2},
-        "adminPurgeQueue": {"states": ["available"], "confirm": True},
-    }
-    if name not in known and not parameters_of(next(places(ROUTES[name])).path):
-        raise AssertionError(f"{name} can be granted by queue: say here what it is asked")
-    return known.get(name)
+    if name not in BODIES and not parameters_of(next(places(ROUTES[name])).path):
+        raise AssertionError(f"{name} can be granted by queue: say in support.bodies what it is asked")
+    reports = f"w2-{job.queue}"
+    held = {"job_id": job.id, "worker": "w1", "attempt": job.attempt}
+    body = body_of(name, held | {"queue": job.queue, "worker_id": reports})
+    match name:
+        case "fetchJobs":  # what is settled on the way is narrowed, too
+            return body | {"acks": body_of("ackJobs", held)["jobs"]}
+        case "registerWorker":
+            return body | {"queues": [job.queue]}
+        case "workerHeartbeat":
+            return body | {"queues": [job.queue], "active_job_ids": [job.id]}
+        case _:
+            return body or None
 
 
 def path_of(name: str, job: Job) -> dict[str, str]:

@@ -24,7 +24,10 @@ from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
 from ojs_gateway.routes import bound, parts, router
+from support import contract
+from support.bodies import BODIES, body_of
 from support.call import Request
+from support.described import Described
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -130,6 +133,23 @@ def test_every_member_of_the_query_that_a_handler_asks_for_is_described() -> Non
             told.setdefault(owner, set()).update(parameter.name for parameter in route.query)
     assert {"state", "timeout"} <= asked["ListHandlers"] | asked["JobHandlers"]  # the search finds something
     assert {owner: names - told[owner] for owner, names in asked.items() if names - told[owner]} == {}
+
+
+def test_there_is_a_sound_body_for_each_operation_that_has_to_be_told_something() -> None:
+    """What the access matrix, raw requests and the tests of the NATS API send (tests/support/bodies.py)."""
+    description = Described(described(test_mode=True))
+    values = {"queue": "a", "job_id": "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "attempt": 1, "worker": "w", "worker_id": "v"}
+    sound = {name: body_of(name, values) for name in contract.BODIES | BODIES}
+    taken: dict[str, tuple[str, str]] = {}
+    for (method, template), operation in description.operations.items():
+        name = operation["operationId"].partition("At")[0]
+        if "requestBody" in operation:
+            taken[name] = (method, template)
+            needed = description.resolved(description.body_schema(method, template)).get("required", [])
+            assert not needed or name in sound, f"say in tests/support/bodies.py what {name} is asked"
+    for name in sorted(sound.keys() & taken.keys()):
+        description.check_request(*taken[name], sound[name])
+    assert sound.keys() <= taken.keys()
 
 
 async def test_it_is_served(http: aiohttp.ClientSession) -> None:
