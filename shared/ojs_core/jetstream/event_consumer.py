@@ -78,7 +78,7 @@ class EventConsumer:
         if not self._ready:
             config = self._config
             wanted = {"stream_name": self._stream, "config": config}
-            await ask(self._nats, f"CONSUMER.CREATE.{self._stream}.{self._name}", wanted, "the consumer of a webhook")
+            await ask(self._nats, f"CONSUMER.CREATE.{self._stream}.{self._name}", wanted, "a consumer of events")
             self._ready = config is self._config
         found = await self._pull({"batch": batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
         return found or await self._pull({"batch": 1, "expires": self.timings.park_s * SECOND_NS})

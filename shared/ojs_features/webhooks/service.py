@@ -1,4 +1,4 @@
-"""Webhooks: brings events to the URLs that have subscribed to them. Any number of them may run; none keeps anything."""
+"""The service that sends events to the URLs that have subscribed to them. Any number may run; none keeps anything."""
 
 from __future__ import annotations
 
@@ -15,4 +15,6 @@ if TYPE_CHECKING:
 
 
 def build(store: Store, settings: Settings) -> Service:
+    """Return the service, which takes no new jobs."""
+    store.room.takes_no_jobs()
     return Deliverer(store, Targets(insecure=settings.value(INSECURE), private=settings.value(PRIVATE)))

@@ -30,8 +30,10 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_TAKING_NONE: Final = frozenset({"reaper", "coordinator", "projector", "webhooks"})
-"""The roles of processes that take no new jobs. All others ask often, so that an unknown role refuses in time."""
+_TAKING_NONE: Final = frozenset({"reaper", "coordinator", "projector"})
+"""The roles of processes that take no new jobs. All others ask often, so that an unknown role refuses in time, but
+those of features that say so (`takes_no_jobs`).
+"""
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
@@ -101,6 +103,10 @@ class StorageRoom:
     def trouble(self) -> str | None:
         """Why writes fail, None while they don't: those of this process's own beats speak for all."""
         return self.broken or self._presence.trouble
+
+    def takes_no_jobs(self) -> None:
+        """Note that this process takes no new jobs."""
+        self._takes_new = False
 
     def start(self) -> None:
         self._task = start_loop("room", self._run, tell=False)
