@@ -14,6 +14,7 @@ from ojs_core.base.errors import not_found, unavailable
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent
+from ojs_core.runtime.settings import Settings
 from ojs_core.wire.members import encode
 from ojs_gateway.channels import channel_of
 from ojs_gateway.context import Context, GatewayTimings
@@ -59,7 +60,7 @@ class World:
             SimpleNamespace(
                 store=store,
                 queries=queries,
-                max_subscriptions=10,
+                settings=Settings(max_subscriptions=10),
                 stopping=False,
                 unless_stopping=self._unless_stopping,
                 timings=self.timings,
