@@ -73,6 +73,8 @@ Duration = Annotated[
     ),
     wanted("a number of seconds, or a duration such as PT30S or 5m"),
 ]
+QueueName = Annotated[str, Meta(extra_json_schema={"pattern": r"^[a-z0-9][a-z0-9.\-]*$", "maxLength": 255})]
+"""The name of a queue. The server checks it itself, as it does a job type."""
 TypeName = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[a-z][a-zA-Z0-9_\-]*(\.[a-z][a-zA-Z0-9_\-]*)*$", "maxLength": 255})
 ]

@@ -44,6 +44,8 @@ class Parameter(Struct, frozen=True):
     name: str
     kind: Any
     about: str = ""
+    same_as: str | None = None
+    """The parameter that it is another name of: only one of both may be given."""
 
 
 class Other(Struct, frozen=True):

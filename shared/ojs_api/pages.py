@@ -48,3 +48,12 @@ class Pagination(Struct, frozen=True, kw_only=True, omit_defaults=True):
     next_cursor: Annotated[str, Meta(description="Goes into `cursor` for the next page.")] | None = None
     page: Count | None = None
     per_page: Count | None = None
+
+
+class Indexed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The base of answers that come from the projector's index."""
+
+    partial: (
+        Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")] | None
+    ) = None
+    index_progress: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None

@@ -143,7 +143,7 @@ export function text(/** @type {unknown} */ value, most = 200) {
 	return html`<bdi title=${cut ? whole.slice(0, 2_000) : nothing}>${cut ? `${whole.slice(0, most)}…` : whole}</bdi>`;
 }
 
-/** @typedef {import('./openapi.js').Point} Point */
+/** @typedef {import('./openapi.js').StatisticsPoint} Point */
 /** @typedef {readonly {name: string, points: readonly (readonly [number, number | null])[]}[]} Series */
 
 /** @returns {Series} Lines over time, by their names. */

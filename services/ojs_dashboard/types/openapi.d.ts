@@ -228,8 +228,6 @@ export type Heartbeat = { acknowledged: boolean; state: string; jobs_extended: A
 
 export type HeldJob = { id: string; type: string; queue: string; attempt: number; started_at?: string };
 
-export type History = { period: "1d" | "1h" | "1m" | "5m"; data: Array<Point>; partial?: boolean; index_progress?: number; queue?: string };
-
 export type HistoryEvent = { id: string; job_id: string; event_type: string; timestamp: string; data: Record<string, unknown>; actor?: Actor };
 
 export type Implementation = { name: string; version: string; language: string };
@@ -350,8 +348,6 @@ export type Percentiles = { p50: number; p90: number; p95: number; p99: number; 
 
 export type PlannedTransition = { due_at: string; service: string };
 
-export type Point = { enqueued: number; started: number; processed: number; failed: number; failed_attempts: number; retried: number; cancelled: number; expired: number; avg_latency_ms: number; timestamp: string; latency_p50_ms: number; latency_p99_ms: number; wait_ms?: Percentiles; run_ms?: Percentiles };
-
 export type Pool = { name: string; strategy: "round-robin" | "strict" | "weighted"; queues: Array<string>; weights: Record<string, number>; starvation_prevention: StarvationPrevention; isolated: boolean; created_at: string; updated_at: string };
 
 export type PoolList = { items: Array<ListedPool> };
@@ -469,6 +465,10 @@ export type StarvationPrevention = { enabled: boolean; rotation_interval?: strin
 export type StarvationPreventionRequest = { enabled?: boolean; rotation_interval?: number | string; min_dispatch_ratio?: number };
 
 export type State = "scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded";
+
+export type Statistics = { period: "1d" | "1h" | "1m" | "5m"; data: Array<StatisticsPoint>; partial?: boolean; index_progress?: number; queue?: string };
+
+export type StatisticsPoint = { enqueued: number; started: number; processed: number; failed: number; failed_attempts: number; retried: number; cancelled: number; expired: number; avg_latency_ms: number; timestamp: string; latency_p50_ms: number; latency_p99_ms: number; wait_ms?: Percentiles; run_ms?: Percentiles };
 
 export type StepProgress = { id: string; state: "active" | "cancelled" | "completed" | "failed" | "pending" | "running" | "waiting"; progress: number };
 
@@ -695,9 +695,9 @@ export interface Operations {
 	'GET /jobs/{job_id}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
 	'GET /queues/{queue}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
 	'GET /ws': { permission: "read"; query: { }; body: undefined; answer: null };
-	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: History };
-	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: History };
-	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: History };
+	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: Statistics };
+	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
+	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
 	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /admin/workers': { permission: "read"; query: { state?: Value; search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: FleetPage };
 	'GET /workers': { permission: "read"; query: { state?: Value; search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WorkerList };

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from ojs_api.operations import Operation, Subject
 from ojs_core.api.route import Parameter, Part, Route, RouteHandler
-from ojs_core.api.schema import sent_as
+from ojs_core.api.schema import sent_as, sent_member
 
 
 def part_of(subject: Subject, *served: tuple[Callable[[Any], Any], Mapping[Operation, RouteHandler]]) -> Part:
@@ -33,7 +31,7 @@ def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHand
         operation.answers,
         operation.about,
         body=None if operation.body is None else sent_as(operation.body),
-        query=tuple(Parameter(each.name, msgspec.json.schema(each.kind), each.about) for each in operation.query),
+        query=tuple(Parameter(each.name, sent_member(each.kind), each.about, same_as=each.same_as) for each in operation.query),
         errors=operation.errors,
         narrowing=operation.narrowing,
         http_only=operation.http_only,

@@ -113,16 +113,16 @@ def sent_as(kind: type[Struct]) -> dict[str, Any]:
         hint = hints[field.name]
         if not note_of(hint, "hidden"):
             members = required if field.required or note_of(hint, "required") else optional
-            members[field.encode_name] = _sent(hint)
+            members[field.encode_name] = sent_member(hint)
     about = " ".join((kind.__doc__ or "").split())
     return record(required, optional, about=about, free=issubclass(kind, OpenRequest))
 
 
-def _sent(hint: Any) -> dict[str, Any]:
-    """Return the schema of a member of a request of the contract."""
+def sent_member(hint: Any) -> dict[str, Any]:
+    """Return the schema of a member or parameter of a request of the contract."""
     kinds = [kind for kind in _parts(hint) if kind is not types.NoneType]
     if len(kinds) > 1:
-        return either(*map(_sent, kinds))
+        return either(*map(sent_member, kinds))
     [kind] = kinds
     bare, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
     about = next((note.description for note in reversed(notes) if note.description), None)
@@ -133,9 +133,10 @@ def _sent(hint: Any) -> dict[str, Any]:
         return _with(sent_as(bare), description=about)
     if get_origin(bare) is list:
         sizes = [(note.min_length, note.max_length) for note in notes if (note.min_length, note.max_length) != (None, None)]
-        return list_of(_sent(get_args(bare)[0]), *(sizes or [(None, None)])[0], about or "")
+        return list_of(sent_member(get_args(bare)[0]), *(sizes or [(None, None)])[0], about or "")
     if get_origin(bare) is Literal:
-        return _with({"enum": list(get_args(bare))}, description=about)
+        extra: dict[str, Any] = next((note.extra_json_schema for note in notes if note.extra_json_schema), {})
+        return _with({"enum": list(get_args(bare)), **extra}, description=about)
     return msgspec.json.schema(kind)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final, Protocol, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -100,6 +100,11 @@ def with_progress(answer: T, found: Answer) -> T:
         answer.partial = True
         answer.index_progress = round(found.progress, 3)
     return answer
+
+
+def progress(found: Answer) -> dict[str, Any]:
+    """Return the members that mark an answer of the contract as partial while the index behind it is being rebuilt."""
+    return {"partial": True, "index_progress": round(found.progress, 3)} if found.partial else {}
 
 
 def _reachable(name: str, offset: int) -> int:

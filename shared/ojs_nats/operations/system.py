@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from ojs_api.statistics import HISTORY
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.jobs import Failure
@@ -32,7 +33,6 @@ __all__ = ["ServerSystem"]
 _MANIFEST: Final = Operation("getManifest", "GET", "/ojs/manifest")
 _HEALTH: Final = Operation("getHealth", "GET", "/health")
 _STATS: Final = Operation("adminStats", "GET", "/admin/stats")
-_HISTORY: Final = Operation("getStatsHistory", "GET", "/admin/stats/history")
 _FINDINGS: Final = Operation("listFindings", "GET", "/admin/findings")
 _SERVICES: Final = Operation("listServices", "GET", "/admin/services")
 _CONFIG: Final = Operation("getConfig", "GET", "/admin/system/config")
@@ -86,7 +86,7 @@ class ServerSystem(Subject):
             queue: The queue. None means all queues.
         """
         asked = parameters(period=period, since=since, until=until, queue=queue)
-        return await self._asked(Statistics, Request(_HISTORY, asked, queue=queue))
+        return await self._asked(Statistics, Request(HISTORY, asked, queue=queue))
 
     async def config(self) -> SystemConfig:
         """Return the settings of the gateway that answers."""

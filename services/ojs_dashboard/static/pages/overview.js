@@ -72,7 +72,7 @@ export function open(visit) {
 
 /**
  * How much was pushed and done, how long jobs waited and ran, and how many there were, as far as they are counted.
- * @param {import('../openapi.js').Point[]} data
+ * @param {import('../openapi.js').StatisticsPoint[]} data
  * @param {import('../openapi.js').Counts | undefined} now
  */
 export const charts = (data, now, seconds = 1, label = 'Jobs a minute') => {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ojs_api.statistics import Statistics
 from ojs_core.read.messages import WorkerPage
 from ojs_core.read.numbers import QueuePage, Totals
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import members
-from ojs_core.wire.statistics.answers import AdminStats, AskedStats, HistoryAnswer, latest
+from ojs_core.wire.statistics.answers import AdminStats, AskedStats, latest
 from ojs_core.wire.workers.fleet import fleet_summary, worker_answer
 
 _STATES_SHOWN: Final = ("available", "active", "scheduled", "retryable")
@@ -33,7 +34,7 @@ def _for_cli(answer: AskedStats) -> dict[str, Any]:
     }
 
 
-def _with_data_points(answer: HistoryAnswer) -> dict[str, Any]:
+def _with_data_points(answer: Statistics) -> dict[str, Any]:
     points = [members(point) | {"completed": point.processed} for point in answer.data]
     return members(answer) | {"data_points": points}
 
@@ -69,5 +70,5 @@ def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str,
 
 STATISTICS: Final[Shapes] = {
     AskedStats: {"standard": _plain, "sdk": _plain, "cli": _for_cli, "ui": _plain},
-    HistoryAnswer: {"cli": _with_data_points},
+    Statistics: {"cli": _with_data_points},
 }

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_api.schemas import Mode
+from ojs_api.statistics import Milliseconds
 from ojs_core.base.times import format_age, format_duration, format_ms
 from ojs_core.domain.job import Retention, State
 from ojs_core.domain.queues.config import NOT_SET, Overflow, QueueConfig, layered
@@ -32,7 +33,7 @@ from ojs_core.wire.members import (
 )
 from ojs_core.wire.pages import Indexed, Page, Pagination, PartialFlag, ProgressShare, pagination, with_progress
 from ojs_core.wire.queues.starvation import StarvationPrevention, prevention_view
-from ojs_core.wire.statistics.answers import Lately, Milliseconds, Windows, lately, windows
+from ojs_core.wire.statistics.answers import Lately, Windows, lately, windows
 
 Status = Literal["active", "paused", "draining"]
 _BACKLOG: Final = (

@@ -5,81 +5,28 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
-from ojs_core.base.times import format_ms
-from ojs_core.domain.statistics.histogram import Percentiles
+from ojs_api.statistics import Percentiles, Statistics, StatisticsPoint, Throughput, Window
+from ojs_core.domain.statistics import histogram
 from ojs_core.domain.statistics.point import Point
 from ojs_core.read.messages import WorkerSummary
 from ojs_core.read.numbers import Counts, History, HistoryAsk, Numbers, Queue
-from ojs_core.wire.members import Count, Timestamp, given, members, timestamp
-from ojs_core.wire.pages import Indexed, PartialFlag, ProgressShare, with_progress
+from ojs_core.wire.members import Count, Timestamp, members, moment, timestamp
+from ojs_core.wire.pages import PartialFlag, ProgressShare, progress, with_progress
 from ojs_core.wire.statistics.requests import Period
 
 _NOTHING: Final = Point(at=0)
 
-Milliseconds = Annotated[float, Meta(ge=0, description="Milliseconds.")]
-
-
-class PercentilesAnswer(Struct):
-    """Milliseconds, at most 5 % off."""
-
-    p50: Milliseconds
-    p90: Milliseconds
-    p95: Milliseconds
-    p99: Milliseconds
-    max: Milliseconds
-
-
-class Window(Struct, kw_only=True, omit_defaults=True):
-    """What happened within a time. `processed` jobs completed, `failed` ones were discarded; a wait ends when a job starts."""
-
-    enqueued: Count
-    started: Count
-    processed: Count
-    failed: Count
-    failed_attempts: Count
-    retried: Count
-    cancelled: Count
-    expired: Count
-    avg_latency_ms: Annotated[float, Meta(ge=0, description="The mean wait.")]
-    wait_ms: PercentilesAnswer | UnsetType = UNSET
-    run_ms: PercentilesAnswer | UnsetType = UNSET
-
-
-class PointAnswer(Window, kw_only=True):
-    """What happened from `timestamp` on."""
-
-    timestamp: Timestamp
-    latency_p50_ms: Annotated[float, Meta(ge=0, description="Of the waits; 0 where nothing started.")]
-    latency_p99_ms: Milliseconds
-
-
-class HistoryAnswer(Indexed, kw_only=True, omit_defaults=True):
-    """Points in order of time."""
-
-    period: Period
-    data: list[PointAnswer]
-    queue: str | UnsetType = UNSET
-
-
 Windows = Annotated[dict[str, Window], Meta(description="The last five minutes, hour and day: `5m`, `1h` and `1d`.")]
-
-
-class Throughput(Struct):
-    """Jobs a minute over the last five minutes; the mean wait, from available to started, over the last hour."""
-
-    processed_per_minute: Annotated[float, Meta(ge=0)]
-    failed_per_minute: Annotated[float, Meta(ge=0)]
-    enqueued_per_minute: Annotated[float, Meta(ge=0)]
-    avg_latency_ms: Milliseconds
 
 
 class Lately(Struct, kw_only=True, omit_defaults=True):
     """Rates and times of the last five minutes, and since when the oldest job waits."""
 
     throughput: Throughput
-    latency_ms: PercentilesAnswer
-    run_ms: PercentilesAnswer
+    latency_ms: Percentiles
+    run_ms: Percentiles
     oldest_available_at: Timestamp | UnsetType = UNSET
     oldest_available_age_ms: Count | UnsetType = UNSET
 
@@ -116,18 +63,17 @@ class AskedStats(Struct):
     queues: list[QueueInBrief] | None
 
 
-def history_answer(history: History, ask: HistoryAsk, period: Period) -> HistoryAnswer:
+def history_answer(history: History, ask: HistoryAsk, period: Period) -> Statistics:
     """A series of one queue or of all."""
     points = [_point(point) for point in history.points]
-    answer = HistoryAnswer(period=period, data=points, queue=given(ask.queue))
-    return with_progress(answer, history)
+    return Statistics(period=period, data=points, queue=ask.queue, **progress(history))
 
 
-def _point(point: Point) -> PointAnswer:
+def _point(point: Point) -> StatisticsPoint:
     wait = point.wait
-    return PointAnswer(
-        **members(_window(point)),
-        timestamp=format_ms(point.at),
+    return StatisticsPoint(
+        **asdict(_window(point)),
+        timestamp=moment(point.at),
         latency_p50_ms=wait.p50 if wait is not None else 0.0,
         latency_p99_ms=wait.p99 if wait is not None else 0.0,
     )
@@ -144,13 +90,13 @@ def _window(point: Point) -> Window:
         cancelled=point.cancelled,
         expired=point.expired,
         avg_latency_ms=point.avg_wait_ms or 0.0,
-        wait_ms=UNSET if point.wait is None else _percentiles(point.wait),
-        run_ms=UNSET if point.run is None else _percentiles(point.run),
+        wait_ms=None if point.wait is None else _percentiles(point.wait),
+        run_ms=None if point.run is None else _percentiles(point.run),
     )
 
 
-def _percentiles(found: Percentiles) -> PercentilesAnswer:
-    return PercentilesAnswer(found.p50, found.p90, found.p95, found.p99, found.max)
+def _percentiles(found: histogram.Percentiles) -> Percentiles:
+    return Percentiles(found.p50, found.p90, found.p95, found.p99, found.max)
 
 
 def windows(numbers: Numbers) -> dict[str, Window]:
@@ -181,7 +127,7 @@ def lately(numbers: Numbers, now: int) -> Lately:
     )
 
 
-_NO_TIMES: Final = PercentilesAnswer(0.0, 0.0, 0.0, 0.0, 0.0)
+_NO_TIMES: Final = Percentiles(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def admin_stats(numbers: Numbers, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> AdminStats:

@@ -1,0 +1,95 @@
+"""Statistics of queues and of the whole system: lately, and over time (docs/statistics.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from ojs_api.members import Count, Moment, QueueName, one_of
+from ojs_api.operations import Operation, Other, Parameter, Subject
+from ojs_api.pages import Indexed
+from ojs_api.words import Period
+
+_Share = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
+Milliseconds = Annotated[_Share, Meta(description="Milliseconds.")]
+
+
+class Percentiles(Struct, frozen=True):
+    """Milliseconds, at most 5 % off."""
+
+    p50: Milliseconds
+    p90: Milliseconds
+    p95: Milliseconds
+    p99: Milliseconds
+    max: Milliseconds
+
+
+class Window(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What happened within a time. `processed` jobs completed, `failed` ones were discarded; a wait ends when a job starts."""
+
+    enqueued: Count
+    started: Count
+    processed: Count
+    failed: Count
+    failed_attempts: Count
+    retried: Count
+    cancelled: Count
+    expired: Count
+    avg_latency_ms: Annotated[_Share, Meta(description="The mean wait.")]
+    wait_ms: Percentiles | None = None
+    run_ms: Percentiles | None = None
+
+
+class StatisticsPoint(Window, frozen=True, kw_only=True):
+    """What happened from `timestamp` on."""
+
+    timestamp: Moment
+    latency_p50_ms: Annotated[_Share, Meta(description="Of the waits; 0 where nothing started.")]
+    latency_p99_ms: Milliseconds
+
+
+class Statistics(Indexed, frozen=True, kw_only=True, omit_defaults=True):
+    """Points in order of time."""
+
+    period: Annotated[str, one_of(Period)]
+    data: list[StatisticsPoint]
+    queue: str | None = None
+
+
+class Throughput(Struct, frozen=True):
+    """Jobs a minute over the last five minutes; the mean wait, from available to started, over the last hour."""
+
+    processed_per_minute: _Share
+    failed_per_minute: _Share
+    enqueued_per_minute: _Share
+    avg_latency_ms: Milliseconds
+
+
+_ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hours, hours for 31 days."
+_SPAN: Final = (
+    Parameter("period", Annotated[Period, Meta(extra_json_schema={"default": "5m"})], "The length of a point."),
+    Parameter("since", str, "A timestamp, or so long ago: 30m, 24h, 7d."),
+    Parameter("from", str, "Another name of `since`.", same_as="since"),
+    Parameter("until", str, "The same for the end."),
+    Parameter("to", str, "Another name of `until`.", same_as="until"),
+)
+_REFUSED: Final = ("invalid_request", "queue_name_too_long")
+
+# fmt: off
+HISTORY: Final = Operation(
+    "getStatsHistory", "GET /admin/stats/history", "read", "Read statistics over time", {200: Statistics}, _ABOUT,
+    query=(*_SPAN, Parameter("queue", QueueName, "Of this queue alone.")), errors=_REFUSED, narrowing="parameter",
+)
+QUEUE_HISTORY: Final = Operation(
+    "getQueueStatsHistory", "GET /queues/{queue}/stats/history", "read", "Read a queue's statistics over time",
+    {200: Statistics}, _ABOUT, also=("GET /admin/queues/{queue}/stats/history",), query=_SPAN, errors=_REFUSED,
+    narrowing="queue",
+)
+STREAM: Final = Operation(
+    "streamStats", "GET /admin/stats/stream", "read", "Follow the statistics",
+    {200: Other("text/event-stream", "The event `stats` every two seconds: as `GET /admin/stats`.")},
+)
+STATISTICS: Final = Subject(
+    "Statistics", "What happened when, and how long it took", (HISTORY, QUEUE_HISTORY, STREAM),
+)
