@@ -11,7 +11,6 @@ SERVICES: Final = (
     ServiceEntry("gateway", "ojs_gateway:build", "the HTTP API", "gateway"),
     ServiceEntry("scheduler", "ojs_scheduler:build", "moves due delays and retries back into their queues"),
     ServiceEntry("reaper", "ojs_reaper:build", "acts on leases, timeouts and deadlines that have passed"),
-    ServiceEntry("coordinator", "ojs_coordinator:build", "advances workflows"),
     # Jobs come first: on a full machine the projector falls behind and sees fewer, later revisions.
     ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector", nice=10),
     *PROCESSES,

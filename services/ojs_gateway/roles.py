@@ -24,7 +24,6 @@ _WAITS: Final = {
     "gateway": "nobody hears workers and clients",
     "scheduler": "delayed jobs, retries and cron entries wait",
     "reaper": "jobs of workers that died, and time-outs, wait",
-    "coordinator": "workflows stand still",
     "projector": "there are no events, lists or statistics",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ojs_features.all import FEATURES
+from ojs_features.all import FOLLOWED
 from ojs_projector.projector import Projector
 
 if TYPE_CHECKING:
@@ -18,5 +18,5 @@ def build(store: Store, settings: Settings) -> Service:
         store,
         settings.projector_data,
         dead_letters=settings.dead_letter_max_count,
-        features=[reader for feature in FEATURES for reader in feature.followed],
+        features=FOLLOWED,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,7 @@ from msgspec import Raw
 from ojs_core.base.loops import stop_tasks
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.inboxes import Inboxes
+from ojs_core.read.followed import Question
 from ojs_core.read.messages import (
     BEHIND,
     FAILED,
@@ -30,7 +31,6 @@ from ojs_core.read.messages import (
     UniqueAsk,
     UnreadableAsk,
     WorkersAsk,
-    WorkflowsAsk,
 )
 from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
@@ -40,7 +40,6 @@ from ojs_projector.index.locks import unique_jobs
 from ojs_projector.index.model import Model
 from ojs_projector.index.unreadable import unreadable
 from ojs_projector.index.watermark import Watermark
-from ojs_projector.index.workflows import workflows
 from ojs_projector.reading import jobs, lists
 from ojs_projector.reading.concerns import concerns, late_crons
 from ojs_projector.reading.dispatches import dispatches
@@ -78,10 +77,12 @@ class Answers:
         wait_s: float,
         partial_wait_s: float,
         late_cron_ms: int,
+        questions: Mapping[str, Question],
     ) -> None:
         """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer.
 
-        While the index is built, `partial_wait_s` is for how long that is not looked after.
+        While the index is built, `partial_wait_s` is for how long that is not looked after. `questions` are those of
+        features.
         """
         self._wait_s = wait_s
         self._partial_wait_s = partial_wait_s
@@ -103,9 +104,6 @@ class Answers:
             "queues": _Query(QueuesAsk, lambda ask: lists.queues(model, ask, now())),
             "totals": _Query(StatsAsk, lambda _ask: lists.totals(model, now())),
             "jobs": _Query(JobsAsk, lambda ask: jobs.jobs(model, ask)),
-            "workflows": _Query(
-                WorkflowsAsk, lambda ask: workflows(model.db, ask, partial=model.partial, progress=model.progress)
-            ),
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
             "dead_letter_stats": _Query(
                 StatsAsk,
@@ -123,6 +121,7 @@ class Answers:
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "unreadable": _Query(UnreadableAsk, lambda ask: unreadable(model, ask)),
             "status": _Query(StatsAsk, lambda _ask: status()),
+            **{name: _Query(one.ask, partial(one.answer, model)) for name, one in questions.items()},
         }
 
     async def start(self) -> None:

@@ -17,7 +17,6 @@ from ojs_core.base.loops import start_loop, stop_tasks
 from ojs_core.base.problems import StartupProblem
 from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import within
-from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import stream_info
 from ojs_core.jetstream.event_log import EventLog
@@ -25,6 +24,7 @@ from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import REST
+from ojs_core.read.followed import Followed
 from ojs_core.read.messages import ProjectorStatus
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.fair_pools import pool_reader
@@ -35,7 +35,6 @@ from ojs_core.store.statistics import span_reader
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.presence import worker_reader
-from ojs_core.store.workflows.records import workflow_reader
 from ojs_core.telemetry import metrics
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
@@ -44,6 +43,7 @@ from ojs_projector.index.file import IndexFile
 from ojs_projector.index.model import IndexTimings, Model, Seen
 from ojs_projector.index.orders import Ordering
 from ojs_projector.index.watermark import Watermark
+from ojs_projector.relaying.event_sources import EventSources
 from ojs_projector.relaying.relay import Relay, RelayTimings
 from ojs_projector.safety_net.completeness import Completeness, CompletenessTimings
 from ojs_projector.safety_net.pruning import Pruner, PruningTimings
@@ -90,10 +90,11 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """Pruning dead letters."""
     statistics: StatisticsTimings = StatisticsTimings()
     """Keeping statistics."""
+    features: tuple[Timings, ...] = ()
+    """Those of features that aren't the usual ones."""
     usual: ClassVar[Order] = (
         ("safety.timer_grace_ms", "late_cron_ms", "an entry would be late before its timer is repaired"),
         ("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),
-        ("safety.tokens.grace_ms", "safety.workflow_grace_ms", "workflows would be checked while their jobs have no tokens"),
     )
 
 
@@ -105,7 +106,7 @@ class Projector:
     """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
     `copied` is how many bytes a job may have of which a copy is kept for lists; 0 for none. `dead_letters` is how many each
-    queue keeps that doesn't say otherwise; 0 for any number. `features` read those records of features that are followed.
+    queue keeps that doesn't say otherwise; 0 for any number. `features` are the records of features that are followed.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Projector:
         *,
         copied: int = COPIED_BYTES,
         dead_letters: int = 0,
-        features: Sequence[RecordReader[Any]] = (),
+        features: Sequence[Followed] = (),
         timings: ProjectorTimings = ProjectorTimings(),
         ordering: Callable[[Path], Ordering] = Ordering,
     ) -> None:
@@ -124,7 +125,8 @@ class Projector:
         self._timings = timings
         self._store = store
         self._copied = copied
-        self._features = {reader.kind: reader for reader in features}
+        self._features = features
+        self._readers = {one.reader.kind: one.reader for one in features}
         self._place = IndexFile(folder) if folder is not None else None
         self._connections: list[Connection] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -159,7 +161,7 @@ class Projector:
         store = self._store
         path = self._place.take() if self._place is not None else None
         try:
-            self._model = model = Model(path, self._copied, self._ordering, self._timings.index)
+            self._model = model = Model(path, self._copied, self._ordering, self._timings.index, self._features)
         except (OSError, sqlite3.Error) as error:
             if self._place is None:
                 raise
@@ -170,19 +172,21 @@ class Projector:
         self.reached.advance(model.applied)
         reading = await self._connect("feed")
         relaying = await self._connect("relay")
-        self._feed = feed = Feed(reading, store.config, f"projector-{store.instance}", self._features)
+        self._feed = feed = Feed(reading, store.config, f"projector-{store.instance}", self._readers)
         await feed.seek(model.applied + 1)
+        sources = EventSources(store, self._features)
         self._relay = relay = Relay(
             Lease(store.nats, store.config, "events"),
             EventLog(relaying, store.config),
             store.clock,
             store.config,
-            self._workflow,
+            sources.of,
+            sources.creation,
             store.instance,
             self._timings.relay,
         )
         store.on_reset(relay.clear)
-        self._safety = safety = SafetyNet(store, model, self._timings.safety)
+        self._safety = safety = SafetyNet(store, model, self._features, self._timings.safety, self._timings.features)
         self._completeness = completeness = Completeness(store, model, self._timings.completeness)
         self._keeper = keeper = StatisticsWriter(store, model, lambda: relay.leading, self._timings.statistics)
         store.on_reset(keeper.clear)
@@ -198,6 +202,7 @@ class Projector:
             self._timings.wait_s,
             self._timings.partial_wait_s,
             self._timings.late_cron_ms,
+            {name: question for one in self._features for name, question in one.questions.items()},
         )
         await self._answers.start()
         await self._know_queues()
@@ -279,12 +284,6 @@ class Projector:
         found = await self._store.records.leader_raw(self._store.config.span(REST))
         return None if found is None else Record("stats", found[0], 0, "", found[1], None)
 
-    async def _workflow(self, workflow_id: str) -> Workflow | None:
-        """A workflow's record, unless it is still a claim, has left or can't be read. Raises OjsError backend_unavailable."""
-        found = await self._store.records.leader_raw(self._store.config.workflow(workflow_id))
-        record = None if found is None or not found[1] else workflow_reader.read(workflow_id, *found)
-        return record if isinstance(record, Workflow) else None
-
     # Reading
 
     async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
@@ -317,7 +316,7 @@ class Projector:
             relay.begin()
         at = self._store.clock.now()
         batch = await feed.next(self._timings.park_s)
-        seen = [_seen(record, self._features) for record in batch.records]
+        seen = [_seen(record, self._readers) for record in batch.records]
         building = model.partial
         at_once = max(1, len(seen)) if building else _AT_ONCE
         for start in range(0, len(seen), at_once):
@@ -385,9 +384,6 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
         match record.kind:
             case "job":
                 return Seen(record, job_reader.decode(name, body))
-            case "workflow":
-                found = workflow_reader.decode(name, body)
-                return Seen(record, None, found if isinstance(found, Workflow) else None)
             case "worker":
                 return Seen(record, None, None, worker_reader.decode(name, body))
             case "cron":
@@ -403,7 +399,7 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
             case "schema":
                 schema_reader.decode(name, body)
             case kind if kind in features:
-                features[kind].decode(name, body)
+                return Seen(record, None, features[kind].decode(name, body))
             case _:
                 pass
     except Unreadable as problem:

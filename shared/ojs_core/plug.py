@@ -12,11 +12,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from ojs_core.api.job_extras import JobExtras
+from ojs_core.api.job_extras import Inputs, JobExtras
 from ojs_core.api.route import Part
 from ojs_core.jetstream.grants import FeatureGrants
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.operations.findings.finding import Finding
+from ojs_core.read.followed import Followed
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.store import FeatureGates, Store
@@ -64,10 +65,12 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Make the loops that schedulers run for it."""
     jobs: tuple[JobExtras, ...] = ()
     """Its part in answers about jobs."""
+    inputs: Inputs | None = None
+    """What it hands to workers with a job."""
     records: tuple[RecordReader[Any], ...] = ()
     """The kinds of its records. An operator can remove one that can't be read, and a reset removes all."""
-    followed: tuple[RecordReader[Any], ...] = ()
-    """The kinds whose records projectors read, too. They list one that can't be read."""
+    followed: tuple[Followed, ...] = ()
+    """The kinds whose records projectors read, too."""
     removed: Mapping[str, Callable[[Store, str], Awaitable[None]]] = MappingProxyType({})
     """By the kind of record: follows the removal of one of a name that can't be read."""
     backup: FeatureBackup = FeatureBackup()

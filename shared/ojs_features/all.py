@@ -7,8 +7,10 @@ from typing import Final
 from ojs_core.plug import Feature
 from ojs_features.limits.plug import LIMITS
 from ojs_features.webhooks.plug import WEBHOOKS
+from ojs_features.workflows.plug import WORKFLOWS
 
-FEATURES: Final[tuple[Feature, ...]] = (LIMITS, WEBHOOKS)
+FEATURES: Final[tuple[Feature, ...]] = (LIMITS, WORKFLOWS, WEBHOOKS)
+FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
 GATES: Final = next((feature.gates for feature in FEATURES if feature.gates is not None), None)

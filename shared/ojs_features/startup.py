@@ -6,7 +6,8 @@ from typing import Final
 
 from ojs_core.runtime.service_entry import Startup
 from ojs_features.webhooks.startup import STARTUP as WEBHOOKS
+from ojs_features.workflows.startup import STARTUP as WORKFLOWS
 
-STARTUPS: Final[tuple[Startup, ...]] = (WEBHOOKS,)
+STARTUPS: Final[tuple[Startup, ...]] = (WORKFLOWS, WEBHOOKS)
 OPTIONS: Final = tuple(option for startup in STARTUPS for option in startup.options)
 PROCESSES: Final = tuple(entry for startup in STARTUPS for entry in startup.processes)

@@ -95,7 +95,7 @@ def test_a_full_limit_is_told_as_the_reason(system: System) -> None:
 
 def test_services_are_told_with_their_version(system: System) -> None:
     services = system.call("GET", "/admin/services")["services"]
-    assert [one["role"] for one in services] == ["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
+    assert [one["role"] for one in services] == ["gateway", "scheduler", "reaper", "projector", "coordinator", "webhooks"]
     assert {one["version"] for one in services} == {version("ojs-nats-server")}
 
 

@@ -32,6 +32,7 @@ from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 from ojs_features.limits.limits import Limits
 from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_features.workflows.store import Workflows
 
 Decide = Callable[[Job, Moment], Transition]
 
@@ -219,7 +220,7 @@ class Presence:
     """One process of every role, unless a test says otherwise."""
 
     def __init__(self) -> None:
-        self.roles = Counter((*ROLES, "webhooks"))
+        self.roles = Counter((*ROLES, "coordinator", "webhooks"))
         self.timings = PresenceTimings(beat_s=0.01)
 
     async def by_role(self) -> Counter[str]:
@@ -364,7 +365,7 @@ class FakeStore:
 
     def of(self, make: Callable[..., Any]) -> Any:
         """Return what a feature has here."""
-        stores: dict[Any, Any] = {Webhooks: FakeWebhooks(), Limits: FakeLimits()}
+        stores: dict[Any, Any] = {Webhooks: FakeWebhooks(), Limits: FakeLimits(), Workflows: None}
         return stores[make]
 
     def check(self) -> None:

@@ -683,13 +683,6 @@ export interface Operations {
 	'POST /admin/cron/preview': { permission: "read"; query: { }; body: PreviewCronBody; answer: CronPreview };
 	'GET /cron/{cron}/history': { permission: "read"; query: { limit?: Value; }; body: undefined; answer: CronHistory };
 	'GET /crons/{cron}/history': { permission: "read"; query: { limit?: Value; }; body: undefined; answer: CronHistory };
-	'POST /workflows': { permission: "enqueue"; query: { }; body: WorkflowRequest; answer: OneWorkflow };
-	'GET /workflows': { permission: "read"; query: { state?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WorkflowPage };
-	'GET /workflows/{workflow_id}': { permission: "read"; query: { limit?: Value; offset?: Value; }; body: undefined; answer: OneWorkflow };
-	'DELETE /workflows/{workflow_id}': { permission: "control"; query: { }; body: undefined; answer: OneCancelledWorkflow };
-	'GET /workflows/{workflow_id}/progress': { permission: "read"; query: { }; body: undefined; answer: OneWorkflowProgress };
-	'POST /workflows/{workflow_id}/cancel': { permission: "control"; query: { }; body: undefined; answer: OneCancelledWorkflow };
-	'POST /workflows/{workflow_id}/retry': { permission: "control"; query: { }; body: undefined; answer: OneWorkflow };
 	'GET /events': { permission: "read"; query: { after?: Value; cursor?: Value; limit?: Value; page?: Value; per_page?: Value; types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; }; body: undefined; answer: EventPage };
 	'GET /events/stream': { permission: "read"; query: { channel?: Value; types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
 	'GET /jobs/{job_id}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
@@ -729,6 +722,13 @@ export interface Operations {
 	'PUT /rate-limits/{key}': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };
 	'PUT /rate-limits/{key}/override': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };
 	'DELETE /rate-limits/{key}/override': { permission: "configure"; query: { }; body: undefined; answer: Limit };
+	'POST /workflows': { permission: "enqueue"; query: { }; body: WorkflowRequest; answer: OneWorkflow };
+	'GET /workflows': { permission: "read"; query: { state?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WorkflowPage };
+	'GET /workflows/{workflow_id}': { permission: "read"; query: { limit?: Value; offset?: Value; }; body: undefined; answer: OneWorkflow };
+	'DELETE /workflows/{workflow_id}': { permission: "control"; query: { }; body: undefined; answer: OneCancelledWorkflow };
+	'GET /workflows/{workflow_id}/progress': { permission: "read"; query: { }; body: undefined; answer: OneWorkflowProgress };
+	'POST /workflows/{workflow_id}/cancel': { permission: "control"; query: { }; body: undefined; answer: OneCancelledWorkflow };
+	'POST /workflows/{workflow_id}/retry': { permission: "control"; query: { }; body: undefined; answer: OneWorkflow };
 	'POST /webhooks/subscriptions': { permission: "configure"; query: { }; body: CreateWebhookSubscriptionBody; answer: OneWebhook };
 	'GET /webhooks/subscriptions': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WebhookPage };
 	'GET /webhooks/subscriptions/{subscription}': { permission: "read"; query: { }; body: undefined; answer: OneWebhook };

@@ -22,7 +22,6 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain import transitions
 from ojs_core.domain.job import State
 from ojs_core.domain.worker import Worker
-from ojs_core.domain.workflows.inputs import ParentResults
 from ojs_core.jetstream.reading import RECORD_ERRORS
 from ojs_core.read.messages import JobsAsk
 from ojs_core.read.walk import walk
@@ -35,6 +34,7 @@ from ojs_core.wire.workers.answers import (
     AcksAnswer,
     DeregisteredWorker,
     FetchedJobs,
+    ParentResults,
     RegisteredWorker,
     acknowledged,
     acks_answer,
@@ -85,6 +85,7 @@ class WorkerHandlers:
         self._context = context
         self._store = context.store
         self._extras = [extras for feature in context.features for extras in feature.jobs]
+        self._inputs_of = [feature.inputs for feature in context.features if feature.inputs is not None]
         self._limits = context.limits
         self._fetched: Lru[tuple[str, ...]] = Lru(_FETCHED_BYTES)
         """The queues that workers named in their last fetch from this gateway: not all name them in heartbeats.
@@ -212,11 +213,12 @@ class WorkerHandlers:
             if size > room:
                 break
             size += len(job.args)
-            if job.workflow is None or not job.workflow.inputs:
+            source = next((one for one in self._inputs_of if one.asks(job)), None)
+            if source is None:
                 inputs[job.id] = ParentResults()
                 continue
             try:
-                inputs |= await self._store.workflows.results.inputs([job])
+                inputs[job.id] = await source.of(self._store, job)
                 size += 2 * sum(map(len, inputs[job.id].results))  # as a list and by index
             except OjsError as error:
                 if error.info.retryable:

@@ -34,7 +34,6 @@ from ojs_gateway.routes.schemas import SCHEMAS
 from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
-from ojs_gateway.routes.workflows import WORKFLOWS
 
 
 def _description(context: Context) -> SelfDescription:
@@ -64,7 +63,6 @@ _PARTS: Final = (
     QUEUES,
     DEAD_LETTERS,
     CRONS,
-    WORKFLOWS,
     EVENTS,
     STATISTICS,
     FLEET,

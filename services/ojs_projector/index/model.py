@@ -21,9 +21,9 @@ from msgspec import Struct
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job
-from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
+from ojs_core.read.followed import Followed, Table
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_projector.index import orders, workers
 from ojs_projector.index.crons import apply_crons
@@ -35,7 +35,6 @@ from ojs_projector.index.schema import INSERT, KNOWN, UPDATE, Known, changing, c
 from ojs_projector.index.starts import Start, forget_starts, keep_starts, starts_of
 from ojs_projector.index.time_buckets import TimeBuckets
 from ojs_projector.index.unreadable import forget_unreadable, set_aside
-from ojs_projector.index.workflows import apply_workflows, forget_workflows
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +76,8 @@ class Seen(Struct, frozen=True):
 
     record: Record
     job: Job | None
-    workflow: Workflow | None = None
+    held: object = None
+    """What a feature's record holds."""
     worker: WorkerRecord | None = None
     cron: Cron | None = None
     problem: str | None = None
@@ -132,8 +132,12 @@ class Model:
         copied: int = 0,
         ordering: Callable[[Path], Ordering] = Ordering,
         timings: IndexTimings = IndexTimings(),
+        followed: Sequence[Followed] = (),
     ) -> None:
+        """`followed` are the records of features."""
         self.timings = timings
+        self._tables: dict[str, Table] = {one.reader.kind: one.table for one in followed if one.table is not None}
+        """Those of features, by the kind of record."""
         self._path = path
         self._make_ordering = ordering
         self._copied = copied
@@ -181,7 +185,7 @@ class Model:
         self._db.close()
 
     def _open(self) -> None:
-        self._db = connect(self._path)
+        self._db = connect(self._path, "".join(table.schema for table in self._tables.values()))
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
         self._numbers = itertools.count(last + 1)
@@ -200,7 +204,7 @@ class Model:
         found = dict(self._db.execute("SELECT key, value FROM meta"))
         applied = int(found.get("applied", 0))
         settings = {name: value for name, value in found.items() if name in self._settings}
-        if found.get("stream") == stream and applied <= last_sequence and settings == self._settings:
+        if found.get("stream") == stream and applied <= last_sequence and settings == self._settings and self._has_tables():
             self.applied, self.target = applied, int(found.get("target", 0))
             if self._path is not None and not orders.are_there(self._db):
                 self.ordering = self._make_ordering(self._path)
@@ -209,6 +213,11 @@ class Model:
             log.warning("the bucket or what is indexed of it is another than before: everything is read anew")
             self._empty()
         self._begin(stream, last_sequence)
+
+    def _has_tables(self) -> bool:
+        """Whether the file was made with the tables of all features."""
+        there = {name for [name] in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return there.issuperset(table.name for table in self._tables.values())
 
     def rebuild(self, stream: str, last_sequence: int) -> None:
         """Start from nothing."""
@@ -280,7 +289,8 @@ class Model:
         with self._transaction():
             self._write(_Changes(gone=gone))
             workers.forget(self._db, before)
-            forget_workflows(self._db, before)
+            for table in self._tables.values():
+                table.forget(self._db, before)
             forget_starts(self._db, now)
             forget_locks(self._db, before)
             forget_unreadable(self._db, before)
@@ -288,14 +298,17 @@ class Model:
         return len(gone)
 
     def rows_that_stay(self, until: int) -> int:
-        """How many jobs, workflows and cron entries there are, without those that leave before a time (Unix ms)."""
+        """How many jobs, cron entries and records of features there are, without those that leave before a time (Unix ms)."""
         jobs = sum(number for state, number in counts_of(self._db).items() if state != DEAD)
         [[others]] = self._db.execute(
-            "SELECT (SELECT count(*) FROM workflows WHERE leaves_at IS NULL OR leaves_at >= ?) + (SELECT count(*) FROM crons) "
-            "- (SELECT count(*) FROM jobs WHERE leaves_at < ?)",
-            (until, until),
+            "SELECT (SELECT count(*) FROM crons) - (SELECT count(*) FROM jobs WHERE leaves_at < ?)", (until,)
         )
-        return jobs + int(others)
+        return jobs + int(others) + sum(table.count(self._db, until) for table in self._tables.values())
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The kinds of records that `rows_that_stay` counts."""
+        return ("job", "cron", *self._tables)
 
     def _apply_contained(self, batch: Sequence[Seen]) -> None:
         """Take up records; one that the index can't take is set aside, and does not take the others of its batch along."""
@@ -327,7 +340,8 @@ class Model:
     def _apply_records(self, batch: Sequence[Seen]) -> None:
         self._apply_jobs(batch)
         self._broken = set_aside(self._db, batch, known=self._broken)
-        apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
+        for kind, table in self._tables.items():
+            table.apply(self._db, ((seen.record, seen.held) for seen in batch if seen.record.kind == kind))
         apply_crons(self._db, ((seen.record, seen.cron) for seen in batch if seen.record.kind == "cron"))
         workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
         apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"), self.timings.lock_ms)
@@ -413,7 +427,7 @@ class Model:
         stayed = db.execute("SELECT * FROM jobs WHERE seq >= ?", (sequence,)).fetchall()
         for table in ("jobs", "labels", "queues", "starts"):
             db.execute(f"DELETE FROM {table}")
-        for table in ("workflows", "workers", "crons", "locks", "unreadable"):
+        for table in ("workers", "crons", "locks", "unreadable", *(one.name for one in self._tables.values())):
             db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
         if stayed:
             db.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * len(stayed[0]))})", stayed)

@@ -21,7 +21,6 @@ from ojs_projector.index.orders import SCHEMA as ORDERS
 from ojs_projector.index.starts import SCHEMA as STARTS
 from ojs_projector.index.time_buckets import SCHEMA as SPANS
 from ojs_projector.index.unreadable import SCHEMA as UNREADABLE
-from ojs_projector.index.workflows import SCHEMA as WORKFLOWS
 
 _VERSION: Final = 16 + 1_000 * (len(LABELLED) - 1)
 """Raise its first number with every change below: a file of another version is built anew."""
@@ -173,12 +172,15 @@ def _finished_at(job: Job) -> int | None:
             return None
 
 
-def connect(path: Path | None) -> sqlite3.Connection:
-    """Open the file, or a model in memory; a file that is of another version, or none of ours, is replaced."""
+def connect(path: Path | None, of_features: str = "") -> sqlite3.Connection:
+    """Open the file, or a model in memory; a file that is of another version, or none of ours, is replaced.
+
+    `of_features` makes their tables.
+    """
     if path is None:
-        return _open(":memory:")
+        return _open(":memory:", of_features)
     try:
-        db = _open(path)
+        db = _open(path, of_features)
         found = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.DatabaseError:
         found, db = -1, None
@@ -187,7 +189,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     if db is not None:
         db.close()
     wipe(path)
-    return _open(path)
+    return _open(path, of_features)
 
 
 def wipe(path: Path) -> None:
@@ -196,7 +198,7 @@ def wipe(path: Path) -> None:
         path.with_name(name).unlink(missing_ok=True)
 
 
-def _open(path: Path | str) -> sqlite3.Connection:
+def _open(path: Path | str, of_features: str) -> sqlite3.Connection:
     if isinstance(path, Path):
         # Copies of jobs are in it. SQLite makes what it keeps beside it alike.
         path.touch(mode=0o600)
@@ -213,7 +215,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA temp_store = MEMORY")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            parts = f"{_SCHEMA}{ORDERS}{NUMBERS}{SPANS}{LABELS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}{UNREADABLE}"
+            parts = f"{_SCHEMA}{ORDERS}{NUMBERS}{SPANS}{LABELS}{CRONS}{STARTS}{LOCKS}{UNREADABLE}{of_features}"
             db.executescript(f"{parts} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()

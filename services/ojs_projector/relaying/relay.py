@@ -17,7 +17,7 @@ from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
-from ojs_projector.relaying.relay_term import ReadWorkflow, RelayTerm, TermLimits
+from ojs_projector.relaying.relay_term import ReadCreation, RelayTerm, SourceOf, TermLimits
 
 log = structlog.get_logger(__name__)
 
@@ -52,14 +52,16 @@ class Relay:
         event_log: EventLog,
         clock: ServerClock,
         config: StoreConfig,
-        read: ReadWorkflow,
+        source_of: SourceOf,
+        read: ReadCreation,
         instance: str,
         timings: RelayTimings,
     ) -> None:
         self._timings = timings
         self._lease = lease
         self._log = event_log
-        self._read_workflow = read
+        self._source_of = source_of
+        self._read_creation = read
         self._clock = clock
         self._config = config
         self._instance = instance
@@ -167,7 +169,8 @@ class Relay:
         self._term = RelayTerm(
             self._log,
             self._config,
-            self._read_workflow,
+            self._source_of,
+            self._read_creation,
             last=last,
             began_at=now,
             done=held.done,

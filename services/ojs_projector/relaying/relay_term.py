@@ -14,14 +14,13 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.base.timings import Timings
-from ojs_core.domain.workflows.record import Workflow
+from ojs_core.domain.events.source import EventSource
 from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.telemetry import metrics
 from ojs_projector.index.model import Seen
-from ojs_projector.relaying.event_sources import EventSource, creation_of, told_of
 
 log = structlog.get_logger(__name__)
 
@@ -30,8 +29,12 @@ BATCH_BYTES: Final = 4 * 1024 * 1024
 _encode: Final = msgspec.json.Encoder().encode
 
 
-ReadWorkflow = Callable[[str], Awaitable[Workflow | None]]
-"""Read a workflow's record, None if there is none that can be read. Raises OjsError backend_unavailable."""
+ReadCreation = Callable[[str], Awaitable[EventSource | None]]
+"""Reads the source of the creation of what jobs are members of, by its id; None if there is no record that can be read.
+
+Raises OjsError backend_unavailable.
+"""
+SourceOf = Callable[[Seen], EventSource | None]
 
 
 class TermLimits(Timings, frozen=True, kw_only=True):
@@ -57,14 +60,6 @@ class TermGroup(Struct, frozen=True):
     size: int
 
 
-def _told(seen: Seen) -> EventSource | None:
-    try:
-        return told_of(seen)
-    except (OjsError, *RECORD_ERRORS) as error:
-        _note(seen.record, error)
-        return None
-
-
 def _note(record: Record, error: Exception) -> None:
     Unreadable(record.kind, record.job_id, f"no events can be made of it: {error}").note(record.sequence)
 
@@ -80,7 +75,8 @@ class RelayTerm:
         self,
         event_log: EventLog,
         config: StoreConfig,
-        read: ReadWorkflow,
+        source_of: SourceOf,
+        read: ReadCreation,
         *,
         last: int,
         began_at: int,
@@ -90,7 +86,8 @@ class RelayTerm:
         self._limits = limits
         self._log = event_log
         self._config = config
-        self._read_workflow = read
+        self._source_of = source_of
+        self._read_creation = read
         self._last = last
         self._surely_new = began_at + limits.surely_ms if last else 0
         self._known: OrderedDict[str, Appended] = OrderedDict()
@@ -135,7 +132,7 @@ class RelayTerm:
         batch = [seen for seen in batch if seen.record.sequence > self._done_before]
         if not batch:
             return
-        sources = [(seen.record, _told(seen)) for seen in batch]
+        sources = [(seen.record, self._told(seen)) for seen in batch]
         created: dict[str, EventSource] = {}
         if not self._held:
             await self._look_up([told for _, told in sources if told is not None])
@@ -147,8 +144,8 @@ class RelayTerm:
                 self._forget()
             elif not self._held and told is not None:
                 try:
-                    if told.member_of is not None and (workflow := created.pop(told.member_of, None)) is not None:
-                        self._queue(record.sequence, workflow)
+                    if told.member_of is not None and (creation := created.pop(told.member_of, None)) is not None:
+                        self._queue(record.sequence, creation)
                     self._queue(record.sequence, told)
                 except (OjsError, *RECORD_ERRORS) as error:  # one record's trouble must not keep the events of others back
                     _note(record, error)
@@ -171,6 +168,13 @@ class RelayTerm:
 
     # What is new
 
+    def _told(self, seen: Seen) -> EventSource | None:
+        try:
+            return self._source_of(seen)
+        except (OjsError, *RECORD_ERRORS) as error:
+            _note(seen.record, error)
+            return None
+
     async def _look_up(self, sources: Sequence[EventSource]) -> None:
         """Learn of what is first met what was appended of it before."""
         unknown = {told.id for told in sources if not self._is_known(told)}
@@ -191,8 +195,8 @@ class RelayTerm:
                 met.add(told.id)
             elif told.member_of not in self._known and told.member_of not in met:
                 ahead.add(told.member_of)
-        found = await asyncio.gather(*map(self._read_workflow, ahead))
-        records = [creation_of(record) for record in found if record is not None]
+        found = await asyncio.gather(*map(self._read_creation, ahead))
+        records = [creation for creation in found if creation is not None]
         await self._look_up(records)
         return {told.id: told for told in records if told.id not in self._known}
 

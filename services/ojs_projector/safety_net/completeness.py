@@ -7,7 +7,6 @@ records of a kind, with what stands for those that left, than the index has rows
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import structlog
 
@@ -19,8 +18,6 @@ from ojs_core.telemetry import metrics
 from ojs_projector.index.model import Model
 
 log = structlog.get_logger(__name__)
-
-_KINDS: Final = ("job", "workflow", "cron")
 
 
 class CompletenessTimings(Timings, frozen=True, kw_only=True):
@@ -78,7 +75,7 @@ class Completeness:
         """How many records fewer the bucket has, counted after the rows: what is stored meanwhile makes it fewer."""
         store, rows = self._store, self._model.rows_that_stay(self._store.clock.now() + self._timings.leaving_ms)
         stream = store.config.records_stream
-        patterns = [store.config.record(kind, REST) for kind in _KINDS]
+        patterns = [store.config.record(kind, REST) for kind in self._model.counted]
         counted = await asyncio.gather(
             *(count(store.bulk, stream, pattern, "the records", timeout_s=self._timings.timeout_s) for pattern in patterns)
         )

@@ -8,29 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.timings import Timings
 from ojs_core.domain.job import State, Timer
-from ojs_core.domain.workflows import record as flows
-from ojs_core.domain.workflows.record import Workflow
-from ojs_core.jetstream.subjects import ANY
+from ojs_core.read.followed import Followed
 from ojs_core.store.records.writer import CHUNK
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from ojs_projector.index.crons import overdue
 from ojs_projector.index.locks import settle, suspects
 from ojs_projector.index.model import Model
-from ojs_projector.index.workflows import have_ended, unchanged
 from ojs_projector.reading import lists
 from ojs_projector.safety_net.lost_tokens import LostToken, LostTokens, LostTokenTimings
 
 log = structlog.get_logger(__name__)
-
-_MEMBERS_AT_ONCE: Final = 500
 
 
 class SafetyTimings(Timings, frozen=True, kw_only=True):
@@ -42,38 +36,38 @@ class SafetyTimings(Timings, frozen=True, kw_only=True):
     """How long a timer has to be late before it is missed."""
     at_once: int = 100
     """Repairs of one kind in one round; the rest waits for the next."""
-    workflow_grace_ms: int = 60_000
-    """How long a job has to have ended before its workflow is checked."""
-    workflow_pause_ms: int = 300_000
-    """No workflow is checked twice within this time."""
-    workflows_at_once: int = 20
-    """Workflows that one round checks."""
 
 
 class SafetyNet:
-    """Looks for available jobs without a token, for deadlines that nothing will wake anybody for, and for workflows that have
-    not heard of the end of their jobs.
+    """Looks for available jobs without a token, for deadlines that nothing will wake anybody for, and for lost hints of
+    features.
     """
 
-    def __init__(self, store: Store, model: Model, timings: SafetyTimings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        model: Model,
+        followed: Sequence[Followed],
+        timings: SafetyTimings,
+        of_features: tuple[Timings, ...],
+    ) -> None:
         self._timings = timings
         self._store = store
         self._model = model
         self._lost_tokens = LostTokens(store, model, timings.tokens)
         self.found: Counter[str] = Counter()
-        """What was repaired since the start: `token`, `timer`, `cron`, `workflow`."""
+        """What was repaired since the start: `token`, `timer`, `cron`, and what features count."""
         self._timers_after = lists.FIRST
         self._crons_after = ""
-        self._workflows_after = lists.FIRST
-        self._workflows_since = -timings.workflow_pause_ms
-        """When looking at them last began at the first."""
+        self._repairs = [one.repairs(store, model, self._count, of_features) for one in followed if one.repairs is not None]
 
     async def look(self) -> None:
         """One round. Raises OjsError backend_unavailable."""
         await self._look_at_tokens()
         await self._look_at_timers()
         await self._look_at_crons()
-        await self._look_at_workflows()
+        for repairs in self._repairs:
+            await repairs.look()
         await self._look_at_locks()
 
     async def _look_at_tokens(self) -> None:
@@ -139,54 +133,12 @@ class SafetyNet:
             await crons.rearm(cron.name, cron.timer)
             self._count("cron", cron=cron.name)
 
-    async def _look_at_workflows(self) -> None:
-        """The next few of the running ones that have not changed for long."""
-        now = self._store.clock.now()
-        if self._workflows_after == lists.FIRST:
-            if now < self._workflows_since + self._timings.workflow_pause_ms:
-                return
-            self._workflows_since = now
-        before = now - self._timings.workflow_grace_ms
-        found = unchanged(self._model.db, before, self._workflows_after, self._timings.workflows_at_once)
-        for position in found:
-            self._workflows_after = position
-            await self._look_at_workflow(position[1], before)
-        if len(found) < self._timings.workflows_at_once:
-            self._workflows_after = lists.FIRST
-
-    async def _look_at_workflow(self, workflow_id: str, before: int) -> None:
-        store = self._store
-        try:
-            record = (await store.workflows.get(workflow_id)).record
-            # Jobs that are still being created are the timer's business.
-            if record.terminal or record.creating or not await self._has_missed(record, before):
-                return
-            notes = store.config.note("workflow", workflow_id, ANY)
-            if await store.records.subjects(notes):  # the coordinator is away or slow
-                return
-            if await store.workflows.recheck(workflow_id):
-                self._count("workflow", workflow_id=workflow_id)
-        except OjsError as error:
-            if error.code != "not_found":
-                raise
-
     async def _look_at_locks(self) -> None:
         """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""
         now = self._store.clock.now()
         again_at = now + self._model.timings.lock_ms
         for suspect in suspects(self._model.db, now, self._timings.at_once):
             settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), again_at)
-
-    async def _has_missed(self, record: Workflow, before: int) -> bool:
-        """Whether the index says that a job ended that the workflow still waits for."""
-        queued = [node for node, letter in enumerate(record.states) if letter == flows.QUEUED]
-        for start in range(0, len(queued), _MEMBERS_AT_ONCE):
-            nodes = queued[start : start + _MEMBERS_AT_ONCE]
-            ids = [flows.job_id(record.id, node, flows.run_of(record, node)) for node in nodes]
-            if have_ended(self._model.db, ids, before):
-                return True
-            await asyncio.sleep(0)
-        return False
 
     def _count(self, kind: str, number: int = 1, **what: str) -> None:
         self.found[kind] += number

@@ -11,6 +11,7 @@ from ojs_core.operations.why import Reason
 from ojs_core.store.gates import Asks
 from ojs_core.store.store import Store
 from ojs_core.wire.jobs.job import JobAnswer
+from ojs_core.wire.workers.answers import ParentResults
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -33,3 +34,11 @@ class JobExtras(Struct, frozen=True, kw_only=True):
 
     Returns until when that is; None if it has no effect.
     """
+
+
+class Inputs(Struct, frozen=True, kw_only=True):
+    """Results of other jobs that go along with a fetched one."""
+
+    asks: Asks
+    of: Callable[[Store, Job], Awaitable[ParentResults]]
+    """Raises OjsError: of its kind backend_unavailable the job is given back, of others its attempt ends."""

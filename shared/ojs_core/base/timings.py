@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
@@ -31,6 +32,14 @@ class Timings(Struct, frozen=True, kw_only=True):
         for shorter, longer, reason in order:
             if _seconds(self, shorter) > _seconds(self, longer):
                 raise ValueError(f"{type(self).__name__}: {shorter} is longer than {longer}: {reason}")
+
+
+T = TypeVar("T", bound=Timings)
+
+
+def of_kind(kind: type[T], features: Iterable[Timings]) -> T:
+    """Return the durations of a feature: those among `features`, or the usual ones."""
+    return next((one for one in features if isinstance(one, kind)), kind())
 
 
 def _seconds(timings: Timings, name: str) -> float:

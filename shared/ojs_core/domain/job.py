@@ -120,8 +120,12 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where it happened, and what came before, if the job has gone on in another queue since."""
 
 
+CALLED_OFF: Final = "its workflow was cancelled"
+"""The reason on a job that was cancelled with its workflow, which is no failure of a step."""
+
+
 class Membership(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job's place in a workflow (`ojs_core.domain.workflows`). `node` is its number in the workflow's graph, `run` how often
+    """A job's place in a workflow (`ojs_features.workflows`). `node` is its number in the workflow's graph, `run` how often
     the workflow had been retried when it was created; together with the workflow's id they determine the job's own.
     """
 

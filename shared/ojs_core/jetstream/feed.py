@@ -23,7 +23,6 @@ _BATCH: Final = 1_000
 FeedKind = Literal[
     "job",
     "gone",
-    "workflow",
     "cron",
     "worker",
     "unique",
@@ -37,7 +36,6 @@ FeedKind = Literal[
 
 _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("job", REST, "job"),
-    ("workflow", ANY, "workflow"),
     ("cron", ANY, "cron"),
     ("worker", ANY, "worker"),
     ("unique", ANY, "unique"),
@@ -55,8 +53,8 @@ _NAMELESS: Final[frozenset[FeedKind]] = frozenset({"barrier", "epoch"})
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint
-    for `unique`, the name of a span of time for `stats`; `gone` is of jobs only, of the others one that has left has no data.
+    `job_id` is an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint for `unique`, the name of a span
+    of time for `stats`; `gone` is of jobs only, of the others one that has left has no data.
     """
 
     kind: str

@@ -54,19 +54,16 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "idempotency",
         "worker",
         "cron",
-        "workflow",
-        "wfdef",
-        "wfres",
         "queue",
         "pool",
         "schema",
         "key",
         "barrier",
     ),
-    "scheduler": (*_TOKENS, "cron", "workflow"),
+    "scheduler": (*_TOKENS, "cron"),
     "reaper": _TOKENS,
-    "coordinator": (*_TOKENS, "blob", "workflow", "wfdef", "wfres"),
-    "projector": (*_TOKENS, "cron", "workflow", "stats", "relay", "barrier"),
+    "coordinator": (*_TOKENS, "blob"),
+    "projector": (*_TOKENS, "cron", "stats", "relay", "barrier"),
 }
 CLIENT: Final = (
     "createJob",
@@ -237,9 +234,8 @@ def _hints(config: StoreConfig, role: str) -> list[str]:
         config.note("workflow", ANY, ANY),
     ]
     crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
-    workflows = [config.workflow_timer(ANY, ANY)] if role in {"gateway", "coordinator", "projector"} else []
     probes = [config.record("probe", ANY)] if role == "gateway" else []
-    return [*every, *crons, *workflows, *probes]
+    return [*every, *crons, *probes]
 
 
 def _own(config: StoreConfig, role: str) -> list[str]:

@@ -17,6 +17,7 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -86,8 +87,11 @@ class RecordReader(Generic[T]):
         sound: Callable[[str, T], None] = lambda _name, _record: None,
         *,
         foreign: bool = False,
+        belongings: Callable[[StoreConfig, str], list[str]] = lambda _config, _name: [],
     ) -> None:
+        """`belongings` returns the subjects of what else is stored under a record's name, and of no use without it."""
         self.kind: Final = kind
+        self.belongings: Final = belongings
         self._foreign = foreign
         self._decode = decode
         self._sound = sound

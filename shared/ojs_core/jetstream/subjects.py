@@ -49,9 +49,6 @@ Kind = Literal[
     "idempotency",
     "worker",
     "cron",
-    "workflow",
-    "wfdef",
-    "wfres",
     "queue",
     "limit",
     "pool",
@@ -138,10 +135,6 @@ def check_names(*names: str) -> None:
     for name in names:
         if _WILD.search(name) is not None and type(name) is not Wildcard:
             raise invalid("id", f"{shown(name)} can't name anything here: no wildcards, blanks and control characters")
-
-
-def _of_try(workflow_id: str, op: str, part: str) -> str:
-    return f"{workflow_id}.{op}.{part}" if op else f"{workflow_id}.{part}"
 
 
 def is_namespace(name: str) -> bool:
@@ -276,29 +269,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def unique(self, key: str) -> str:
         """Subject of the lock of a fingerprint."""
         return self.record("unique", key)
-
-    # Workflows
-
-    def workflow(self, workflow_id: str) -> str:
-        return self.record("workflow", workflow_id)
-
-    def definition(self, workflow_id: str, op: str, part: str) -> str:
-        """Subject of a part of a workflow that never changes: `shape`, or the number of a chunk of job templates.
-
-        `op` is that of the try that wrote it. Without one, `REST` as the part is what all tries wrote.
-        """
-        check_names(workflow_id, op, part)
-        return self._key("wfdef", _of_try(workflow_id, op, part))
-
-    def step_result(self, workflow_id: str, op: str, node: int | str) -> str:
-        """Subject of the result of a workflow's job, kept for later ones; `op` as in `definition`."""
-        part = node if isinstance(node, str) else str(node)
-        check_names(workflow_id, op, part)
-        return self._key("wfres", _of_try(workflow_id, op, part))
-
-    def workflow_timer(self, workflow_id: str, op: str) -> str:
-        check_names(workflow_id, op)
-        return f"{self.namespace}.timer.workflow.{workflow_id}.{op}"
 
     def progress(self, job_id: str) -> str:
         """Subject of what a job's worker has told of its progress."""

@@ -37,8 +37,6 @@ from ojs_core.read.messages import (
     UnreadablePage,
     WorkerPage,
     WorkersAsk,
-    WorkflowPage,
-    WorkflowsAsk,
 )
 from ojs_core.read.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
 from ojs_core.store.store import Store
@@ -82,54 +80,51 @@ class Queries:
 
     async def queue(self, name: str) -> Queue:
         """One queue's statistics; all zero if nothing is known of it."""
-        return await self._ask("queue", QueueAsk(name=name), Queue)
+        return await self.ask("queue", QueueAsk(name=name), Queue)
 
     async def levels(self, name: str) -> Levels:
         """One queue's available jobs by priority."""
-        return await self._ask("levels", QueueAsk(name=name), Levels)
+        return await self.ask("levels", QueueAsk(name=name), Levels)
 
     async def queues(self, ask: QueuesAsk) -> QueuePage:
-        return await self._ask("queues", ask, QueuePage)
+        return await self.ask("queues", ask, QueuePage)
 
     async def totals(self) -> Totals:
         """All queues together."""
-        return await self._ask("totals", Ask(), Totals)
+        return await self.ask("totals", Ask(), Totals)
 
     async def jobs(self, ask: JobsAsk) -> JobPage:
-        return await self._ask("jobs", ask, JobPage)
-
-    async def workflows(self, ask: WorkflowsAsk) -> WorkflowPage:
-        return await self._ask("workflows", ask, WorkflowPage)
+        return await self.ask("jobs", ask, JobPage)
 
     async def dead_letters(self, ask: DeadLettersAsk) -> JobPage:
-        return await self._ask("dead_letters", ask, JobPage)
+        return await self.ask("dead_letters", ask, JobPage)
 
     async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
-        return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
+        return await self.ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
 
     async def dispatches(self, also: tuple[str, ...] = ()) -> Dispatches:
         """What was handed out within the last minute, by queue; `also` names queues to list in any case."""
-        return await self._ask("dispatches", DispatchesAsk(also=also), Dispatches)
+        return await self.ask("dispatches", DispatchesAsk(also=also), Dispatches)
 
     async def concerns(self, paused: tuple[str, ...]) -> Concerns:
         """The queues that an operator may have to see to."""
-        return await self._ask("concerns", ConcernsAsk(paused=paused), Concerns)
+        return await self.ask("concerns", ConcernsAsk(paused=paused), Concerns)
 
     async def late_crons(self) -> LateCrons:
         """Return cron entries that should have run."""
-        return await self._ask("late_crons", StatsAsk(), LateCrons)
+        return await self.ask("late_crons", StatsAsk(), LateCrons)
 
     async def history(self, ask: HistoryAsk) -> History:
-        return await self._ask("history", ask, History)
+        return await self.ask("history", ask, History)
 
     async def workers(self, ask: WorkersAsk) -> WorkerPage:
-        return await self._ask("workers", ask, WorkerPage)
+        return await self.ask("workers", ask, WorkerPage)
 
     async def unique_jobs(self, ask: UniqueAsk) -> UniquePage:
-        return await self._ask("unique_jobs", ask, UniquePage)
+        return await self.ask("unique_jobs", ask, UniquePage)
 
     async def unreadable(self, ask: UnreadableAsk) -> UnreadablePage:
-        return await self._ask("unreadable", ask, UnreadablePage)
+        return await self.ask("unreadable", ask, UnreadablePage)
 
     async def status(self) -> ProjectorStatus:
         """Of whichever projector answers; the only question that waits for nothing."""
@@ -137,9 +132,10 @@ class Queries:
 
     async def until_relayed(self) -> None:
         """Return when the events of everything that was stored before are in the event stream."""
-        await self._ask("relayed", Ask(), RelayedAnswer)
+        await self.ask("relayed", Ask(), RelayedAnswer)
 
-    async def _ask(self, name: str, ask: Ask | JobsAsk, answer: type[T]) -> T:
+    async def ask(self, name: str, ask: Ask | JobsAsk, answer: type[T]) -> T:
+        """Ask a question by its name. A feature has its own."""
         sequence = await self._barrier.sequence()
         return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
 

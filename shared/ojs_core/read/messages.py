@@ -10,8 +10,6 @@ from msgspec import Raw, Struct
 from ojs_api import pages, words
 from ojs_core.domain.job import NOTHING, State
 from ojs_core.domain.members import Found
-from ojs_core.domain.workflows.graph import NodeKind
-from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.store.workers.presence import WorkerRecord
 
 BEHIND: Final = "behind"
@@ -126,12 +124,6 @@ class DeadLettersAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     whole: bool = False
 
 
-class WorkflowsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
-    """Workflows, the newest first, in one state or in any."""
-
-    state: str | None = None
-
-
 class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     """Dead letter statistics, of one queue or of all."""
 
@@ -220,25 +212,6 @@ class JobPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
 
     jobs: list[JobRow]
     total: int | None
-
-
-class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the index knows of a workflow; `steps` are its direct ones."""
-
-    id: str
-    name: str
-    kind: NodeKind
-    state: WorkflowState
-    steps: int
-    steps_completed: int
-    created_at: int
-    started_at: int | None = None
-    ended_at: int | None = None
-
-
-class WorkflowPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
-    workflows: list[WorkflowRow]
-    total: int
 
 
 class UniqueRow(Struct, frozen=True, kw_only=True):

@@ -55,8 +55,6 @@ from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
 from ojs_core.store.workers.presence import Presence, PresenceTimings, Workers
-from ojs_core.store.workflows.timings import WorkflowTimings
-from ojs_core.store.workflows.workflows import Workflows
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -98,8 +96,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Progress of jobs."""
     checkpoints: CheckpointTimings = CheckpointTimings()
     """Checkpoints of jobs."""
-    workflows: WorkflowTimings = WorkflowTimings()
-    """Workflows."""
     locks: LockTimings = LockTimings()
     """Locks of unique jobs."""
     capacity: CapacityTimings = CapacityTimings()
@@ -120,7 +116,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Those of features that aren't the usual ones."""
     usual: ClassVar[Order] = (
         ("commits.deadline_s", "locks.young_ms", "a lock would be taken from who is writing its job"),
-        ("commits.deadline_s", "workflows.open_ms", "a creation would be taken over while its record is being written"),
         ("writes.batch_s", "idempotency.silent_ms", "a batch under way would be stored again"),
         ("commits.deadline_s", "capacity.seat_ms", "a push under way would lose its place"),
         ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
@@ -235,13 +230,11 @@ class Store:
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, self.unique)
         self.crons = Crons(bucket, self.jobs, self.enqueue, self.room, self.spawner, timings.tick_s)
-        self.workflows = Workflows(bucket, self.blobs, self.jobs, self.enqueue, self.spawner, timings.workflows)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)
         self.unreadable = UnreadableRecords(bucket)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
-        self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.clear)
         self._reset.listeners.append(self.pools.clear)

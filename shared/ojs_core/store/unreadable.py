@@ -27,9 +27,6 @@ from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_core.store.workers.presence import worker_reader
-from ojs_core.store.workflows.definitions import part_reader
-from ojs_core.store.workflows.records import workflow_reader
-from ojs_core.store.workflows.results import result_reader
 
 log = structlog.get_logger(__name__)
 
@@ -44,8 +41,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         request_reader,
         worker_reader,
         cron_reader,
-        workflow_reader,
-        result_reader,
         queue_reader,
         pool_reader,
         schema_reader,
@@ -94,22 +89,20 @@ class UnreadableRecords:
         except Conflict:
             raise OjsError("conflict", f"the {kind} record {key} changed meanwhile", hint="Look at it again.") from None
         log.info("a record that can't be read was removed", kind=kind, key=key, sequence=sequence, problem=reason)
-        for pattern in self._belongings(reader.kind, key):
+        for pattern in self._belongings(reader, key):
             # The name is free by now: whoever has it next may have set a timer of his own.
             purge_unheard(self._nats, self._config.records_stream, pattern, before=removed)
 
-    def _belongings(self, kind: str, key: str) -> list[str]:
+    def _belongings(self, reader: RecordReader[Any], key: str) -> list[str]:
         """What else is stored under a record's name, and of no use without it."""
         config = self._config
-        match kind:
+        match reader.kind:
             case "job":
                 return [config.timer(key, ANY), config.record("blob", Wildcard(f"{key}.{REST}"))]
-            case "workflow":
-                return [config.workflow_timer(key, ANY)]
             case "cron":
                 return [config.cron_timer(key, ANY)]
             case _:
-                return []
+                return reader.belongings(config, key)
 
 
 def _reader(kind: str, key: str, features: Sequence[RecordReader[Any]]) -> RecordReader[Any]:
@@ -118,8 +111,6 @@ def _reader(kind: str, key: str, features: Sequence[RecordReader[Any]]) -> Recor
         return handlers_reader
     if kind == "worker" and key.endswith((f".{DIRECTIVE}", f".{LEAVE}")):
         return directive_reader
-    if kind == "wfdef":
-        return part_reader(key)
     known = removable(features)
     if kind not in known:
         raise invalid("kind", f"kind must be one of {', '.join(known)}")
@@ -128,4 +119,4 @@ def _reader(kind: str, key: str, features: Sequence[RecordReader[Any]]) -> Recor
 
 def removable(features: Sequence[RecordReader[Any]]) -> tuple[str, ...]:
     """Return the kinds of records that a client's work is made of."""
-    return (*_READERS, *(reader.kind for reader in features), "wfdef")
+    return (*_READERS, *(reader.kind for reader in features))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.plug import Check, Feature, KeyEnd, Process
+from ojs_core.read.followed import Followed
 from ojs_core.store.store import Store
 from ojs_core.wire.system.extensions import Extension
 from ojs_features.webhooks.backup import BACKUP
@@ -27,7 +28,7 @@ WEBHOOKS: Final = Feature(
     parts=(PART,),
     extensions=(Extension("webhooks"),),
     records=(webhook_reader, target_reader, delivery_reader),
-    followed=(webhook_reader,),
+    followed=(Followed(reader=webhook_reader),),
     backup=BACKUP,
     grants=GRANTS,
     processes=(Process(role="webhooks", without="webhooks get no events", wanted=_wanted),),

@@ -10,6 +10,7 @@ import pytest
 from integration.conftest import OpenStore, SharedStores
 from integration.samples import KINDS
 from ojs_core.store.store import Store, StoreTimings
+from ojs_features.all import FOLLOWED
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.outside import untouched
 from support.waiting import PATIENCE_S
@@ -57,7 +58,7 @@ async def start_projector(
     async def start(*, in_memory: bool = False, dead_letters: int = 10_000, **opened: Any) -> Projector:
         store = await open_here(role="projector", **opened)
         folder = None if in_memory else tmp_path / "index"
-        projector = Projector(store, folder, dead_letters=dead_letters, timings=projector_timings)
+        projector = Projector(store, folder, dead_letters=dead_letters, features=FOLLOWED, timings=projector_timings)
         started.append(projector)
         await projector.start()
         return projector

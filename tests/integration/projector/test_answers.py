@@ -17,6 +17,7 @@ from ojs_core.read.client import Queries
 from ojs_core.read.messages import JobsAsk
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from ojs_features.all import FOLLOWED
 from ojs_projector.index.orders import Ordering
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.nats import NatsServer
@@ -50,7 +51,7 @@ async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whol
         await store.enqueue.push(draft())
     held = asyncio.Event()
     ordering = partial(HeldOrdering, let_go=held)
-    second = Projector(await open_here(role="projector"), tmp_path / "second", ordering=ordering)
+    second = Projector(await open_here(role="projector"), tmp_path / "second", ordering=ordering, features=FOLLOWED)
     await second.start()
     queries = patient(store)
     try:
@@ -128,7 +129,7 @@ async def test_a_projector_waits_at_its_start_for_settings_that_nats_sends_late(
     nats_server: NatsServer, open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = await open_store(nats_server.url, role="projector")
-    projector = Projector(store, tmp_path / "late")
+    projector = Projector(store, tmp_path / "late", features=FOLLOWED)
     late = asyncio.get_running_loop().time() + LATE_S
     with unreachable(store.nats, f"$JS.API.CONSUMER.CREATE.{store.config.records_stream}", times=1_000_000) as refused:
         starting = asyncio.create_task(projector.start())

@@ -20,14 +20,13 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, new_id, put_raw, refusal, timers
 from integration.store.workflows import flows
-from ojs_coordinator.coordinator import Coordinator
 from ojs_core.domain.cron.changes import Registration, delete
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk, WorkflowsAsk
+from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
@@ -35,11 +34,14 @@ from ojs_core.store.unreadable import removable
 from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import fetched_jobs
-from ojs_features.all import FEATURES, GATES
+from ojs_features.all import FEATURES, FOLLOWED, GATES
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.plug import LIMITS
 from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_features.workflows.coordinator import Coordinator
+from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
+from ojs_features.workflows.store import Workflows
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
 from support.examples import examples
@@ -289,7 +291,7 @@ class World:
 
         async def ended() -> bool:
             await flows.end(self.store, queue)
-            return (await self.store.workflows.get(workflow_id)).record.terminal
+            return (await self.store.of(Workflows).get(workflow_id)).record.terminal
 
         await eventually(ended, PATIENT)
 
@@ -314,7 +316,7 @@ class World:
                 encode(job_view(stored.job))
         await answered(queries.queues, QueuesAsk())
         await answered(queries.workers, WorkersAsk())
-        await answered(queries.workflows, WorkflowsAsk())
+        await answered(lambda ask: queries.ask(QUESTION, ask, WorkflowPage), WorkflowsAsk())
         await self.store.pools.all()
         await self.store.schemas.catalogue()
         await self.store.of(Webhooks).health_of(await self.store.of(Webhooks).all())
@@ -339,8 +341,7 @@ async def world(url: str, index: Path) -> AsyncIterator[World]:
         for role in ("gateway", "projector", "scheduler", "coordinator")
     ]
     gateway, reading, scheduling, coordinating = stores
-    followed = [reader for feature in FEATURES for reader in feature.followed]
-    projector = Projector(reading, index, copied=4_096, features=followed)
+    projector = Projector(reading, index, copied=4_096, features=FOLLOWED)
     services = [projector, scheduler(scheduling, Settings()), Coordinator(coordinating)]
     try:
         for service in services:

@@ -15,6 +15,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import MAX_PAGE, QueuesAsk
+from ojs_features.all import FOLLOWED
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
@@ -28,7 +29,10 @@ async def test_events_and_numbers_are_complete_while_leaders_change(
     nats_cluster: NatsCluster, open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = await open_store(nats_cluster.url, replicas=3)
-    projectors = [Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path) for _ in range(2)]
+    projectors = [
+        Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, features=FOLLOWED)
+        for _ in range(2)
+    ]
     try:
         for projector in projectors:
             await projector.start()
@@ -54,7 +58,9 @@ async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
 ) -> None:
     timings = ProjectorTimings(wait_s=PATIENCE_S, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=250)))
     store = await open_store(nats_cluster.url, replicas=3)
-    projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, timings=timings)
+    projector = Projector(
+        await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, timings=timings, features=FOLLOWED
+    )
     await projector.start()
     try:
         lost, late = [await store.enqueue.push(draft(queue="net.cluster")) for _ in range(2)]

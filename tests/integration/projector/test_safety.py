@@ -17,7 +17,6 @@ from integration.projector.samples import ENDS, lives, patient, projecting
 from integration.samples import acked, delayed, draft, due_subjects, fetch, put_raw, subjects, timers, tokens, unreachable
 from integration.store.workflows.flows import create, end, group, hints
 from ojs_api.words import Overlap
-from ojs_coordinator.coordinator import Coordinator
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes
 from ojs_core.domain.cron.changes import Registration
@@ -32,6 +31,9 @@ from ojs_core.telemetry import metrics
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.loop import blocked_jobs_loop
 from ojs_features.limits.permits import key_scope
+from ojs_features.workflows.coordinator import Coordinator
+from ojs_features.workflows.repairs import RepairTimings
+from ojs_features.workflows.store import Workflows
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
@@ -48,19 +50,20 @@ CORRECTION_MS = 100
 """By so much the clock may be set back while a test waits for the grace to pass."""
 SOON_MS = 1_000
 """Longer than a push takes, which would make the job available at once."""
-SOON = SafetyTimings(
-    tokens=LostTokenTimings(grace_ms=GRACE_MS), timer_grace_ms=0, workflow_grace_ms=GRACE_MS, workflow_pause_ms=0
-)
+SOON = SafetyTimings(tokens=LostTokenTimings(grace_ms=GRACE_MS), timer_grace_ms=0)
+OF_WORKFLOWS = RepairTimings(grace_ms=GRACE_MS, pause_ms=0)
 
 
 def soon(**others: Any) -> pytest.MarkDecorator:
     """Have a safety net wait as short as `SOON`, with other numbers."""
-    return projecting(ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=replace(SOON, **others)))
+    return projecting(
+        ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=replace(SOON, **others), features=(OF_WORKFLOWS,))
+    )
 
 
 @pytest.fixture
 def projector_timings() -> ProjectorTimings:
-    return ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=SOON)
+    return ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=SOON, features=(OF_WORKFLOWS,))
 
 
 @pytest.fixture
@@ -491,10 +494,14 @@ async def test_a_workflow_that_has_not_heard_of_its_jobs_goes_on(net: SafetyNet,
     await purge(store, store.config.records_stream, store.config.note("workflow", name, REST))
     await net.look()
     assert net.found == {"workflow": 1}
-    assert (await store.workflows.get(name)).record.state == "completed"
+    assert (await store.of(Workflows).get(name)).record.state == "completed"
 
 
-@soon(workflow_pause_ms=300_000, workflows_at_once=2)
+@projecting(
+    ProjectorTimings(
+        wait_s=PATIENCE_S, safety_s=NEVER_S, safety=SOON, features=(replace(OF_WORKFLOWS, pause_ms=300_000, at_once=2),)
+    )
+)
 async def test_a_workflow_is_not_looked_at_again_and_again(net: SafetyNet, store: Store) -> None:
     for number in range(3):
         await create(store, group(f"q{number}", "a", "b"))
@@ -511,10 +518,10 @@ async def test_a_workflow_is_not_looked_at_again_and_again(net: SafetyNet, store
     await purge(store, store.config.records_stream, store.config.notes("workflow"))
     await indexed(store)
     await net.look()
-    assert (await store.workflows.get(late)).record.state == "running"
+    assert (await store.of(Workflows).get(late)).record.state == "running"
     clock_of(net._store).ahead_ms = 300_000
     await net.look()
-    assert (await store.workflows.get(late)).record.state == "completed"
+    assert (await store.of(Workflows).get(late)).record.state == "completed"
 
 
 async def test_it_finds_nothing_while_workflows_run(net: SafetyNet, store: Store, open_here: OpenStore) -> None:
@@ -525,7 +532,7 @@ async def test_it_finds_nothing_while_workflows_run(net: SafetyNet, store: Store
     async def have_ended() -> bool:
         await end(store, "q", number=2)
         await net.look()
-        return all([(await store.workflows.get(name)).record.terminal for name in names])
+        return all([(await store.of(Workflows).get(name)).record.terminal for name in names])
 
     await coordinator.start()
     try:
@@ -535,7 +542,7 @@ async def test_it_finds_nothing_while_workflows_run(net: SafetyNet, store: Store
     await indexed(store)
     await net.look()
     assert net.found == {}
-    assert (await store.workflows.get(quiet)).record.state == "running"
+    assert (await store.of(Workflows).get(quiet)).record.state == "running"
 
 
 # Whose word counts

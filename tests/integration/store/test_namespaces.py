@@ -25,6 +25,7 @@ from ojs_core.read.client import Queries
 from ojs_core.read.messages import JobsAsk
 from ojs_core.store.announce import announce, tell
 from ojs_core.store.store import Store
+from ojs_features.all import FOLLOWED
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_projector.projector import Projector
@@ -162,7 +163,7 @@ async def projectors(open_store: OpenStore, url: str, folder: Path, *names: str)
     started: list[Projector] = []
     try:
         for name in names:
-            started.append(Projector(await open_store(url, role="projector", namespace=name), folder))
+            started.append(Projector(await open_store(url, role="projector", namespace=name), folder, features=FOLLOWED))
             await started[-1].start()
         yield
     finally:

@@ -42,17 +42,17 @@ def test_every_service_is_a_role() -> None:
 async def test_a_role_without_a_process_is_told_once_and_again_when_it_is_there() -> None:
     presence = Fake()
     roles = roles_of(presence)
-    del presence.roles["coordinator"]
+    del presence.roles["reaper"]
     with capture_logs() as logs:
         for look in range(1, PATIENCE + 3):
             await roles.look()
-            assert roles.missing == (["coordinator"] if look >= PATIENCE else [])
+            assert roles.missing == (["reaper"] if look >= PATIENCE else [])
         presence.roles = Fake().roles
         await roles.look()
         await roles.look()
     assert [(line["event"], line["role"]) for line in logs] == [
-        ("no process of a role is running", "coordinator"),
-        ("a role is there again", "coordinator"),
+        ("no process of a role is running", "reaper"),
+        ("a role is there again", "reaper"),
     ]
     assert roles.missing == []
 
@@ -62,7 +62,7 @@ async def test_the_processes_of_each_role_are_a_metric() -> None:
     presence.roles = Counter({"gateway": 2, "reaper": 1})
     await roles_of(presence).look()
     series = {sample.labels["role"]: sample.value for sample in next(iter(metrics.SERVICES_UP.collect())).samples}
-    assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "coordinator": 0, "projector": 0, "webhooks": 0}
+    assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "projector": 0, "webhooks": 0}
 
 
 async def test_nobody_misses_the_webhooks_role_without_a_subscription() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
 from ojs_features.webhooks.subjects import Subjects
+from ojs_features.workflows.subjects import Subjects as SubjectsOfWorkflows
 from support.tables import each
 
 _NAMESPACES = st.from_regex(r"[a-z][a-z0-9-]{0,31}", fullmatch=True).filter(lambda name: name not in {"kv", "obj"})
@@ -25,7 +26,7 @@ def subjects(config: StoreConfig) -> set[str]:
         config.timer("id", "op"),
         config.cron_timer("id", "op"),
         config.left_by_batches,
-        config.workflow_timer("id", "op"),
+        SubjectsOfWorkflows(config).workflow_timer("id", "op"),
         config.limit_timer("key.a", "op"),
         Subjects(config).delivery_timer("id", "other"),
         Subjects(config).delivery_due("id", "other"),

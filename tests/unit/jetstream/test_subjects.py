@@ -7,9 +7,11 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
 from ojs_features.webhooks.subjects import Subjects
+from ojs_features.workflows.subjects import Subjects as SubjectsOfWorkflows
 from support.tables import each
 
 CONFIG = StoreConfig()
+WORKFLOWS = SubjectsOfWorkflows(CONFIG)
 NAMED: list[Callable[[str], str]] = [
     lambda name: CONFIG.record("worker", name),
     CONFIG.job,
@@ -21,12 +23,12 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.unique,
     CONFIG.progress,
     CONFIG.checkpoint,
-    CONFIG.workflow,
-    lambda name: CONFIG.definition(name, "op", "shape"),
-    lambda name: CONFIG.definition("id", name, "shape"),
-    lambda name: CONFIG.step_result(name, "op", 1),
-    lambda name: CONFIG.step_result("id", name, 1),
-    lambda name: CONFIG.workflow_timer(name, "op"),
+    WORKFLOWS.workflow,
+    lambda name: WORKFLOWS.definition(name, "op", "shape"),
+    lambda name: WORKFLOWS.definition("id", name, "shape"),
+    lambda name: WORKFLOWS.step_result(name, "op", 1),
+    lambda name: WORKFLOWS.step_result("id", name, 1),
+    lambda name: WORKFLOWS.workflow_timer(name, "op"),
     lambda name: CONFIG.note("workflow", "workflow", name),
     lambda name: CONFIG.note("workflow", name, "job"),
     CONFIG.queue,
@@ -72,8 +74,8 @@ def test_code_may_ask_for_many() -> None:
     assert CONFIG.job(REST) == "$KV.ojs.job.>"
     assert CONFIG.due("reaper", ANY) == "ojs.due.reaper.*"
     assert CONFIG.record("service", Wildcard("gateway.*")) == "$KV.ojs.service.gateway.*"
-    assert CONFIG.step_result("w", "", REST) == "$KV.ojs.wfres.w.>"
-    assert CONFIG.step_result("w", "op", ANY) == "$KV.ojs.wfres.w.op.*"
+    assert WORKFLOWS.step_result("w", "", REST) == "$KV.ojs.wfres.w.>"
+    assert WORKFLOWS.step_result("w", "op", ANY) == "$KV.ojs.wfres.w.op.*"
 
 
 @pytest.mark.parametrize(

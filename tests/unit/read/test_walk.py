@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
-from ojs_core.read.messages import MAX_PAGE, WorkflowPage, WorkflowRow, WorkflowsAsk
+from ojs_core.read.messages import MAX_PAGE
 from ojs_core.read.walk import walk
+from ojs_features.workflows.index import WorkflowPage, WorkflowRow, WorkflowsAsk
 
 
 def page(*ids: str, cursor: str | None = None, partial: bool = False) -> WorkflowPage:

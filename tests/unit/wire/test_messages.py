@@ -14,9 +14,9 @@ from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.queues.fair_pools import parse_pool
 from ojs_core.wire.queues.requests import parse_config, parse_purge, parse_queue_limit
 from ojs_core.wire.workers.requests import parse_fetch
-from ojs_core.wire.workflows.requests import parse_workflow
 from ojs_features.limits.answers import parse_override
 from ojs_features.webhooks.requests import parse_changes
+from ojs_features.workflows.requests import parse_workflow
 from support.tables import each
 
 NOW = 1_800_000_000_000

@@ -7,9 +7,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ojs_core.domain.events.envelope import event_id
 from ojs_core.domain.events.vocabulary import NOBODY
-from ojs_core.domain.job import Entry, Job, State
+from ojs_core.domain.job import CALLED_OFF, Entry, Job, State
 from ojs_core.domain.past import Logged, past_of
-from ojs_core.domain.workflows.record import CALLED_OFF
 
 ActorKind = Literal["worker", "client", "system"]
 

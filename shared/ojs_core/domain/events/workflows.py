@@ -1,7 +1,6 @@
-"""Events of workflows (ojs-events §3.4; ojs-workflows appendix B).
+"""Events of workflows that are made of the logs of their jobs (ojs-events §3.4; ojs-workflows appendix B).
 
-What a member does is told from its own log, beside the job's events; the workflow's record tells what happens to the workflow
-itself and to those nested in it. So the log of a workflow stays short, however many members it has.
+The log of the workflow itself has what happens to it and to those nested in it. So it stays short, however many jobs it has.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from msgspec.structs import replace
 from ojs_core.base.ids import derived_job_id
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event, job_event
-from ojs_core.domain.job import TERMINAL, Entry, Job, Membership, State
+from ojs_core.domain.job import CALLED_OFF, TERMINAL, Entry, Job, Membership, State
 from ojs_core.domain.past import Logged
-from ojs_core.domain.workflows.record import CALLED_OFF, Workflow, WorkflowEntry
 
 
 def events_of_member(one: Logged) -> list[Event]:
@@ -59,10 +57,11 @@ def _member_event(one: Logged, event_type: str, member: Membership, **more: Any)
 def _started(job: Job, entry: Entry, member: Membership) -> Event:
     """The workflow's start, told where it happens, so that it comes ahead of what its jobs do."""
     data = {"workflow_id": member.id, "workflow_name": member.name, "total_steps": member.opens, "job_id": job.id}
-    return _event("workflow.started", member.id, entry.at, data, "started")
+    return workflow_event("workflow.started", member.id, entry.at, data, "started")
 
 
-def _event(event_type: str, workflow_id: str, at: int, data: dict[str, Any], *origin: str) -> Event:
+def workflow_event(event_type: str, workflow_id: str, at: int, data: dict[str, Any], *origin: str) -> Event:
+    """Return an event of a workflow. Its id follows from what it is of."""
     return Event(
         id=f"evt_{derived_job_id(at, 'event', workflow_id, *origin)}",
         type=event_type,
@@ -70,42 +69,3 @@ def _event(event_type: str, workflow_id: str, at: int, data: dict[str, Any], *or
         subject=workflow_id,
         data=data,
     )
-
-
-def events_of_workflow(record: Workflow, entry: WorkflowEntry) -> list[Event]:
-    """The event of one entry of a workflow's log, if no job's log has it; `record` may be any later revision."""
-    if entry.opener:
-        return []
-    data: dict[str, Any] = {"workflow_id": record.id, "workflow_name": record.name, "workflow_type": record.kind}
-    match entry.event:
-        case "created" | "started" | "retried":
-            data["total_steps"] = record.steps
-        case "completed" | "failed" | "cancelled":
-            data |= {"total_steps": record.steps, "duration_ms": max(0, entry.at - (record.started_at or record.created_at))}
-            if entry.event == "failed":
-                data |= _failure(record)
-        case _:
-            data |= {
-                "step_id": entry.step,
-                "step_type": entry.kind,
-                "step_index": entry.index,
-                "steps_remaining": entry.left,
-                "duration_ms": max(0, entry.at - (record.started_at or record.created_at)),
-            }
-            if entry.event.endswith("failed"):
-                data["error"] = _failure(record)["error"]
-    if entry.run:
-        data["retries"] = entry.run
-    return [_event(f"workflow.{entry.event}", record.id, entry.at, data, str(entry.n), entry.op)]
-
-
-def _failure(record: Workflow) -> dict[str, Any]:
-    """The newest error: that of the step which ended the workflow, or of the last of several."""
-    if not record.errors:
-        return {"failed_step_id": "", "failed_step_type": "", "error": {"code": "unknown", "message": "not known any more"}}
-    error = record.errors[-1]
-    return {
-        "failed_step_id": error.step,
-        "failed_step_type": error.type,
-        "error": {"code": error.code, "message": error.message},
-    }

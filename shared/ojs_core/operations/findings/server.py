@@ -27,7 +27,6 @@ _WITHOUT: Final = {
     "gateway": "clients are not answered",
     "scheduler": "delayed jobs, retries and cron entries do not come due",
     "reaper": "jobs of workers that have died are not given to others, and time-outs do not end",
-    "coordinator": "workflows do not go on",
     "projector": "lists, statistics and events are refused or old",
 }
 """What doesn't happen without a process of a role."""

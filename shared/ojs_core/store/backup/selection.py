@@ -12,10 +12,7 @@ _MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "
 """Records that say what is now: processes write them anew. The time of the last backup is of this system alone."""
 _HINTS: Final = frozenset(
     {
-        ("timer", "workflow"),
-        ("due", "coordinator"),
         ("due", "cron"),
-        ("step", "workflow"),
     }
 )
 """Hints that are kept as they are: the words behind the namespace. `FeatureBackup.hints` has more.

@@ -30,7 +30,7 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_TAKING_NONE: Final = frozenset({"reaper", "coordinator", "projector"})
+_TAKING_NONE: Final = frozenset({"reaper", "projector"})
 """The roles of processes that take no new jobs. All others ask often, so that an unknown role refuses in time, but
 those of features that say so (`takes_no_jobs`).
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-from ojs_core.base.timings import Timings
+from ojs_core.base.timings import Timings, of_kind
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
@@ -40,7 +40,7 @@ class Bucket(NamedTuple):
 
     def timings(self, kind: type[T]) -> T:
         """Return the durations of a feature."""
-        return next((one for one in self.features if isinstance(one, kind)), kind())
+        return of_kind(kind, self.features)
 
     def tries(self, budget_s: float | None = None) -> Tries:
         """As many tries of a compare-and-swap as there are in so many seconds; None for the usual ones."""

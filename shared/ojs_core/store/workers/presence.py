@@ -31,7 +31,7 @@ from ojs_core.store.records.records import Records
 
 log = structlog.get_logger(__name__)
 
-ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector")
+ROLES: Final = ("gateway", "scheduler", "reaper", "projector")
 """A system has at least one process of each. Features have roles of their own."""
 STOPPED: Final = "stopped"
 """State of a worker that deregistered."""

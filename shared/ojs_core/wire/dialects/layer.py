@@ -22,7 +22,6 @@ from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.schemas import SCHEMAS
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.statistics import STATISTICS
-from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.jobs.lists import BareJobDetail
 from ojs_core.wire.members import Extended, bare, encode
 from ojs_core.wire.redaction import redacted
@@ -32,7 +31,6 @@ _SHAPES: Final[Shapes] = {
     **BULK,
     **QUEUES,
     **CRONS,
-    **WORKFLOWS,
     **EVENTS,
     **STATISTICS,
     **FLEET,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.times import format_ms
@@ -13,7 +14,6 @@ from ojs_core.domain.checkpoints import Checkpoint
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_core.domain.worker import Mark
-from ojs_core.domain.workflows.inputs import ParentResults
 from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.jobs.checkpoints import job_checkpoint
 from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
@@ -22,10 +22,22 @@ from ojs_core.wire.workers.marks import mark_text
 from ojs_core.wire.workers.requests import Ack
 
 _HEARTBEAT_INTERVAL_S: Final = 5
-_NO_RESULTS: Final = ParentResults()
 
 _Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
 _Mark = Annotated[str, Meta(description="When this was, for the `complete` of later heartbeats.")]
+
+
+class ParentResults(NamedTuple):
+    """The results of earlier steps for a job: a list, and an object by the index of each step (ojs-workflows §7).
+
+    Members of a nested workflow are in the object by their index, too.
+    """
+
+    results: Sequence[Raw] = ()
+    by_index: Mapping[str, Raw] = MappingProxyType({})
+
+
+_NO_RESULTS: Final = ParentResults()
 
 
 class JobOutcome(Struct, kw_only=True, omit_defaults=True):

@@ -50,7 +50,6 @@ from ojs_core.store.backup.release import Held, Release
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
 from ojs_core.store.store import Store
-from ojs_core.wire.workflows.requests import parse_workflow
 from ojs_features.all import BACKUPS
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
@@ -58,6 +57,8 @@ from ojs_features.limits.rules import LimitOverride
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_features.workflows.requests import parse_workflow
+from ojs_features.workflows.store import Workflows
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -292,7 +293,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     await source.of(Limits).permits.override(key_scope("key"), LimitOverride(concurrency=1, extensions=kept))
     step = {"type": "a.c", "args": [], "options": {"queue": f"{queue}-2"}, "ext_vendor": {"n": 1}}
     body = msgspec.json.encode({"type": "chain", "steps": [step, step], "ext_vendor": {"n": 2}})
-    workflow = await source.workflows.create(parse_workflow(body, source.clock.now(), DEFAULT_LIMITS))
+    workflow = await source.of(Workflows).create(parse_workflow(body, source.clock.now(), DEFAULT_LIMITS))
     await backups.take(source)
     there = await backups.open(await backups.restore())
     settings = await there.queues.settings(queue)
@@ -313,9 +314,9 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
         restored.retry_extensions,
         override.extensions,
     ] == [kept] * 9
-    found = await there.workflows.get(workflow.record.id)
+    found = await there.of(Workflows).get(workflow.record.id)
     assert found.graph.root.extensions == {"ext_vendor": Raw(b'{"n":2}')}
-    [first, _] = await there.workflows.drafts(found)
+    [first, _] = await there.of(Workflows).drafts(found)
     assert (first.extra, found.graph.shape.extended) == ({"ext_vendor": Raw(b'{"n":1}')}, (1, 2))
 
 

@@ -27,6 +27,7 @@ from ojs_core.jetstream.subjects import ANY, Kind
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.reset import Reset
 from ojs_core.store.store import Store
+from ojs_features.workflows.store import Workflows
 from support.waiting import eventually
 
 LARGE = Raw(b'"' + b"r" * INLINE_BYTES + b'"')
@@ -193,7 +194,7 @@ async def test_a_result_that_is_set_apart_is_handed_on(store: Store, other: Stor
     assert (await store.jobs.get(first.id)).result_blob is not None
     await coordinate(other, name)
     [second] = await fetch(store, queue)
-    [given] = (await store.workflows.results.inputs([second]))[second.id].results
+    [given] = (await store.of(Workflows).results.inputs([second]))[second.id].results
     assert bytes(given) == b'"' + body.encode() + b'"'
 
 
@@ -210,7 +211,7 @@ async def test_a_coordinator_may_die_while_it_hands_on_a_result(store: Store, ot
                 died = True
         await coordinate(other, name)
         [second] = await fetch(other, here)
-        [given] = (await other.workflows.results.inputs([second]))[second.id].results
+        [given] = (await other.of(Workflows).results.inputs([second]))[second.id].results
         assert len(given) == INLINE_BYTES + 2
         if not died:
             assert after > 1

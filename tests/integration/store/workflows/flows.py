@@ -11,15 +11,16 @@ from typing import Any, Final
 from msgspec import Raw
 
 from integration.samples import ANYONE, fetch
-from ojs_coordinator.steps import StepWorker
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Failure, Moment, Transition, ack, nack
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.store import Store
-from ojs_core.store.workflows.records import StoredWorkflow
-from ojs_core.wire.workflows.requests import parse_workflow
+from ojs_features.workflows.records import StoredWorkflow
+from ojs_features.workflows.requests import parse_workflow
+from ojs_features.workflows.steps import StepWorker
+from ojs_features.workflows.store import Workflows
 from support.waiting import eventually
 
 
@@ -48,7 +49,7 @@ def batch(queue: str, *names: str, callbacks: tuple[str, ...] = ("on_complete", 
 
 async def create(store: Store, definition: dict[str, Any]) -> str:
     body = json.dumps(definition).encode()
-    stored = await store.workflows.create(parse_workflow(body, store.clock.now(), DEFAULT_LIMITS))
+    stored = await store.of(Workflows).create(parse_workflow(body, store.clock.now(), DEFAULT_LIMITS))
     return stored.record.id
 
 
@@ -95,7 +96,7 @@ async def finish(store: Store, workflow_id: str, queue: str, *, good: bool = Tru
     async def ended() -> StoredWorkflow | None:
         await end(store, queue, good=good, number=500)
         await coordinate(store, workflow_id)
-        stored = await store.workflows.get(workflow_id)
+        stored = await store.of(Workflows).get(workflow_id)
         return stored if stored.record.terminal else None
 
     found = await eventually(ended, every=0.001)

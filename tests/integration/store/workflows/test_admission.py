@@ -29,6 +29,8 @@ from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import LockTimings
+from ojs_features.workflows.store import Workflows
+from ojs_features.workflows.subjects import Subjects
 from support.waiting import eventually
 
 UNIQUE = {"keys": ["type", "args", "queue"]}
@@ -36,10 +38,10 @@ ANYWHERE = {"keys": ["type", "args"]}
 
 
 async def refused(store: Store, definition: dict[str, Any]) -> OjsError:
-    before = await store.records.subjects(store.config.workflow(ANY))
+    before = await store.records.subjects(Subjects(store.config).workflow(ANY))
     with pytest.raises(OjsError) as caught:
         await create(store, definition)
-    assert await store.records.subjects(store.config.workflow(ANY)) == before
+    assert await store.records.subjects(Subjects(store.config).workflow(ANY)) == before
     return caught.value
 
 
@@ -143,7 +145,7 @@ async def test_a_later_job_that_is_not_unique_fails_its_step(store: Store, queue
     assert (await finish(store, name, queue)).record.state == "completed"
     await coordinate(store, blocked)
     await coordinate(store, blocked)
-    record = (await store.workflows.get(blocked)).record
+    record = (await store.of(Workflows).get(blocked)).record
     assert record.state == "failed"
     assert [(error.code, error.step) for error in record.errors] == [("duplicate", "1")]
     [never] = [one for one in await members(store, blocked) if one.type == "b"]

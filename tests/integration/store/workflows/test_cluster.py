@@ -6,9 +6,10 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.store.workflows.flows import batch, chain, create, end, finish, group, job, members
-from ojs_coordinator.coordinator import Coordinator
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call
+from ojs_features.workflows.coordinator import Coordinator
+from ojs_features.workflows.store import Workflows
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
@@ -39,7 +40,7 @@ async def test_leaders_may_move_while_workflows_run(nats_cluster: NatsCluster, o
             await call(store.nats, f"STREAM.LEADER.STEPDOWN.{store.config.records_stream}")
         try:
             await end(store, queue, number=20)
-            return all([(await store.workflows.get(name)).record.terminal for name in names])
+            return all([(await store.of(Workflows).get(name)).record.terminal for name in names])
         except OjsError:
             return False
 
@@ -47,5 +48,5 @@ async def test_leaders_may_move_while_workflows_run(nats_cluster: NatsCluster, o
     for coordinator in coordinators:
         await coordinator.stop()
     for name in names:
-        assert (await store.workflows.get(name)).record.state == "completed"
+        assert (await store.of(Workflows).get(name)).record.state == "completed"
         assert sorted(one.type for one in await members(store, name)) == ["a", "b", "c", "d", "e"]

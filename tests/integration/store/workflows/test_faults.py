@@ -24,13 +24,15 @@ from integration.store.workflows.flows import (
     job,
     members,
 )
-from ojs_coordinator.coordinator import Coordinator
-from ojs_coordinator.steps import StepWorker
 from ojs_core.domain.job import State
-from ojs_core.domain.workflows.advance import CREATED_AT_ONCE
-from ojs_core.domain.workflows.record import counts, job_id
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST, Kind
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST
 from ojs_core.store.store import Store
+from ojs_features.workflows.advance import CREATED_AT_ONCE
+from ojs_features.workflows.coordinator import Coordinator
+from ojs_features.workflows.record import counts, job_id
+from ojs_features.workflows.steps import StepWorker
+from ojs_features.workflows.store import Workflows
+from ojs_features.workflows.subjects import Subjects
 from support.examples import amount
 from support.nats import NatsServer
 from support.outside import Send, before, reads_of, tapped
@@ -107,14 +109,14 @@ async def test_a_gateway_may_die_at_any_write_of_a_creation(store: Store, other:
         definition["id"] = name = f"01946{number:03d}-1a2b-7c3d-8e4f-5a6b7c8d{round_:04x}"
         died = await dies(store, round_ * step, create(store, definition))
         if died:
-            await other.workflows.due(name, other.clock.now() + 60_000)  # what the timer does that was set first of all
-        found = await other.records.latest_raw(other.config.workflow(name))
+            await other.of(Workflows).due(name, other.clock.now() + 60_000)  # what the timer does that was set first of all
+        found = await other.records.latest_raw(Subjects(other.config).workflow(name))
         if found is not None and found[1]:  # else nobody was told that there is one, and nothing of it may be left
             stored = await finish(other, name, here)
             assert stored.record.state == "completed"
             await everything_once(other, name, [f"t{index}" for index in range(number)])
         else:
-            assert await other.records.subjects(other.config.definition(name, "", REST)) == []
+            assert await other.records.subjects(Subjects(other.config).definition(name, "", REST)) == []
             assert await members(other, name) == []
         if not died:
             assert found is not None
@@ -128,15 +130,15 @@ async def test_a_gateway_may_die_at_any_write_of_a_cancellation(store: Store, ot
         here = f"{queue}.{after}"
         name = await create(store, group(here, "a", "b", "c"))
         (active,) = await fetch(store, here)
-        died = await dies(store, after, store.workflows.cancel(name))
-        record = (await other.workflows.get(name)).record
+        died = await dies(store, after, store.of(Workflows).cancel(name))
+        record = (await other.of(Workflows).get(name)).record
         if record.cancelling:
             assert record.timer is not None
-            await other.workflows.due(name, record.timer.at)
+            await other.of(Workflows).due(name, record.timer.at)
         if record.state == "cancelled":
             states = sorted((one.id == active.id, one.state) for one in await members(other, name))
             assert states == [(False, State.CANCELLED), (False, State.CANCELLED), (True, State.ACTIVE)]
-            assert (await other.workflows.get(name)).record.cancelling is False
+            assert (await other.of(Workflows).get(name)).record.cancelling is False
         else:
             assert died
             assert record.state == "running"
@@ -151,11 +153,11 @@ async def test_a_gateway_may_die_at_any_write_of_a_retry(store: Store, other: St
         name = await create(store, chain(here, "a", "b"))
         await end(store, here, good=False)
         await coordinate(store, name)
-        died = await dies(store, after, store.workflows.retry(name))
-        record = (await other.workflows.get(name)).record
+        died = await dies(store, after, store.of(Workflows).retry(name))
+        record = (await other.of(Workflows).get(name)).record
         if record.state == "running":
             assert record.timer is not None
-            await other.workflows.due(name, record.timer.at)
+            await other.of(Workflows).due(name, record.timer.at)
             assert (await finish(other, name, here)).record.state == "completed"
             assert sorted(one.type for one in await members(other, name)) == ["a", "a", "b"]
         else:
@@ -174,7 +176,7 @@ async def test_doubled_and_late_hints_change_nothing(store: Store, other: Store,
         await asyncio.gather(coordinate(store, name), coordinate(other, name))
         await StepWorker(other).handle(kept)
     await everything_once(store, name, ["a", "b", "c"])
-    assert (await store.workflows.get(name)).record.state == "completed"
+    assert (await store.of(Workflows).get(name)).record.state == "completed"
 
 
 async def test_a_hint_ahead_of_its_record_waits_for_it(store: Store, queue: str) -> None:
@@ -184,7 +186,7 @@ async def test_a_hint_ahead_of_its_record_waits_for_it(store: Store, queue: str)
     await put_raw(store, store.config.note("workflow", name, one.id), b"1 0 ended")
     assert await coordinate(store, name) == 1
     assert len(await hints(store, name)) == 1, "it is kept: the end may be on its way"
-    assert (await store.workflows.get(name)).record.states == "Rq."
+    assert (await store.of(Workflows).get(name)).record.states == "Rq."
     old = [hint._replace(at=hint.at - 61_000) for hint in await hints(store, name)]
     await StepWorker(store).handle(old)
     assert await hints(store, name) == [], "after a minute it never will"
@@ -195,9 +197,9 @@ async def test_a_lost_hint_is_made_good_by_a_recheck(store: Store, queue: str) -
     await end(store, queue, number=3)
     for hint in await hints(store, name):
         await StepWorker(store).messages.done([hint])
-    assert await store.workflows.recheck(name) == 3
-    assert (await store.workflows.get(name)).record.state == "completed"
-    assert await store.workflows.recheck(name) == 0
+    assert await store.of(Workflows).recheck(name) == 3
+    assert (await store.of(Workflows).get(name)).record.state == "completed"
+    assert await store.of(Workflows).recheck(name) == 0
 
 
 async def test_a_workflow_looks_at_its_jobs_by_itself(store: Store, queue: str) -> None:
@@ -205,10 +207,10 @@ async def test_a_workflow_looks_at_its_jobs_by_itself(store: Store, queue: str) 
     await end(store, queue)
     for hint in await hints(store, name):
         await StepWorker(store).messages.done([hint])
-    record = (await store.workflows.get(name)).record
+    record = (await store.of(Workflows).get(name)).record
     assert record.timer is not None
-    await store.workflows.due(name, record.timer.at)
-    after = (await store.workflows.get(name)).record
+    await store.of(Workflows).due(name, record.timer.at)
+    after = (await store.of(Workflows).get(name)).record
     assert after.states == "Rcq"
     assert after.timer is not None
     assert after.timer.at > record.timer.at + 200_000
@@ -222,17 +224,17 @@ async def test_a_member_that_has_left_counts_as_failed(store: Store, queue: str)
     await store.nats.request(
         f"$JS.API.STREAM.PURGE.{store.config.records_stream}", f'{{"filter":"{store.config.job(one.id)}"}}'.encode()
     )
-    assert await store.workflows.recheck(name) == 1
-    assert (await store.workflows.get(name)).record.errors[0].code == "not_found"
+    assert await store.of(Workflows).recheck(name) == 1
+    assert (await store.of(Workflows).get(name)).record.errors[0].code == "not_found"
 
 
 async def test_a_timer_that_fires_early_is_set_again(store: Store, queue: str) -> None:
     name = await create(store, chain(queue, "a"))
-    before = (await store.workflows.get(name)).record
-    await store.workflows.due(name, before.created_at)
-    assert (await store.workflows.get(name)).record == before
+    before = (await store.of(Workflows).get(name)).record
+    await store.of(Workflows).due(name, before.created_at)
+    assert (await store.of(Workflows).get(name)).record == before
     assert before.timer is not None
-    subject = store.config.workflow_timer(name, before.timer.op)
+    subject = Subjects(store.config).workflow_timer(name, before.timer.op)
     assert subject in await subjects(store, store.config.records_stream, subject)
 
 
@@ -255,7 +257,7 @@ async def test_two_coordinators_share_the_work_and_create_everything_once(
 
     async def all_have_ended() -> bool:
         await end(store, "q", number=20)
-        return all([(await store.workflows.get(name)).record.terminal for name in names])
+        return all([(await store.of(Workflows).get(name)).record.terminal for name in names])
 
     await eventually(all_have_ended)
     for coordinator in coordinators:
@@ -263,7 +265,7 @@ async def test_two_coordinators_share_the_work_and_create_everything_once(
     jobs = [len(await members(store, name)) for name in names]
     assert jobs == [4, 3, 4, 6] * 3
     for name in names:
-        stored = await store.workflows.get(name)
+        stored = await store.of(Workflows).get(name)
         assert stored.record.state == "completed"
         assert counts(stored.graph, stored.record).jobs_failed == 0
     assert await subjects(store, store.config.records_stream, store.config.notes("workflow")) == {}
@@ -275,7 +277,7 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
     await end(store, "q")
     await coordinate(store, name)
     await store.reset(KINDS)
-    kinds: tuple[Kind, ...] = ("workflow", "wfdef", "wfres")
+    kinds = ("workflow", "wfdef", "wfres")
     for kind in kinds:
         assert await store.records.subjects(store.config.record(kind, REST)) == []
     definition = chain("q", "c")
@@ -306,15 +308,15 @@ async def test_a_creation_in_portions_leaves_a_workflow_that_was_retried_meanwhi
         first = (await other.records.leader(begun)).job
         if first is None or first.terminal:
             return
-        await other.workflows.cancel(name)
+        await other.of(Workflows).cancel(name)
         with tapped(other.nats, dies_at_a_job), pytest.raises(Crash):
-            await other.workflows.retry(name)
+            await other.of(Workflows).retry(name)
 
-    with before(store.nats, reads_of(store.config.workflow(name)), retry_once, times=9):
+    with before(store.nats, reads_of(Subjects(store.config).workflow(name)), retry_once, times=9):
         await create(store, group(queue, *names) | {"id": name})
-    record = (await store.workflows.get(name)).record
+    record = (await store.of(Workflows).get(name)).record
     assert record.run == 1
     assert record.timer is not None
-    await store.workflows.due(name, record.timer.at)
+    await store.of(Workflows).due(name, record.timer.at)
     again = [one for one in await members(store, name) if one.workflow is not None and one.workflow.run == 1]
     assert sorted(one.type for one in again) == sorted(names), "whoever took up the retry created all of its jobs"

@@ -13,16 +13,18 @@ from integration.store.workflows.flows import batch, chain, coordinate, create, 
 from ojs_core.base.ids import new_job_id
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.workflows.inputs import ParentResults
-from ojs_core.domain.workflows.record import counts, job_id
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.store.store import Store
+from ojs_core.wire.workers.answers import ParentResults
+from ojs_features.workflows.record import counts, job_id
+from ojs_features.workflows.store import Workflows
+from ojs_features.workflows.subjects import Subjects
 from support.waiting import eventually
 
 
 async def given(store: Store, job: Job) -> Any:
     """A fetched job's parent_results."""
-    found = await store.workflows.results.inputs([job])
+    found = await store.of(Workflows).results.inputs([job])
     return [msgspec.json.decode(raw) for raw in found.get(job.id, ParentResults()).results]
 
 
@@ -38,7 +40,7 @@ async def test_a_chain_runs_in_order_and_hands_on_its_results(store: Store, queu
         )
         await coordinate(store, name)
     assert seen == [("a", 0, []), ("b", 1, ["a"]), ("c", 2, ["a", "b"])]
-    record = (await store.workflows.get(name)).record
+    record = (await store.of(Workflows).get(name)).record
     assert (record.state, record.states, record.name) == ("completed", "Cccc", "abc")
     assert record.started_at is not None
     assert [entry.event for entry in record.log] == ["created", "started", "completed"]
@@ -48,7 +50,7 @@ async def test_the_first_claim_starts_the_workflow(store: Store, queue: str) -> 
     name = await create(store, group(queue, "a", "b"))
     await fetch(store, queue, count=2)
     assert await coordinate(store, name) == 1, "the claim of one job is enough"
-    record = (await store.workflows.get(name)).record
+    record = (await store.of(Workflows).get(name)).record
     assert (record.log[-1].event, record.states) == ("started", "Rqq")
     assert await hints(store, name) == []
 
@@ -65,7 +67,7 @@ async def test_a_failed_step_ends_a_chain(store: Store, queue: str) -> None:
     await coordinate(store, name)
     await end(store, queue, good=False)
     await coordinate(store, name)
-    record = (await store.workflows.get(name)).record
+    record = (await store.of(Workflows).get(name)).record
     assert (record.state, record.states) == ("failed", "Fcfx")
     assert (record.errors[0].message, record.errors[0].attempt) == ("no", 1)
     assert await fetch(store, queue) == []
@@ -73,10 +75,10 @@ async def test_a_failed_step_ends_a_chain(store: Store, queue: str) -> None:
 
 async def test_many_ends_are_one_swap(store: Store, queue: str) -> None:
     name = await create(store, group(queue, *[f"t{number}" for number in range(50)]))
-    before = (await store.workflows.get(name)).sequence
+    before = (await store.of(Workflows).get(name)).sequence
     await end(store, queue, number=50)
     assert await coordinate(store, name) == 50
-    stored = await store.workflows.get(name)
+    stored = await store.of(Workflows).get(name)
     assert stored.record.state == "completed"
     # 50 times (creation, claim, timer, hint, end), the first claim's own hint, and one record with its timer
     assert stored.sequence - before <= 50 * 5 + 5
@@ -94,7 +96,7 @@ async def test_callbacks_get_all_results_and_decide_how_it_ends(store: Store, qu
     for one in called:
         await store.jobs.change(one.id, lambda found, moment: transitions.ack(found, Raw(b"1"), ANYONE, moment))
     await coordinate(store, name)
-    stored = await store.workflows.get(name)
+    stored = await store.of(Workflows).get(name)
     assert (stored.record.state, counts(stored.graph, stored.record).jobs_failed) == ("completed", 1)
 
 
@@ -131,7 +133,7 @@ async def test_results_outlive_their_jobs(store: Store, queue: str) -> None:
         json.dumps({"filter": store.config.job(first.id)}).encode(),
         reply=store.nats.nobody,
     )
-    store.workflows.results.clear()
+    store.of(Workflows).results.clear()
     (second,) = await fetch(store, queue)
     assert await given(store, second) == [{"of": "a"}]
 
@@ -141,7 +143,7 @@ async def test_what_is_too_much_to_hand_on_comes_by_reference(store: Store, queu
     for _ in range(6):
         await end(store, queue, result="x" * 1_000_000)
         await coordinate(store, name)
-    store.workflows.results.clear()
+    store.of(Workflows).results.clear()
     (last,) = await fetch(store, queue)
     handed = await given(store, last)
     assert [len(one) for one in handed[2:]] == [1_000_000] * 4, "the nearest ones are given"
@@ -160,26 +162,26 @@ async def test_a_result_that_is_not_kept_for_clients_is_handed_on(store: Store, 
 async def test_cancelling_withdraws_what_waits_and_lets_active_jobs_end(store: Store, queue: str) -> None:
     name = await create(store, group(queue, "a", "b", "c"))
     (active,) = await fetch(store, queue)
-    stored = await store.workflows.cancel(name)
+    stored = await store.of(Workflows).cancel(name)
     assert (stored.record.state, stored.record.cancelling) == ("cancelled", False)
     assert await fetch(store, queue, count=5) == []
     assert sorted(one.state for one in await members(store, name)) == [State.ACTIVE, State.CANCELLED, State.CANCELLED]
     await store.jobs.change(active.id, lambda found, moment: transitions.ack(found, Raw(b"1"), ANYONE, moment))
     await coordinate(store, name)
-    assert (await store.workflows.get(name)).record.states == "Xcxx"
+    assert (await store.of(Workflows).get(name)).record.states == "Xcxx"
     with refusal("conflict"):
-        await store.workflows.cancel(name)
+        await store.of(Workflows).cancel(name)
 
 
 async def test_a_cancelled_step_is_not_created_by_a_slower_coordinator(store: Store, queue: str) -> None:
     name = await create(store, chain(queue, "a", "b"))
     await end(store, queue)
     late = await hints(store, name)
-    await store.workflows.cancel(name)
+    await store.of(Workflows).cancel(name)
     await coordinate(store, name)
     assert late
     assert await fetch(store, queue, count=5) == []
-    assert (await store.workflows.get(name)).record.states == "Xcx"
+    assert (await store.of(Workflows).get(name)).record.states == "Xcx"
 
 
 async def test_a_member_cancelled_by_itself_counts_as_failed(store: Store, queue: str) -> None:
@@ -187,7 +189,7 @@ async def test_a_member_cancelled_by_itself_counts_as_failed(store: Store, queue
     (only,) = await members(store, name)
     await store.jobs.change(only.id, transitions.cancel)
     await coordinate(store, name)
-    record = (await store.workflows.get(name)).record
+    record = (await store.of(Workflows).get(name)).record
     assert (record.state, record.errors[0].code) == ("failed", "cancelled")
 
 
@@ -198,8 +200,8 @@ async def test_a_retry_goes_on_from_the_failed_step_with_new_jobs(store: Store, 
     await end(store, queue, good=False)
     await coordinate(store, name)
     with refusal("conflict"):
-        await store.workflows.cancel(name)
-    await store.workflows.retry(name)
+        await store.of(Workflows).cancel(name)
+    await store.of(Workflows).retry(name)
     (again,) = await fetch(store, queue, count=5)
     assert (again.type, await given(store, again)) == ("b", [{"of": "a"}])
     await store.jobs.change(again.id, lambda found, moment: transitions.ack(found, Raw(b"2"), ANYONE, moment))
@@ -207,14 +209,14 @@ async def test_a_retry_goes_on_from_the_failed_step_with_new_jobs(store: Store, 
     assert (stored.record.state, stored.record.states, stored.record.runs) == ("completed", "Cccc", "0011")
     assert sorted(one.type for one in await members(store, name)) == ["a", "b", "b", "c"]
     with refusal("conflict"):
-        await store.workflows.retry(name)
+        await store.of(Workflows).retry(name)
 
 
 async def test_a_cancelled_workflow_goes_on_after_a_retry(store: Store, queue: str) -> None:
     name = await create(store, group(queue, "a", "b", "c"))
     await end(store, queue)
-    await store.workflows.cancel(name)
-    await store.workflows.retry(name)
+    await store.of(Workflows).cancel(name)
+    await store.of(Workflows).retry(name)
     stored = await finish(store, name, queue)
     assert (stored.record.state, stored.record.runs) == ("completed", "0011")
 
@@ -230,24 +232,24 @@ async def test_an_id_is_taken_once(store: Store, queue: str) -> None:
 async def test_an_ended_workflow_leaves_when_its_time_is_over(store: Store, queue: str) -> None:
     name = await create(store, chain(queue, "a", "b"))
     await finish(store, name, queue)
-    record = (await store.workflows.get(name)).record
-    found = await message(store, store.config.workflow(name))
+    record = (await store.of(Workflows).get(name)).record
+    found = await message(store, Subjects(store.config).workflow(name))
     assert found is not None
     assert int(found[1]["Nats-TTL"].removesuffix("s")) == 7 * 86_400 + 3_600
     assert record.timer is not None
     stream = store.config.records_stream
-    assert list(await subjects(store, stream, store.config.workflow_timer(name, ANY))) == [
-        store.config.workflow_timer(name, record.timer.op)
+    assert list(await subjects(store, stream, Subjects(store.config).workflow_timer(name, ANY))) == [
+        Subjects(store.config).workflow_timer(name, record.timer.op)
     ], "one timer is left, the one that cleans up"
-    await store.workflows.due(name, record.timer.at)
+    await store.of(Workflows).due(name, record.timer.at)
 
     async def nothing_left() -> bool:
-        kept = await subjects(store, stream, store.config.definition(name, "", REST))
-        return not kept and not await subjects(store, stream, store.config.step_result(name, "", REST))
+        kept = await subjects(store, stream, Subjects(store.config).definition(name, "", REST))
+        return not kept and not await subjects(store, stream, Subjects(store.config).step_result(name, "", REST))
 
     await eventually(nothing_left)
     with refusal("not_found"):
-        await store.workflows.get(name)
+        await store.of(Workflows).get(name)
 
 
 async def test_a_relative_delay_counts_from_the_step_and_not_from_the_workflow(store: Store, queue: str) -> None:

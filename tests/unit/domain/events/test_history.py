@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_core.domain.events.history import Actor, history_of
-from ojs_core.domain.job import Job, Membership, State
+from ojs_core.domain.job import CALLED_OFF, Job, Membership, State
 from ojs_core.domain.past import attempts_of
 from ojs_core.domain.transitions import (
     Failure,
@@ -30,7 +30,6 @@ from ojs_core.domain.transitions import (
 from ojs_core.domain.transitions.log import KEPT
 from ojs_core.domain.transitions.result import Transition
 from ojs_core.domain.worker import CompleteList, Mark
-from ojs_core.domain.workflows.record import CALLED_OFF
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, available, completed, dead_letter, draft, retryable
 
 

@@ -7,10 +7,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.events.workflows import events_of_workflow
-from ojs_core.domain.job import NOTHING, Job, Membership, Retry, State
+from ojs_core.domain.job import CALLED_OFF, NOTHING, Job, Membership, Retry, State
 from ojs_core.domain.transitions import Failure, JobHolder, Moment, ack, cancel, claim, nack, push
-from ojs_core.domain.workflows.record import CALLED_OFF, StepError, Workflow, WorkflowEntry
+from ojs_features.workflows.events import events_of_workflow
+from ojs_features.workflows.record import StepError, Workflow, WorkflowEntry
 
 WF = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 AT = 1_800_000_000_000

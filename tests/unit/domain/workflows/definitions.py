@@ -6,9 +6,9 @@ import json
 from typing import Any, Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
-from ojs_core.domain.workflows.definition import Definition
-from ojs_core.domain.workflows.graph import Graph
-from ojs_core.wire.workflows.requests import parse_workflow
+from ojs_features.workflows.definition import Definition
+from ojs_features.workflows.graph import Graph
+from ojs_features.workflows.requests import parse_workflow
 
 NOW: Final = 1_800_000_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ojs_core.domain.workflows.graph import Composite, Graph
+from ojs_features.workflows.graph import Composite, Graph
 
 GOOD, BAD, SKIPPED, OPEN, WAITING, CANCELLED = "good", "bad", "skipped", "open", "waiting", "cancelled"
 ENDED = {GOOD, BAD, SKIPPED, CANCELLED}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import is_job_id
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.workflows.advance import (
+from ojs_features.workflows.advance import (
     CREATED_AT_ONCE,
     StepOutcome,
     advance,
@@ -21,8 +21,8 @@ from ojs_core.domain.workflows.advance import (
     retry,
     started,
 )
-from ojs_core.domain.workflows.graph import Graph
-from ojs_core.domain.workflows.record import MAX_RUNS, StepError, Workflow, counts, expand, job_id, membership, run_of
+from ojs_features.workflows.graph import Graph
+from ojs_features.workflows.record import MAX_RUNS, StepError, Workflow, counts, expand, job_id, membership, run_of
 from support.examples import costly
 from unit.domain.workflows.definitions import batch, chain, dag, group, job, parsed
 from unit.domain.workflows.model import Model

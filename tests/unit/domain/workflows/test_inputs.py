@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ojs_core.domain.workflows.inputs import has_inputs, inputs_of, leaves, needed
+from ojs_features.workflows.inputs import has_inputs, inputs_of, leaves, needed
 from unit.domain.workflows.definitions import batch, chain, dag, group, job, parsed
 
 

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+from typing import Final, cast
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from ojs_core.domain.cron.record import Cron, CronTimer
 from ojs_core.jetstream.feed import Record
+from ojs_core.store.store import Store
 from ojs_projector.index.crons import overdue
 from ojs_projector.index.model import Seen
-from ojs_projector.relaying.event_sources import told_of
+from ojs_projector.relaying.event_sources import EventSources
 from unit.domain.cron.samples import entry, fired
 from unit.projector.samples import NOW, epoch, fresh
 
 ENTRY = entry()
+
+
+told_of: Final = EventSources(cast("Store", None), ()).of
 
 
 def seen_cron(sequence: int, token: str, cron: Cron | None) -> Seen:

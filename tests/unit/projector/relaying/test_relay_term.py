@@ -9,12 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.domain.events.source import EventSource
 from ojs_core.domain.job import Entry, Job, Membership
-from ojs_core.domain.workflows.record import Workflow, WorkflowEntry
 from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.store import Store
+from ojs_features.workflows.events import creation_of
+from ojs_features.workflows.plug import WORKFLOWS
+from ojs_features.workflows.record import Workflow, WorkflowEntry
 from ojs_projector.index.model import Seen
+from ojs_projector.relaying.event_sources import EventSources
 from ojs_projector.relaying.relay_term import RelayTerm, TermLimits
 from support.waiting import eventually
 from unit.projector.samples import NOW, barrier, epoch, job, logged, seen
@@ -41,8 +46,9 @@ class Stream:
         of_job = [event for event in self.stored if event.subject.endswith(job_id)]
         return Appended(of_job[-1].created_at, of_job[-1].entry) if of_job else None
 
-    async def workflow(self, workflow_id: str) -> Workflow | None:
-        return self.workflows.get(workflow_id)
+    async def creation(self, workflow_id: str) -> EventSource | None:
+        found = self.workflows.get(workflow_id)
+        return None if found is None else creation_of(found)
 
     async def append(self, events: Sequence[Outgoing], after: int, *, apart: bool = False) -> int:
         self.apart.append(apart)
@@ -63,7 +69,8 @@ def term_on(stream: Stream, *, began_at: int = NOW, done: int = 0, **limits: int
     return RelayTerm(
         cast("EventLog", stream),
         StoreConfig(),
-        stream.workflow,
+        EventSources(cast("Store", None), WORKFLOWS.followed).of,
+        stream.creation,
         last=len(stream.stored),
         began_at=began_at,
         done=done,

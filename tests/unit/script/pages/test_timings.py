@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ojs_coordinator.steps import StepTimings
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.cron.ticks import GRACE_MS
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
@@ -23,6 +22,9 @@ from ojs_core.store.workers.notes import NoteTimings
 from ojs_features.limits.blocked_jobs import BlockedJobTimings
 from ojs_features.limits.rules import COMING_MS
 from ojs_features.webhooks.deliveries import DeliveryTimings
+from ojs_features.workflows.repairs import RepairTimings
+from ojs_features.workflows.steps import StepTimings
+from ojs_features.workflows.timings import WorkflowTimings
 from ojs_projector.projector import ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from script.pages.timings import meanings, reference, structs
@@ -96,6 +98,14 @@ BETWEEN: Final = {
     "a hint would be judged when its record's tombstone is gone": (BlockedJobTimings().ahead_ms / 1_000, TOMBSTONE_S),
     "a note would be judged when its record's tombstone is gone": (StepTimings().give_up_ms / 1_000, TOMBSTONE_S),
     "a note would be dropped whose record is being written": (STORE.commits.deadline_s, StepTimings().give_up_ms / 1_000),
+    "a creation would be taken over while its record is being written": (
+        STORE.commits.deadline_s,
+        WorkflowTimings().open_ms / 1_000,
+    ),
+    "workflows would be checked while their jobs have no tokens": (
+        LostTokenTimings().grace_ms / 1_000,
+        RepairTimings().grace_ms / 1_000,
+    ),
     "a token that is being stored would count as lost": (STORE.commits.deadline_s, LostTokenTimings().grace_ms / 1_000),
     "a token of a batch would count as lost": (STORE.writes.hints_s, LostTokenTimings().grace_ms / 1_000),
     "a restore would see no service that runs": (STORE.presence.beat_s, RestoreTimings().beats_s),

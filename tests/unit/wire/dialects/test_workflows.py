@@ -8,15 +8,11 @@ import pytest
 from msgspec import Struct
 
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.workflows.advance import begin
-from ojs_core.domain.workflows.graph import Graph
-from ojs_core.domain.workflows.record import Workflow
-from ojs_core.read.messages import WorkflowPage as FoundWorkflows
-from ojs_core.read.messages import WorkflowRow
-from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.members import bare, encode
 from ojs_core.wire.pages import Page
-from ojs_core.wire.workflows.answers import (
+from ojs_features.workflows.advance import begin
+from ojs_features.workflows.answers import (
     StepPage,
     cancelled_workflow,
     one_workflow,
@@ -24,13 +20,20 @@ from ojs_core.wire.workflows.answers import (
     workflow_page,
     workflow_progress,
 )
+from ojs_features.workflows.dialects import SHAPES
+from ojs_features.workflows.graph import Graph
+from ojs_features.workflows.index import WorkflowPage as FoundWorkflows
+from ojs_features.workflows.index import WorkflowRow
+from ojs_features.workflows.record import Workflow
 from unit.domain.workflows.definitions import batch, chain, group, job, parsed
 
 WF = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 
 def read(answer: Struct, reader: Reader) -> Any:
-    return json.loads(answer_body(answer, reader))
+    """Return an answer as a reader gets it."""
+    shape = SHAPES.get(type(bare(answer)), {}).get(reader)
+    return json.loads(encode(answer if shape is None else shape(answer)))
 
 
 def begun(definition: Any) -> tuple[Graph, Workflow]:

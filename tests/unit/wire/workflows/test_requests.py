@@ -10,7 +10,7 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
-from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
+from ojs_features.workflows.requests import parse_workflow, workflow_id_of
 from support.tables import each
 from unit.domain.workflows.definitions import NOW, batch, chain, dag, group, job, parsed, tree
 

@@ -8,10 +8,11 @@ from ojs_core.api.common import IDEMPOTENCY_KEY, JOB_ID, OBJECT, PAGED, PUSH_REF
 from ojs_core.api.route import Parameter, Part, Route
 from ojs_core.api.schema import TEXT, Named, list_of, one_of, record, whole
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind
-from ojs_core.domain.workflows.record import WorkflowState
-from ojs_core.wire.workflows.answers import OneCancelledWorkflow, OneWorkflow, OneWorkflowProgress, WorkflowPage
-from ojs_gateway.handlers.workflows import WorkflowHandlers
+from ojs_features.workflows.answers import OneCancelledWorkflow, OneWorkflow, OneWorkflowProgress, WorkflowPage
+from ojs_features.workflows.dialects import SHAPES
+from ojs_features.workflows.graph import CALLBACKS, NodeKind
+from ojs_features.workflows.handlers import WorkflowHandlers
+from ojs_features.workflows.record import WorkflowState
 
 _KIND: Final = one_of(*get_args(NodeKind))
 _STATE: Final = one_of(*get_args(WorkflowState), "active", "pending")
@@ -37,7 +38,7 @@ _REQUEST: Final = Named(
 )
 _KNOWN: Final = ("not_found", "conflict")
 
-WORKFLOWS: Final = Part(
+PART: Final = Part(
     "Workflows",
     "Jobs with an order",
     (
@@ -111,4 +112,5 @@ WORKFLOWS: Final = Part(
             narrowing="job",
         ),
     ),
+    shapes=SHAPES,
 )

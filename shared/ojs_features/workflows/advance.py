@@ -16,9 +16,9 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import State
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.transitions.retention import RETENTION_S
-from ojs_core.domain.workflows.graph import Composite, Graph
-from ojs_core.domain.workflows.progress import Progress
-from ojs_core.domain.workflows.record import (
+from ojs_features.workflows.graph import Composite, Graph
+from ojs_features.workflows.progress import Progress
+from ojs_features.workflows.record import (
     ERRORS_KEPT,
     LOG_KEPT,
     MAX_RUNS,

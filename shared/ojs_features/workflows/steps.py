@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from ojs_core.base.timings import Timings
-from ojs_core.domain.workflows.step_end import gone, outcome_of
 from ojs_core.runtime.dueloop import contained
-from ojs_core.store.workflows.workflows import Report
+from ojs_features.workflows.step_end import gone, outcome_of
+from ojs_features.workflows.store import Report, Workflows
 
 if TYPE_CHECKING:
     from ojs_core.jetstream.due_messages import Due
@@ -53,8 +53,8 @@ class StepWorker:
     def __init__(self, store: Store, timings: StepTimings = StepTimings()) -> None:
         self._timings = timings
         self._store = store
-        self._workflows = store.workflows
-        self.messages = store.workflows.step_messages()
+        self._workflows = store.of(Workflows)
+        self.messages = self._workflows.step_messages()
 
     async def handle(self, batch: list[Due]) -> None:
         """Read the jobs of a batch, advance their workflows side by side, and let go of the notes that were taken up."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ojs_coordinator.steps import StepWorker
 from ojs_core.runtime.dueloop import DueLoop, Handled, one_by_one
+from ojs_features.workflows.steps import StepWorker
+from ojs_features.workflows.store import Workflows
 
 if TYPE_CHECKING:
     from ojs_core.jetstream.due_messages import Due
@@ -17,8 +18,8 @@ class Coordinator:
     """Each kind has a loop of its own, so that a large workflow's creation holds up no steps."""
 
     def __init__(self, store: Store) -> None:
-        self._workflows = store.workflows
-        timers = store.workflows.timer_messages()
+        self._workflows = workflows = store.of(Workflows)
+        timers = workflows.timer_messages()
         steps = StepWorker(store)
         self._loops = (
             DueLoop("workflow-steps", steps.messages, steps.handle),

@@ -13,8 +13,8 @@ from ojs_api import words
 from ojs_core.base.ids import derived_job_id
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.job import Job, Membership
-from ojs_core.domain.workflows.graph import Graph, NodeKind
-from ojs_core.domain.workflows.inputs import has_inputs
+from ojs_features.workflows.graph import Graph, NodeKind
+from ojs_features.workflows.inputs import has_inputs
 
 WorkflowState = words.WorkflowState
 NodeRange = tuple[int, int]
@@ -34,9 +34,6 @@ CANCELLED: Final = "xX"
 GOOD: Final = frozenset(map(ord, COMPLETED))
 BAD: Final = frozenset(map(ord, FAILED + CANCELLED))
 DONE: Final = GOOD | BAD | {ord(SKIPPED)}
-
-CALLED_OFF: Final = "its workflow was cancelled"
-"""The reason on a job that was cancelled with its workflow, which is no failure of a step."""
 
 LOG_KEPT: Final = 64
 ERRORS_KEPT: Final = 25

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ojs_core.api.call import Call, Response
+from ojs_core.api.context import HandlerContext
 from ojs_core.api.keyed import Made, gone, once
 from ojs_core.api.pressure import pressure_headers
 from ojs_core.api.whole_jobs import with_results
@@ -17,14 +18,11 @@ from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.base.fields import shown
 from ojs_core.base.ids import derived_job_id
 from ojs_core.base.numbers import whole_number
-from ojs_core.domain.workflows.definition import Definition
-from ojs_core.domain.workflows.record import WorkflowState
-from ojs_core.read.messages import WorkflowPage, WorkflowsAsk, is_time_cursor
+from ojs_core.read.messages import is_time_cursor
 from ojs_core.store.records.idempotency import KeyedRun
-from ojs_core.store.workflows.records import StoredWorkflow
 from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
 from ojs_core.wire.pages import check_cursor, parse_page
-from ojs_core.wire.workflows.answers import (
+from ojs_features.workflows.answers import (
     OneWorkflow,
     StepPage,
     cancelled_workflow,
@@ -35,8 +33,12 @@ from ojs_core.wire.workflows.answers import (
     workflow_page,
     workflow_progress,
 )
-from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
-from ojs_gateway.context import Context
+from ojs_features.workflows.definition import Definition
+from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
+from ojs_features.workflows.record import WorkflowState
+from ojs_features.workflows.records import StoredWorkflow
+from ojs_features.workflows.requests import parse_workflow, workflow_id_of
+from ojs_features.workflows.store import Workflows
 
 _LOCATION: Final = "/ojs/v1/workflows/"
 _STATES: Final[dict[str, WorkflowState]] = {state: state for state in get_args(WorkflowState)} | {"active": "running"}
@@ -48,9 +50,10 @@ _NEVER: Final = "pending"
 class WorkflowHandlers:
     """Handlers under /workflows."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._context = context
         self._store = context.store
+        self._workflows = context.store.of(Workflows)
         self._limits = context.limits
         self._check = context.check
         self._refusals = context.refusals
@@ -72,7 +75,7 @@ class WorkflowHandlers:
         call.count_pushes(len(definition.jobs))
         await self._checked(definition, warnings)
         try:
-            stored = await self._store.workflows.create(definition)
+            stored = await self._workflows.create(definition)
         except OjsError as error:
             await self._refusals.tell(error, list(definition.jobs.values()))
             stored = await self._stored_before(definition, run, error, derived)
@@ -90,7 +93,7 @@ class WorkflowHandlers:
         """Return the workflow if the same request stored it before it could answer. Raises `error` for another one."""
         if run is None or error.details.get("existing_workflow_id") != definition.id:
             raise error
-        stored = await self._store.workflows.get(definition.id)
+        stored = await self._workflows.get(definition.id)
         if not run.takes(stored.record.created_at, named_by_key=definition.id == derived):
             raise error
         return stored
@@ -113,7 +116,7 @@ class WorkflowHandlers:
         if state is not None and state not in _STATES:
             raise invalid("state", f"state must be one of {', '.join((*_STATES, _NEVER))}, not {shown(state)}")
         ask = WorkflowsAsk(state=_STATES.get(state or ""), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
-        return Response(200, workflow_page(await self._queries.workflows(ask), asked))
+        return Response(200, workflow_page(await self._queries.ask(QUESTION, ask, WorkflowPage), asked))
 
     async def read(self, call: Call) -> Response:
         """GET /workflows/{id}?offset=&limit=: all of its steps, as many as fit into one answer."""
@@ -122,12 +125,12 @@ class WorkflowHandlers:
 
     async def cancel(self, call: Call) -> Response:
         """DELETE /workflows/{id}, POST /workflows/{id}/cancel: 409 if it has ended."""
-        stored = await self._store.workflows.cancel((await self._own(call)).record.id)
+        stored = await self._workflows.cancel((await self._own(call)).record.id)
         return Response(200, cancelled_workflow(stored.graph, stored.record))
 
     async def retry(self, call: Call) -> Response:
         """POST /workflows/{id}/retry: what failed or was cancelled is done again; 409 unless it has failed or was cancelled."""
-        stored = await self._store.workflows.retry((await self._own(call)).record.id)
+        stored = await self._workflows.retry((await self._own(call)).record.id)
         return Response(200, await self._answer(stored, StepPage(0, self._limits.max_workflow_page)))
 
     async def progress(self, call: Call) -> Response:
@@ -140,9 +143,9 @@ class WorkflowHandlers:
         return await self._visible(call, _id(call))
 
     async def _visible(self, call: Call, workflow_id: str) -> StoredWorkflow:
-        stored = await self._store.workflows.get(workflow_id)
+        stored = await self._workflows.get(workflow_id)
         if call.bounded:
-            drafts = await self._store.workflows.drafts(stored)
+            drafts = await self._workflows.drafts(stored)
             if not all(call.sees(draft.queue, draft.type) for draft in drafts):
                 raise not_found("workflow", stored.record.id)
             call.held = True
@@ -161,9 +164,9 @@ class WorkflowHandlers:
     async def _answer(self, stored: StoredWorkflow, page: StepPage) -> OneWorkflow:
         _, record, graph = stored
         visible = pages(graph, page)
-        jobs = await self._store.workflows.members(record, shown_jobs(graph, record, visible))
+        jobs = await self._workflows.members(record, shown_jobs(graph, record, visible))
         whole = await with_results(self._store, jobs.values())
-        templates = await self._store.workflows.templates(stored, extended_steps(graph, visible))
+        templates = await self._workflows.templates(stored, extended_steps(graph, visible))
         return one_workflow(graph, record, dict(zip(jobs, whole, strict=True)), visible, templates)
 
     def _page(self, call: Call) -> StepPage:

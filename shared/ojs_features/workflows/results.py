@@ -11,14 +11,16 @@ from msgspec import Raw
 
 from ojs_core.base.lru import Lru
 from ojs_core.domain.job import Job, Membership
-from ojs_core.domain.workflows.inputs import ParentResults, Source, inputs_of, leaves, reference
-from ojs_core.domain.workflows.record import Workflow, job_id, run_of
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.workflows.definitions import Definitions
-from ojs_core.store.workflows.records import workflow_reader
-from ojs_core.store.workflows.timings import WorkflowTimings
+from ojs_core.wire.workers.answers import ParentResults
+from ojs_features.workflows.definitions import Definitions
+from ojs_features.workflows.inputs import Source, inputs_of, leaves, reference
+from ojs_features.workflows.record import Workflow, job_id, run_of
+from ojs_features.workflows.records import workflow_reader
+from ojs_features.workflows.subjects import Subjects
+from ojs_features.workflows.timings import WorkflowTimings
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _PORTION: Final = 100
@@ -37,6 +39,7 @@ class Results:
         self._nats = bucket.nats
         self._records = bucket.records
         self._config = bucket.config
+        self._subjects = Subjects(bucket.config)
         self._definitions = definitions
         self._limit = limit
         self._cache: Lru[Raw] = Lru(_CACHE_BYTES, idle_s=timings.idle_s)
@@ -44,7 +47,7 @@ class Results:
     async def keep(self, record: Workflow, results: Mapping[int, Raw]) -> None:
         """Store the results of some nodes. Raises OjsError backend_unavailable unless all of them are."""
         bodies = {
-            self._config.step_result(record.id, record.definition, node): bytes(result or _NULL)
+            self._subjects.step_result(record.id, record.definition, node): bytes(result or _NULL)
             for node, result in results.items()
         }
         await asyncio.gather(*(put(self._nats, subject, body, None, "a step's result") for subject, body in bodies.items()))
@@ -91,7 +94,7 @@ class Results:
             else:
                 known[node] = cached
         if unknown:
-            subjects = {node: self._config.step_result(member.id, member.definition, node) for node in unknown}
+            subjects = {node: self._subjects.step_result(member.id, member.definition, node) for node in unknown}
             bodies = await self._records.many_raw(list(subjects.values()))
             for node, subject in subjects.items():
                 if subject in bodies:
@@ -100,7 +103,7 @@ class Results:
 
     async def _complete(self, member: Membership, nodes: Iterable[int], gathering: _Gathering) -> None:
         """Say what became of the jobs whose results weren't found, or are too much: the workflow's record knows."""
-        found = await self._records.latest_raw(self._config.workflow(member.id))
+        found = await self._records.latest_raw(self._subjects.workflow(member.id))
         there = None if found is None else workflow_reader.read(member.id, *found)
         record = there if isinstance(there, Workflow) else None
         for node in nodes:
@@ -109,13 +112,13 @@ class Results:
             if record is None or record.states[node] != "c":
                 gathering.values[node] = _NULL
             elif node in gathering.absent and not gathering.full:  # a replica may not have had it yet
-                late = await self._records.leader_raw(self._config.step_result(member.id, member.definition, node))
+                late = await self._records.leader_raw(self._subjects.step_result(member.id, member.definition, node))
                 gathering.add([node], {} if late is None else {node: self._remember(member, node, *late)})
             if node not in gathering.values:
                 gathering.values[node] = reference(job_id(member.id, node, run_of(record, node)) if record else "")
 
     def _remember(self, member: Membership, node: int, sequence: int, body: bytes) -> Raw:
-        name = self._config.step_result(member.id, member.definition, node).removeprefix(self._config.record("wfres", ""))
+        name = self._subjects.step_result(member.id, member.definition, node).removeprefix(self._config.record("wfres", ""))
         result = result_reader.read(name, sequence, body) or _NULL
         self._cache.put((member.id, member.definition, node), result, len(body) + 200)
         return result

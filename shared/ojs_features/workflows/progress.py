@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.domain.workflows.graph import Composite, Graph
-from ojs_core.domain.workflows.record import BAD, DONE, GOOD, QUEUED, RUNNING, SKIPPED, WAITING, NodeRange
+from ojs_features.workflows.graph import Composite, Graph
+from ojs_features.workflows.record import BAD, DONE, GOOD, QUEUED, RUNNING, SKIPPED, WAITING, NodeRange
 
 _WAITING: Final = ord(WAITING)
 _QUEUED: Final = ord(QUEUED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ojs_core.domain.job import Job
-from ojs_core.domain.workflows.graph import Graph
+from ojs_features.workflows.graph import Graph
 
 
 class Definition(Struct, frozen=True):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
-from ojs_api import words
+from msgspec import Struct
+
 from ojs_core.base.numbers import whole_number
-from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.feed import Record
-from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, WorkflowPage, WorkflowRow, WorkflowsAsk, cursor_after
+from ojs_core.read.followed import Index, Table
+from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk, cursor_after
+from ojs_features.workflows.graph import NodeKind
+from ojs_features.workflows.record import Claim, Workflow, WorkflowState
 
-SCHEMA: Final = """
+_SCHEMA: Final = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY,
     seq INTEGER NOT NULL,
@@ -36,17 +39,37 @@ _FIRST_CHILD: Final = 1
 """The root's children follow it in the graph."""
 
 
-class _Found(NamedTuple):
-    record: Record
-    workflow: Workflow | None
+class WorkflowsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
+    """Workflows, the newest first, in one state or in any."""
+
+    state: str | None = None
 
 
-def apply_workflows(db: sqlite3.Connection, found: Iterable[tuple[Record, Workflow | None]]) -> None:
-    """Take up workflow records in order of their sequence; one that is not there any more, or can't be read, has no row."""
-    newest = {record.job_id: _Found(record, workflow) for record, workflow in found}
-    gone = [(name, one.record.sequence) for name, one in newest.items() if one.workflow is None]
+class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the index knows of a workflow; `steps` are its direct ones."""
+
+    id: str
+    name: str
+    kind: NodeKind
+    state: WorkflowState
+    steps: int
+    steps_completed: int
+    created_at: int
+    started_at: int | None = None
+    ended_at: int | None = None
+
+
+class WorkflowPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
+    workflows: list[WorkflowRow]
+    total: int
+
+
+def _apply(db: sqlite3.Connection, found: Iterable[tuple[Record, Workflow | Claim | None]]) -> None:
+    """Take up workflow records; one that is a claim, is not there any more, or can't be read, has no row."""
+    newest = {record.job_id: (record, held if isinstance(held, Workflow) else None) for record, held in found}
+    gone = [(name, record.sequence) for name, (record, workflow) in newest.items() if workflow is None]
     db.executemany("DELETE FROM workflows WHERE id = ? AND seq < ?", gone)
-    rows = [_row(one.record, one.workflow) for one in newest.values() if one.workflow is not None]
+    rows = [_row(record, workflow) for record, workflow in newest.values() if workflow is not None]
     marks = ",".join("?" * 12)
     db.executemany(
         f"INSERT INTO workflows VALUES ({marks}) ON CONFLICT DO UPDATE SET seq = excluded.seq, state = excluded.state, "
@@ -57,14 +80,26 @@ def apply_workflows(db: sqlite3.Connection, found: Iterable[tuple[Record, Workfl
     )
 
 
-def forget_workflows(db: sqlite3.Connection, now: int) -> None:
+def _forget(db: sqlite3.Connection, now: int) -> None:
     """Drop the rows of records whose TTL is over."""
     db.execute("DELETE FROM workflows WHERE leaves_at < ?", (now,))
 
 
-def workflows(db: sqlite3.Connection, ask: WorkflowsAsk, *, partial: bool, progress: float) -> WorkflowPage:
+def _count(db: sqlite3.Connection, until: int) -> int:
+    [[found]] = db.execute("SELECT count(*) FROM workflows WHERE leaves_at IS NULL OR leaves_at >= ?", (until,))
+    return int(found)
+
+
+TABLE: Final = Table(name="workflows", schema=_SCHEMA, apply=_apply, forget=_forget, count=_count)
+
+QUESTION: Final = "workflows"
+"""The name of the question."""
+
+
+def workflows(index: Index, ask: WorkflowsAsk) -> WorkflowPage:
     """A page of workflows, the newest first: one range of an index for each state."""
-    states = (ask.state,) if ask.state is not None else get_args(words.WorkflowState)
+    db = index.db
+    states = (ask.state,) if ask.state is not None else get_args(WorkflowState)
     marks = ",".join("?" * len(states))
     total = db.execute(f"SELECT count(*) FROM workflows WHERE state IN ({marks})", states).fetchone()[0]
     limit = max(1, min(ask.limit, MAX_PAGE))
@@ -84,8 +119,8 @@ def workflows(db: sqlite3.Connection, ask: WorkflowsAsk, *, partial: bool, progr
         workflows=rows,
         total=total,
         next_cursor=cursor_after(rows[-1].created_at, rows[-1].id) if more else None,
-        partial=partial,
-        progress=progress,
+        partial=index.partial,
+        progress=index.progress,
     )
 
 

@@ -17,12 +17,12 @@ from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
 from ojs_core.domain.unique import policy_of
-from ojs_core.domain.workflows.definition import Definition
-from ojs_core.domain.workflows.graph import Composite, Graph, Shape
-from ojs_core.domain.workflows.record import job_id
 from ojs_core.wire.jobs.enqueue import read_envelope
 from ojs_core.wire.members import AnswerWarning, warnings_at
-from ojs_core.wire.workflows.outline import Item, Outline, invalid_workflow, is_workflow, object_at, outline
+from ojs_features.workflows.definition import Definition
+from ojs_features.workflows.graph import Composite, Graph, Shape
+from ojs_features.workflows.outline import Item, Outline, invalid_workflow, is_workflow, object_at, outline
+from ojs_features.workflows.record import job_id
 
 CHUNK_JOBS: Final = 100
 CHUNK_BYTES: Final = 256 * 1024

@@ -6,27 +6,15 @@ on. Whoever has no such predecessor gets what the workflow around it gets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.workflows.graph import Composite, Graph
+from ojs_features.workflows.graph import Composite, Graph
 
 Source = int | list["Source"] | dict[str, "Source"]
 """Where a result comes from: a job's node, or the members of a nested workflow, those of a DAG by their ids."""
-
-
-class ParentResults(NamedTuple):
-    """The results of earlier steps for a job: a list, and an object by the index of each step (ojs-workflows §7).
-
-    Members of a nested workflow are in the object by their index, too.
-    """
-
-    results: Sequence[Raw] = ()
-    by_index: Mapping[str, Raw] = MappingProxyType({})
 
 
 def inputs_of(graph: Graph, node: int) -> dict[int, Source]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.workflows.advance import StepOutcome
-from ojs_core.domain.workflows.record import StepError
+from ojs_features.workflows.advance import StepOutcome
+from ojs_features.workflows.record import StepError
 
 
 def outcome_of(job: Job) -> StepOutcome | None:

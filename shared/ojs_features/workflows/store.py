@@ -21,27 +21,24 @@ from ojs_core.base.lru import Lru
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.portions import portions
 from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
+from ojs_core.domain.job import CALLED_OFF, Job, State
 from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.domain.workflows import advance as progress
-from ojs_core.domain.workflows.advance import StepOutcome
-from ojs_core.domain.workflows.definition import Definition
-from ojs_core.domain.workflows.graph import Graph
-from ojs_core.domain.workflows.inputs import needed
-from ojs_core.domain.workflows.record import CALLED_OFF, QUEUED, Claim, Workflow, expand, job_id, member_job, run_of
-from ojs_core.domain.workflows.step_end import gone, outcome_of
 from ojs_core.jetstream.due_messages import DueMessages
-from ojs_core.store.enqueue.enqueue import Enqueue, Locate
-from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.enqueue.enqueue import Locate
 from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.blobs import Blobs
-from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
-from ojs_core.store.spawner import Spawner
-from ojs_core.store.workflows.definitions import Definitions
-from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
-from ojs_core.store.workflows.results import Results
-from ojs_core.store.workflows.timings import WorkflowTimings
+from ojs_core.store.store import Store
+from ojs_features.workflows import advance as progress
+from ojs_features.workflows.advance import StepOutcome
+from ojs_features.workflows.definition import Definition
+from ojs_features.workflows.definitions import Definitions
+from ojs_features.workflows.graph import Graph
+from ojs_features.workflows.inputs import needed
+from ojs_features.workflows.record import QUEUED, Claim, Workflow, expand, job_id, member_job, run_of
+from ojs_features.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
+from ojs_features.workflows.results import Results
+from ojs_features.workflows.step_end import gone, outcome_of
+from ojs_features.workflows.timings import WorkflowTimings
 
 log = structlog.get_logger(__name__)
 
@@ -78,31 +75,25 @@ class Report:
 class Workflows:
     """Creates, reads, changes and advances workflows."""
 
-    def __init__(
-        self,
-        bucket: Bucket,
-        blobs: Blobs,
-        jobs: Jobs,
-        enqueue: Enqueue,
-        spawner: Spawner,
-        timings: WorkflowTimings,
-    ) -> None:
-        self._timings = timings
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
+        self._timings = timings = bucket.timings(WorkflowTimings)
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
-        self._blobs = blobs
+        self._blobs = store.blobs
         self._committer = bucket.committer
-        self._jobs = jobs
+        self._jobs = store.jobs
         self._clock = bucket.clock
         self._tries = bucket.tries
         self._config = bucket.config
         self._definitions = Definitions(bucket, timings)
         self._flows = WorkflowRecords(bucket, self._definitions, timings)
-        self._enqueue = enqueue
-        self._spawner = spawner
+        self._enqueue = store.enqueue
+        self._spawner = store.spawner
         self.results = Results(bucket, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes, timings)
         self._made: Lru[bool] = Lru(1_000_000)
+        store.on_reset(self.clear)
 
     def timer_messages(self) -> DueMessages:
         """The timers of workflows that fired; `Due.job_id` is a workflow's id."""

@@ -9,16 +9,18 @@ import structlog
 
 from ojs_core.base.errors import OjsError, not_found, unavailable
 from ojs_core.domain.transitions import Moment
-from ojs_core.domain.workflows.advance import retention_s
-from ojs_core.domain.workflows.graph import Graph
-from ojs_core.domain.workflows.record import Claim, Workflow, read_record
 from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict, Hint, Write, alarm
-from ojs_core.store.workflows.definitions import Definitions
-from ojs_core.store.workflows.timings import WorkflowTimings
+from ojs_features.workflows.advance import retention_s
+from ojs_features.workflows.definitions import Definitions
+from ojs_features.workflows.graph import Graph
+from ojs_features.workflows.record import Claim, Workflow, read_record
+from ojs_features.workflows.subjects import Subjects
+from ojs_features.workflows.timings import WorkflowTimings
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +32,9 @@ def _sound(workflow_id: str, record: Workflow | Claim | None) -> None:
         raise ValueError("it is the record of another workflow")
 
 
-workflow_reader: Final = RecordReader("workflow", read_record, _sound)
+workflow_reader: Final = RecordReader(
+    "workflow", read_record, _sound, belongings=lambda config, name: [Subjects(config).workflow_timer(name, ANY)]
+)
 
 
 class StoredWorkflow(NamedTuple):
@@ -50,8 +54,9 @@ class WorkflowRecords:
         self._clock = bucket.clock
         self._tries = bucket.tries
         self._config = bucket.config
+        self._subjects = Subjects(bucket.config)
         self._writer = bucket.writer
-        self._documents = Documents(bucket, bucket.config.workflow, workflow_reader, _carries)
+        self._documents = Documents(bucket, self._subjects.workflow, workflow_reader, _carries)
 
     async def look(self, workflow_id: str) -> tuple[int, Workflow | Claim | None]:
         """What stands in a workflow's place, as the leader has it, and its sequence (0: nothing ever, or long ago)."""
@@ -113,7 +118,7 @@ class WorkflowRecords:
 
         Raises Conflict if it has changed, OjsError backend_unavailable.
         """
-        subject = self._config.workflow(workflow_id)
+        subject = self._subjects.workflow(workflow_id)
         await self._writer.write(Write(subject, b"", expected, lambda _found: False, ttl_s=self._timings.vacated_s))
 
     async def change(self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow]) -> StoredWorkflow:
@@ -147,12 +152,12 @@ class WorkflowRecords:
         arm = cancel = None
         if not armed and new.timer is not None and (old is None or new.timer != old.timer):
             arm = self.alarm(new.id, new.timer.op, new.timer.at)
-            cancel = self._config.workflow_timer(old.id, old.timer.op) if old is not None and old.timer is not None else None
+            cancel = self._subjects.workflow_timer(old.id, old.timer.op) if old is not None and old.timer is not None else None
         ttl_s = retention_s(new) + self._timings.left_s if new.terminal and not new.cancelling else None
         return await self._documents.write(new.id, new, expected, op, Beside(arm=arm, cancel=cancel, ttl_s=ttl_s))
 
     def alarm(self, workflow_id: str, op: str, at: int) -> Hint:
-        return alarm(self._config.workflow_timer(workflow_id, op), self._config.due(SERVICE, workflow_id), at)
+        return alarm(self._subjects.workflow_timer(workflow_id, op), self._config.due(SERVICE, workflow_id), at)
 
     async def set(self, timer: Hint) -> None:
         """Set a timer that isn't live. Raises OjsError backend_unavailable."""

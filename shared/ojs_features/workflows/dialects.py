@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct
 
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import Extended, bare, encode, members
-from ojs_core.wire.workflows.answers import (
+from ojs_features.workflows.answers import (
     ListedWorkflow,
     MemberCounts,
     OneCancelledWorkflow,
@@ -113,7 +113,7 @@ def _page_for_ui(answer: WorkflowPage) -> dict[str, Any]:
     return members(answer) | {"items": [_with_steps_counted(row) for row in answer.workflows]}
 
 
-WORKFLOWS: Final[Shapes] = {
+SHAPES: Final[Shapes] = {
     OneWorkflow: {"sdk": _for_sdk, "cli": _bare, "ui": _for_ui},
     OneCancelledWorkflow: {"sdk": _cancelled_for_sdk, "cli": _cancelled_for_cli, "ui": _cancelled_for_ui},
     OneWorkflowProgress: {"ui": _progress_for_ui},

@@ -1,10 +1,10 @@
-"""The coordinator: advances workflows. Any number of them may run; none keeps anything that the others need."""
+"""The service that advances workflows. Any number may run; none keeps anything that the others need."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ojs_coordinator.coordinator import Coordinator
+from ojs_features.workflows.coordinator import Coordinator
 
 if TYPE_CHECKING:
     from ojs_core.runtime.service import Service
@@ -13,5 +13,7 @@ if TYPE_CHECKING:
 
 
 def build(store: Store, settings: Settings) -> Service:
+    """Return the service, which takes no new jobs: those of later steps are accepted work."""
     del settings
+    store.room.takes_no_jobs()
     return Coordinator(store)

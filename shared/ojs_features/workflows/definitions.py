@@ -15,15 +15,16 @@ from ojs_core.base.errors import OjsError, too_large, unavailable
 from ojs_core.base.lru import Lru
 from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import Job
-from ojs_core.domain.workflows.definition import Definition
-from ojs_core.domain.workflows.graph import Graph, Shape
-from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import check_draft
-from ojs_core.store.workflows.timings import WorkflowTimings
+from ojs_features.workflows.definition import Definition
+from ojs_features.workflows.graph import Graph, Shape
+from ojs_features.workflows.record import Workflow
+from ojs_features.workflows.subjects import Subjects
+from ojs_features.workflows.timings import WorkflowTimings
 
 _GRAPHS_BYTES: Final = 32 * 1024 * 1024
 _CHUNKS_BYTES: Final = 32 * 1024 * 1024
@@ -34,8 +35,9 @@ _SHAPE: Final = "shape"
 
 T = TypeVar("T")
 
+_KIND: Final = "wfdef"
 _encode: Final = msgspec.json.Encoder().encode
-_shape_reader: Final = RecordReader("wfdef", msgspec.json.Decoder(Shape).decode)
+_shape_reader: Final = RecordReader(_KIND, msgspec.json.Decoder(Shape).decode)
 
 
 def _sound_chunk(_name: str, chunk: dict[int, Job]) -> None:
@@ -43,12 +45,21 @@ def _sound_chunk(_name: str, chunk: dict[int, Job]) -> None:
         check_draft(job)
 
 
-_chunk_reader: Final = RecordReader("wfdef", msgspec.json.Decoder(dict[int, Job]).decode, _sound_chunk)
+_chunk_reader: Final = RecordReader(_KIND, msgspec.json.Decoder(dict[int, Job]).decode, _sound_chunk)
 
 
-def part_reader(name: str) -> RecordReader[Any]:
-    """The reader of a part of a definition, by the record's name."""
-    return _shape_reader if name.endswith(f".{_SHAPE}") else _chunk_reader
+class _PartReader(RecordReader[Any]):
+    """The reader of all parts of definitions: the name of a part says what it is."""
+
+    def __init__(self) -> None:
+        super().__init__(_KIND, lambda body: body)
+
+    def decode(self, name: str, body: bytes) -> Any:
+        """The part under a key's `name`. Raises Unreadable."""
+        return (_shape_reader if name.endswith(f".{_SHAPE}") else _chunk_reader).decode(name, body)
+
+
+part_reader: Final = _PartReader()
 
 
 class Definitions:
@@ -58,6 +69,7 @@ class Definitions:
         self._nats = bucket.nats
         self._records = bucket.records
         self._config = bucket.config
+        self._subjects = Subjects(bucket.config)
         self._graphs: Lru[Graph] = Lru(_GRAPHS_BYTES, idle_s=timings.idle_s)
         self._chunks: Lru[dict[int, Job]] = Lru(_CHUNKS_BYTES, idle_s=timings.idle_s)
 
@@ -79,7 +91,7 @@ class Definitions:
         """Store the definition of the try `op`. Raises OjsError backend_unavailable unless all of it is."""
 
         async def store(part: str) -> None:
-            await put(self._nats, self._config.definition(workflow_id, op, part), parts[part], None, "a workflow")
+            await put(self._nats, self._subjects.definition(workflow_id, op, part), parts[part], None, "a workflow")
 
         await in_portions(list(parts), store, _AT_ONCE)
         self._graphs.put((workflow_id, op), graph, graph.bytes)
@@ -121,7 +133,10 @@ class Definitions:
     async def tries(self, workflow_id: str) -> set[str]:
         """The ops of which a definition, a part of one, or results are stored."""
         found: set[str] = set()
-        for pattern in (self._config.definition(workflow_id, "", REST), self._config.step_result(workflow_id, "", REST)):
+        for pattern in (
+            self._subjects.definition(workflow_id, "", REST),
+            self._subjects.step_result(workflow_id, "", REST),
+        ):
             rests = (subject.removeprefix(pattern[:-1]) for subject in await self._records.subjects(pattern))
             found.update(rest.rpartition(".")[0] for rest in rests)
         return found
@@ -130,7 +145,10 @@ class Definitions:
         """Delete the definition of a try and the results that were kept beside it, once no record can ever name it."""
         self._graphs.drop((workflow_id, op))
         stream = self._config.records_stream
-        for subject in (self._config.definition(workflow_id, op, ANY), self._config.step_result(workflow_id, op, ANY)):
+        for subject in (
+            self._subjects.definition(workflow_id, op, ANY),
+            self._subjects.step_result(workflow_id, op, ANY),
+        ):
             error = await purge(self._nats, stream, subject)
             if error is not None:
                 raise unavailable(f"NATS refused to purge a workflow: {error.description}")
@@ -141,7 +159,7 @@ class Definitions:
 
     async def _read(self, workflow_id: str, op: str, part: str, reader: RecordReader[T]) -> tuple[T, int] | None:
         """A part and its size in bytes; None if it isn't there."""
-        subject = self._config.definition(workflow_id, op, part)
+        subject = self._subjects.definition(workflow_id, op, part)
         found = await self._records.nearest_raw(subject)
         if found is None and not self._records.nearest_is_leader:
             found = await self._records.leader_raw(subject)

@@ -12,15 +12,15 @@ from ojs_core.base.fields import is_extension
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.workflows.graph import Composite, Graph, NodeKind, Role
-from ojs_core.domain.workflows.inputs import reference
-from ojs_core.domain.workflows.record import StepError, Workflow, WorkflowCounts, WorkflowState, counts, job_id, run_of
-from ojs_core.read.messages import WorkflowPage as FoundWorkflows
-from ojs_core.read.messages import WorkflowRow
 from ojs_core.wire.jobs.job import FailedAttempt, failed_attempt
 from ojs_core.wire.members import Count, Extended, OpenStruct, Timestamp, Uuid, Warnings, bare, extended, timestamp
 from ojs_core.wire.pages import Indexed, Pagination, pagination, with_progress
 from ojs_core.wire.pages import Page as ListPage
+from ojs_features.workflows.graph import Composite, Graph, NodeKind, Role
+from ojs_features.workflows.index import WorkflowPage as FoundWorkflows
+from ojs_features.workflows.index import WorkflowRow
+from ojs_features.workflows.inputs import reference
+from ojs_features.workflows.record import StepError, Workflow, WorkflowCounts, WorkflowState, counts, job_id, run_of
 
 StepState = Literal["waiting", "pending", "active", "running", "completed", "failed", "cancelled"]
 _Fraction = Annotated[float, Meta(ge=0, le=1)]

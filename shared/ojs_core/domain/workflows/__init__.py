@@ -1,1 +1,0 @@
-"""Workflows: the graph of their jobs, and how they progress (ojs-workflows)."""

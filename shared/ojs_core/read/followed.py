@@ -1,0 +1,85 @@
+"""The part of a feature in what projectors read, list, relay and repair."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ojs_core.base.timings import Timings
+from ojs_core.domain.events.source import EventSource
+from ojs_core.jetstream.feed import Record
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.read.messages import Answer
+from ojs_core.store.store import Store
+
+
+class Index(Protocol):
+    """A projector's index, for reading."""
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The tables."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is being built anew."""
+
+    @property
+    def progress(self) -> float:
+        """The part of the bucket that has been read, 0 to 1."""
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """A table of the index with a row for each record of one kind, whose sequence is in the column `seq`."""
+
+    name: str
+    schema: str
+    apply: Callable[[sqlite3.Connection, Iterable[tuple[Record, Any]]], None]
+    """Takes up records in order of their sequence, each with what it holds: None for one that is gone or can't be read."""
+    forget: Callable[[sqlite3.Connection, int], None]
+    """Drops the rows of records whose TTL was over at a time (Unix ms)."""
+    count: Callable[[sqlite3.Connection, int], int]
+    """Returns the number of rows without those that leave before a time (Unix ms)."""
+
+
+class Question(Struct, frozen=True):
+    """A question that a feature's handlers ask projectors."""
+
+    ask: type[Struct]
+    answer: Callable[[Index, Any], Answer]
+
+
+class Repairs(Protocol):
+    """A search for lost hints."""
+
+    async def look(self) -> None:
+        """Make one round. Raises OjsError backend_unavailable."""
+
+
+class Found(Protocol):
+    """A counter of hints that were lost and were issued again."""
+
+    def __call__(self, kind: str, number: int = 1, **what: str) -> None:
+        """Count some of a kind. `what` goes into the log."""
+
+
+class Followed(Struct, frozen=True, kw_only=True):
+    """A kind of records that projectors read. They list one that can't be read."""
+
+    reader: RecordReader[Any]
+    table: Table | None = None
+    events: Callable[[Any], EventSource | None] = lambda _found: None
+    """Returns the source of the events of what a record holds, None if it has none."""
+    creation: Callable[[Store, str], Awaitable[EventSource | None]] | None = None
+    """Reads the source of a record's creation alone, by its id, where its jobs are met ahead of it.
+
+    Raises OjsError backend_unavailable.
+    """
+    repairs: Callable[[Store, Index, Found, tuple[Timings, ...]], Repairs] | None = None
+    """Makes what looks for lost hints. It takes the durations of features that aren't the usual ones."""
+    questions: Mapping[str, Question] = MappingProxyType({})
+    """By the word that names the question on NATS."""

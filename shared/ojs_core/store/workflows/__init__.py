@@ -1,1 +1,0 @@
-"""Workflows: the record that progresses, the definition that never changes, the jobs of both."""

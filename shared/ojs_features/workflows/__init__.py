@@ -1,0 +1,1 @@
+"""Workflows: jobs with an order (ojs-workflows)."""

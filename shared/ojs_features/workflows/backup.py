@@ -1,0 +1,9 @@
+"""Workflows in a backup: their timers and the notes of their jobs are kept as they are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.store.backup.feature import FeatureBackup
+
+BACKUP: Final = FeatureBackup(hints=frozenset({("timer", "workflow"), ("due", "coordinator"), ("step", "workflow")}))
