@@ -268,9 +268,6 @@ _DROPPED: Final = counter("ojs_backpressure_dropped", "Jobs that made room for n
 PRESSURE: Final = _projector(
     Gauge, "ojs_backpressure_pressure", "How full a bounded queue is: its available jobs by its bound.", "queue"
 )
-LIMITED: Final = counter(
-    "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"
-)
 
 AUDIT_FILL: Final = Gauge("ojs_audit_fill_ratio", "The share of the entries that the audit may have.", registry=None)
 AUDIT_AGE: Final = Gauge("ojs_audit_oldest_entry_age_seconds", "Age of the audit's oldest entry.", registry=None)

@@ -24,8 +24,8 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.tokens import read_token
 from ojs_core.store.records.writer import alarm
 from ojs_core.store.threshold_alerts import ThresholdAlerts
-from ojs_core.telemetry import metrics
 from ojs_features.limits import rules
+from ojs_features.limits.metrics import LIMITED
 from ojs_features.limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope
 from ojs_features.limits.rules import Hit, PermitHolder
 
@@ -104,7 +104,7 @@ class BlockedJobs:
 
     async def stopped(self, scope: str, queue: str | None, hit: Hit, jobs: int = 1) -> None:
         """Note that a limit holds jobs up, of a key or of a `queue`."""
-        metrics.LIMITED.labels(hit.strategy).inc(jobs)
+        LIMITED.labels(hit.strategy).inc(jobs)
         await self._alerts.exceeded(_threshold(scope, queue), hit._asdict())
 
     def known_stopped(self, scope: str) -> bool:

@@ -6,11 +6,13 @@ from typing import Final
 
 from ojs_core.plug import Feature
 from ojs_core.store.store import FeatureGates, Store
+from ojs_core.wire.system.extensions import Extension
 from ojs_features.limits.asking import LIMITED_LANE
 from ojs_features.limits.backup import BACKUP
 from ojs_features.limits.jobs import EXTRAS
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.loop import blocked_jobs_loop
+from ojs_features.limits.metrics import LIMITED
 from ojs_features.limits.permits import limit_reader
 from ojs_features.limits.routes import PART
 
@@ -23,10 +25,12 @@ async def _removed(store: Store, scope: str) -> None:
 LIMITS: Final = Feature(
     name="limits",
     parts=(PART,),
+    extensions=(Extension("rate-limiting", capability="rate_limiting"),),
     gates=FeatureGates(lanes=LIMITED_LANE, make=Limits),
     loops=(blocked_jobs_loop,),
     jobs=(EXTRAS,),
     records=(limit_reader,),
     removed={"limit": _removed},
     backup=BACKUP,
+    metrics=(LIMITED,),
 )

@@ -43,7 +43,6 @@ EXTENSIONS: Final = (
     Extension("observability"),
     Extension("payload-limits"),
     Extension("progress"),
-    Extension("rate-limiting", capability="rate_limiting"),
     Extension("results"),
     Extension("schema-registry", capability="schema_validation"),
     Extension("job-versioning", "0.1.0", "experimental"),

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from integration.conftest import OpenStore
+from integration.limits.test_limits import ids, push
 from integration.samples import acked, attempt, draft, fetch, set_up
-from integration.store.queues.test_limits import ids, push
 from ojs_core.domain import transitions
 from ojs_features.limits.loop import blocked_jobs_loop
 from support.cluster import NatsCluster

@@ -11,10 +11,10 @@ import pytest
 from msgspec import Raw
 
 import ojs_reaper
+from integration.limits.test_limits import held, ids, limited
 from integration.samples import attempt, draft, fetch, losing_answers, put_raw, refusal, set_up, timed, tokens, unreachable
 from integration.store.dispatch.test_tokens import no_token, put_token
 from integration.store.queues.test_capacity import only_tokens
-from integration.store.queues.test_limits import held, ids, limited
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.threshold_alerts import Threshold
