@@ -40,6 +40,7 @@ _OF_BARE: Final = ("level-0-", "level-1-")
 sys.path[:0] = [str(_HERE.parent), str(_ROOT)]
 
 from conformance.verdicts import differences  # noqa: E402
+from ojs_features.all import FEATURES  # noqa: E402
 from script.pages.conformance import conformance  # noqa: E402
 from support.certificates import Authority  # noqa: E402  # tests aren't installed
 from support.cli import Cli  # noqa: E402
@@ -58,6 +59,9 @@ def main() -> int:
     parser.add_argument("--runner", type=Path, help="the runner; by default run.py beside the suites")
     parser.add_argument("--url", action="append", help="a gateway in test mode that runs already; several take turns")
     parser.add_argument("--arrangement", choices=["dev", "processes", "cluster", "bare"], default="dev")
+    parser.add_argument(
+        "--without", default="", metavar="NAMES", help="features to leave out, with the cases of their extensions"
+    )
     parser.add_argument("--keys", action="store_true", help="have the server ask for keys, and the runner show one")
     parser.add_argument("--tls", action="store_true", help="have the server speak TLS")
     parser.add_argument("--quick", action="store_true", help="without the cases that wait for minutes to pass")
@@ -77,6 +81,10 @@ def main() -> int:
     patterns = options.patterns or (["*"] if options.verdicts else read_patterns(_HERE / "claimed.txt"))
     if options.arrangement == "bare" and not options.patterns:
         patterns = [pattern for pattern in patterns if pattern.lstrip("!").startswith(_OF_BARE)]
+    if options.without and (options.url or options.arrangement != "dev"):
+        parser.error("--without is about a server that is started here by dev")
+    gone = [feature for feature in FEATURES if feature.name in options.without.split(",")]
+    patterns = [*patterns, *(f"!ext-{extension.name}/*" for feature in gone for extension in feature.extensions)]
     names, idle = choose(options.suites, [*patterns, *_SLOW] if options.quick else patterns)
     for pattern in idle:
         print(f"the pattern {pattern} matches no case", file=sys.stderr)
@@ -92,7 +100,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as name:
         folder = Path(name)
         arguments = _with_tls(folder) if options.tls else ()
-        with server(options.url, options.arrangement, folder, arguments) as (urls, nats_url):
+        with server(options.url, options.arrangement, folder, arguments, [feature.name for feature in gone]) as (
+            urls,
+            nats_url,
+        ):
             report = folder / "report.json"
             program = [str(runner)]
             if options.keys:
@@ -135,8 +146,13 @@ def choose(suites: Path, patterns: list[str]) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def server(urls: list[str] | None, arrangement: str, folder: Path, arguments: Sequence[str]) -> Iterator[tuple[list[str], str]]:
-    """The base URLs to send requests to, by turns, and that of NATS. `arguments` are for its gateways."""
+def server(
+    urls: list[str] | None, arrangement: str, folder: Path, arguments: Sequence[str], gone: Sequence[str]
+) -> Iterator[tuple[list[str], str]]:
+    """The base URLs to send requests to, by turns, and that of NATS. `arguments` are for its gateways.
+
+    `gone` are features that it runs without.
+    """
     if urls:
         yield [url.rstrip("/") for url in urls], ""
         return
@@ -154,7 +170,8 @@ def server(urls: list[str] | None, arrangement: str, folder: Path, arguments: Se
             with NatsServer(folder / "nats") as nats, _bare(folder, nats.url) as gateway:
                 yield [gateway], nats.url
         case _:
-            with System.started(folder, *arguments, program=(str(_ROOT / "script" / "server"),)) as system:
+            program = (*without(*gone), "dev") if gone else (str(_ROOT / "script" / "server"),)
+            with System.started(folder, *arguments, program=program) as system:
                 yield [system.url], system.nats_url
 
 
