@@ -24,7 +24,7 @@ HEAD: Final = """from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from typing import TypeVar, type_check_only
+from typing import Literal, TypeVar, type_check_only
 
 from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing

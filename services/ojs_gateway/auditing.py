@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from ojs_api import words
 from ojs_api.keys import MadeKey
 from ojs_core.access.keys import PREFIX, key_id_of
 from ojs_core.access.permissions import Need
@@ -223,7 +224,7 @@ def _is_known(principal: Principal) -> bool:
     return not any(principal is one for one in _WITHOUT_KEY)
 
 
-def _mechanism(call: Call) -> Literal["api_key", "session"] | UnsetType:
+def _mechanism(call: Call) -> words.Mechanism | UnsetType:
     if call.remark("Authorization") is not None:
         return "api_key"
     return "session" if call.remark("Cookie") is not None else UNSET

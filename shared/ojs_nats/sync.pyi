@@ -1,6 +1,6 @@
 import ssl
 from collections.abc import Iterator
-from typing import TypeVar, type_check_only
+from typing import Literal, TypeVar, type_check_only
 
 from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
@@ -10,7 +10,7 @@ __all__ = ["SyncClient", "SyncJobHandle", "SyncWorkflowHandle"]
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, Literal, Unpack
+from typing import Any, Generic, Unpack
 
 from ojs_api.crons import Cron, CronRun, TriggeredCron
 from ojs_api.keys import Key, KeyLimits, MadeKey

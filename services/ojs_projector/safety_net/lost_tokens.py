@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from ojs_core.base.portions import in_portions
 from ojs_core.base.timings import Timings
-from ojs_core.domain.job import Job, State
+from ojs_core.domain.job import Job, Service, State
 from ojs_core.jetstream.contents import message
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.tokens import Tokens, read_token
@@ -30,7 +30,7 @@ _MORE: Final = 1_000
 """Jobs of a kind that a round reads next, if some of the first had lost their tokens: a batch may have lost all."""
 _READS: Final = 100
 """Records that are read together."""
-_SERVICES: Final = ("scheduler", "reaper")
+_SERVICES: Final = get_args(Service)
 
 
 class LostTokenTimings(Timings, frozen=True, kw_only=True):

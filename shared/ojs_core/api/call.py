@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from ojs_api import words
 from ojs_core.access.known_keys import Admission
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, Principal
@@ -31,7 +32,7 @@ _UNASKED: Final = Admission(EVERYBODY)
 """Of a call that hasn't come to the door."""
 
 
-Binding = Literal["http", "nats"]
+Binding = words.Binding
 
 
 class Response(NamedTuple):
@@ -65,7 +66,7 @@ class Call(ABC):
         "room",
     )
 
-    binding: ClassVar[Literal["http", "nats"]] = "http"
+    binding: ClassVar[Binding] = "http"
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -23,11 +23,11 @@ class Detail(Struct, frozen=True, kw_only=True):
     operation: str
     target: dict[str, str] = {}
     """What the path names: a job's id, a queue …"""
-    binding: Literal["http", "nats"] = "http"
+    binding: words.Binding = "http"
     permission: str | UnsetType = UNSET
     """What the operation asks of its caller."""
     principal_id: str | UnsetType = UNSET
-    mechanism: Literal["api_key", "session"] | UnsetType = UNSET
+    mechanism: words.Mechanism | UnsetType = UNSET
     key_prefix: str | UnsetType = UNSET
     """Of a key that wasn't taken: its id, which is no secret."""
     reason: str | UnsetType = UNSET

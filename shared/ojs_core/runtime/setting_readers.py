@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from ojs_core.jetstream.subjects import checked_namespace
@@ -19,6 +19,7 @@ from ojs_core.runtime.addresses import DEFAULT_PORTS
 from ojs_link.address import masked, read_address
 
 Reader = Callable[[object], Any]
+NatsApiMode = Literal["auto", "open", "keys", "off"]
 
 _TRUE: Final = ("true", "yes", "on", "1")
 _FALSE: Final = ("false", "no", "off", "0")
@@ -66,7 +67,7 @@ def nats_api(value: object) -> str:
     try:
         return "auto" if boolean(value) else "off"
     except ValueError:
-        return str(choice("auto", "open", "keys", "off")(value))
+        return str(choice(*get_args(NatsApiMode))(value))
 
 
 def api_key(value: object) -> str | None:

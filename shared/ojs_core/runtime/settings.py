@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from ojs_api import words
 from ojs_core.access.allowances import MOST
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem, WrongCommandLine
@@ -34,7 +35,7 @@ _PREFIX: Final = "OJS_"
 _OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY_FILE"})
 """Variables that are no settings, though they look like some: where these are, and files of clients."""
 
-NatsApiMode = Literal["auto", "open", "keys", "off"]
+NatsApiMode = setting_readers.NatsApiMode
 """Whether requests over NATS need a key: `auto` once there are keys."""
 RequestLogMode = Literal["off", "errors", "all"]
 """Which HTTP requests have a line in the log."""
@@ -116,8 +117,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_server: str = "auto"
     together: bool = False
     apart: bool = False
-    log_format: Literal["auto", "console", "json"] = "auto"
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: words.LogFormat = "auto"
+    log_level: words.LogLevel = "info"
     instance: str = msgspec.field(default_factory=_instance)
     features: dict[Option, Any] = {}
     """The values of features' options."""
@@ -545,11 +546,11 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "log_format",
-        setting_readers.choice("auto", "console", "json"),
+        setting_readers.choice(*get_args(words.LogFormat)),
         "FORMAT",
         "console (for people), json (one object a line) or auto: console on a terminal",
     ),
-    Option("log_level", setting_readers.choice("debug", "info", "warning", "error"), "LEVEL", "debug, info, warning or error"),
+    Option("log_level", setting_readers.choice(*get_args(words.LogLevel)), "LEVEL", "debug, info, warning or error"),
     Option(
         "instance", setting_readers.text, "NAME", "name of this process in logs, unique among all", _ONE, default="host:pid"
     ),

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ojs_api import words
 from ojs_core.base.errors import OjsError
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.numbers import At, Whole
@@ -19,7 +20,7 @@ _PAUSE_AFTER: Final = 50
 _PAUSE_AFTER_MS: Final = 24 * 3_600_000
 
 PauseReason = Literal["failing", "gone", "key_ended"]
-DeliveryStatus = Literal["failing", "dead", "delivered"]
+DeliveryStatus = words.DeliveryStatus
 
 
 class Owner(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from ojs_core.base.extensions import Extensions
 
 NodeKind = Literal["chain", "group", "batch", "dag"]
 Role = Literal["on_complete", "on_success", "on_failure"]
-CALLBACKS: Final[tuple[Role, ...]] = ("on_complete", "on_success", "on_failure")
+CALLBACKS: Final[tuple[Role, ...]] = get_args(Role)
 
 
 class Composite(Struct, frozen=True, omit_defaults=True):

@@ -8,8 +8,9 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
+from ojs_api import words
 from ojs_nats._command.parser import PlainParser, formatter
 
 PURPOSE: Final = "run the jobs that your Python modules define"
@@ -76,8 +77,8 @@ def define(parser: argparse.ArgumentParser) -> None:
         choices=("on", "off"),
         help="whether the log has the messages of handlers' errors [OJS_LOG_PAYLOADS, else on]",
     )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="[info]")
-    parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto", help="[auto, by the terminal]")
+    parser.add_argument("--log-level", choices=get_args(words.LogLevel), default="info", help="[info]")
+    parser.add_argument("--log-format", choices=get_args(words.LogFormat), default="auto", help="[auto, by the terminal]")
 
 
 def run(given: argparse.Namespace) -> int:

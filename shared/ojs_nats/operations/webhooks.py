@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from ojs_api import words
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
 from ojs_nats.operations._subject import Subject, body, parameters
@@ -130,7 +131,7 @@ class Webhooks(Subject):
         self,
         *,
         webhook_id: str | None = None,
-        status: Literal["failing", "dead", "delivered"] | None = None,
+        status: words.DeliveryStatus | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Delivery]:
         """List deliveries that didn't succeed at once, those of the newest events first.

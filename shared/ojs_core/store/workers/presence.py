@@ -23,6 +23,7 @@ from ojs_core.domain.worker import Mark, Worker
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.grants import SERVICES
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.store.records.backoff import contended
@@ -31,7 +32,7 @@ from ojs_core.store.records.records import Records
 
 log = structlog.get_logger(__name__)
 
-ROLES: Final = ("gateway", "scheduler", "reaper", "projector")
+ROLES: Final[tuple[str, ...]] = SERVICES
 """A system has at least one process of each. Features have roles of their own."""
 STOPPED: Final = "stopped"
 """State of a worker that deregistered."""

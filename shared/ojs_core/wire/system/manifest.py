@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta, Struct
 
+from ojs_api import words
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.members import Count
 from ojs_core.wire.system.extensions import Extension
@@ -136,7 +137,7 @@ def manifest(
         implementation=Implementation("ojs-nats", version("ojs-nats-server"), "python"),
         conformance_level=_CONFORMANCE_LEVEL,
         conformance_tier="runtime",
-        protocols=("http", "nats") if nats else ("http",),
+        protocols=get_args(words.Binding) if nats else ("http",),
         backend="nats",
         capabilities=capabilities,
         unique_job_strength=_STRENGTH,
