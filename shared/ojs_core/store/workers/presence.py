@@ -23,7 +23,6 @@ from ojs_core.domain.worker import Mark, Worker
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.grants import SERVICES
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.store.records.backoff import contended
@@ -32,7 +31,7 @@ from ojs_core.store.records.records import Records
 
 log = structlog.get_logger(__name__)
 
-ROLES: Final[tuple[str, ...]] = SERVICES
+ROLES: Final = ("gateway", "scheduler", "reaper", "projector")
 """A system has at least one process of each. Features have roles of their own."""
 STOPPED: Final = "stopped"
 """State of a worker that deregistered."""
