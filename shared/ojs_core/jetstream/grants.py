@@ -31,19 +31,16 @@ RESTORE: Final = "restore"
 ANSWERING: Final = "gateway-api"
 """The gateway's second user, who takes requests over NATS and answers them."""
 
-_LIMIT: Final = "limit"
 _STEPS: Final = "coordinator-steps"
-_SCOPE: Final = Wildcard("*.*")
-"""Any limit: a kind and a name."""
 
 _DURABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "scheduler": ("scheduler", "cron", _LIMIT),
+    "scheduler": ("scheduler", "cron"),
     "reaper": ("reaper",),
-    "coordinator": ("coordinator", _STEPS),
+    "coordinator": ("coordinator",),
 }
 """The consumers of records that the processes of a role share."""
 
-_TOKENS: Final[tuple[Kind, ...]] = ("job", "unique", "limit")
+_TOKENS: Final[tuple[Kind, ...]] = ("job", "unique")
 """What a transition of a job may write beside tokens, timers and steps."""
 _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
     "gateway": (
@@ -109,6 +106,8 @@ class FeatureGrants(Struct, frozen=True, kw_only=True):
     """The kinds of records that each service writes."""
     publishes: Callable[[StoreConfig, str], list[str]] = lambda _config, _role: []
     """Returns the further subjects that a service publishes to."""
+    durables: Mapping[str, Mapping[str, Callable[[StoreConfig], str]]] = MappingProxyType({})
+    """By role: the consumers of records that its processes share for the feature, and the subjects that each takes."""
     roles: tuple[str, ...] = ()
     """Services of its own. They write no jobs."""
 
@@ -145,7 +144,7 @@ def all_grants(
     found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
     heard = [config.events, config.live_events]
     found[OPERATOR] = _row(config, OPERATOR, _operator(config), heard, [_taking_the_mark(config)])
-    found[BACKUP] = _row(config, BACKUP, _backup(config), not_publish=_of_others(config, BACKUP))
+    found[BACKUP] = _row(config, BACKUP, _backup(config), not_publish=_of_others(config, features, BACKUP))
     found[RESTORE] = _row(config, RESTORE, _restore(config))
     for team in teams:
         found[team.client] = _row(config, team.client, _asks(config, CLIENT, team.queues))
@@ -160,12 +159,12 @@ def _row(
 
 
 def _service(config: StoreConfig, features: Sequence[FeatureGrants], role: str, *, test_mode: bool) -> Grants:
-    publish, hears = [*_reads(config), *_records(config, features, role), *_own(config, role)], _hears(config, role)
+    publish, hears = [*_reads(config), *_records(config, features, role), *_own(config, features, role)], _hears(config, role)
     publish += [subject for feature in features for subject in feature.publishes(config, role)]
     if test_mode:
         publish += [f"{config.reset_answers}*", *([config.reset, config.epoch] if role == "gateway" else [])]
         hears += [config.reset, *([f"{config.reset_answers}*"] if role == "gateway" else [])]
-    return _row(config, role, publish, hears, _of_others(config, role))
+    return _row(config, role, publish, hears, _of_others(config, features, role))
 
 
 def _background(config: StoreConfig, rows: Sequence[Grants]) -> Grants:
@@ -229,8 +228,6 @@ def _hints(config: StoreConfig, role: str) -> list[str]:
     """The timers and steps that whoever changes jobs writes."""
     every = [
         config.timer(ANY, ANY),
-        config.limit_timer(_SCOPE, ANY),
-        config.note("limit", _SCOPE, ANY),
         config.note("workflow", ANY, ANY),
     ]
     crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
@@ -238,7 +235,7 @@ def _hints(config: StoreConfig, role: str) -> list[str]:
     return [*every, *crons, *probes]
 
 
-def _own(config: StoreConfig, role: str) -> list[str]:
+def _own(config: StoreConfig, features: Sequence[FeatureGrants], role: str) -> list[str]:
     """Return what a service alone publishes."""
     records, ready, events = config.records_stream, config.ready_stream, config.events_stream
     if role == "gateway":
@@ -271,14 +268,23 @@ def _own(config: StoreConfig, role: str) -> list[str]:
     told += [f"$JS.API.STREAM.MSG.GET.{events}", config.events_stored]
     if role == "reaper":
         told.append(config.event("worker.stopped", "worker", ANY))
-    made = [subject for name in _DURABLES[role] for subject in _durable(config, name)]
+    made = [subject for name, taken in _durables(config, features)[role].items() for subject in _durable(config, name, taken)]
     return [*made, f"$JS.API.STREAM.MSG.DELETE.{records}", *told]
 
 
-def _durable(config: StoreConfig, name: str) -> list[str]:
+def _durables(config: StoreConfig, features: Sequence[FeatureGrants]) -> dict[str, dict[str, str]]:
+    """Return the subjects of the consumers that the processes of each role share, by their names."""
+    found = {role: {name: config.due(name, ANY) for name in names} for role, names in _DURABLES.items()}
+    found["coordinator"][_STEPS] = config.notes("workflow")
+    for feature in features:
+        for role, durables in feature.durables.items():
+            found.setdefault(role, {}).update({name: taken(config) for name, taken in durables.items()})
+    return found
+
+
+def _durable(config: StoreConfig, name: str, taken: str) -> list[str]:
     """How a consumer that a role shares is made, asked after and acknowledged."""
     stream = config.records_stream
-    taken = {_LIMIT: config.notes("limit"), _STEPS: config.notes("workflow")}.get(name) or config.due(name, ANY)
     return [
         f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{taken}",
         f"$JS.API.CONSUMER.INFO.{stream}.{name}",
@@ -286,10 +292,10 @@ def _durable(config: StoreConfig, name: str) -> list[str]:
     ]
 
 
-def _of_others(config: StoreConfig, role: str) -> list[str]:
+def _of_others(config: StoreConfig, features: Sequence[FeatureGrants], role: str) -> list[str]:
     """What wildcards would let a service do with the consumers of others."""
     stream = config.records_stream
-    names = [name for other, durables in _DURABLES.items() if other != role for name in durables]
+    names = [name for other, durables in _durables(config, features).items() if other != role for name in durables]
     calls = ("CREATE", "DELETE", "INFO", "MSG.NEXT")
     refused = [f"$JS.API.CONSUMER.{call}.{stream}.{name}" for name in names for call in calls]
     refused.append(_taking_the_mark(config))

@@ -50,7 +50,6 @@ Kind = Literal[
     "worker",
     "cron",
     "queue",
-    "limit",
     "pool",
     "schema",
     "key",
@@ -86,7 +85,7 @@ def lane_of(subject: str) -> Lane:
 
 
 def is_held(subject: str) -> bool:
-    """Whether it is one of tokens that wait for a permit."""
+    """Return whether it is one of tokens that a gate holds."""
     return subject.split(".", 2)[1] == _HOLD
 
 
@@ -363,34 +362,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
 
-    def limit(self, scope: str) -> str:
-        """Subject of a limit's record."""
-        return self.record("limit", scope)
-
-    def limit_timer(self, scope: str, op: str) -> str:
-        check_names(scope, op)
-        return f"{self.namespace}.timer.limit.{scope}.{op}"
-
-    def hold(self, scope: str, priority: int, queue: str, *, front: bool) -> str:
-        """Subject of the tokens that wait for a permit of a key; `front` of those that had been let go, and come back."""
-        check_names(scope, queue)
-        subject = f"{self.held_of(queue, scope)[:-1]}{priority + 100:03d}"
-        return f"{subject}.front" if front else subject
-
-    def hold_of(self, scope: str) -> str:
-        check_names(scope)
-        return f"{self.namespace}.hold.*.{scope.removeprefix('key.')}.>"
-
-    def held_of(self, queue: str, scope: str | None = None) -> str:
-        """All tokens of a queue that wait for permits, of one key if there is a `scope`."""
-        check_names(queue, *([] if scope is None else [scope]))
-        key = "" if scope is None else f"{scope.removeprefix('key.')}."
-        return f"{self.namespace}.hold.{queue.replace('.', '_')}.{key}>"
-
-    def ready_of_hold(self, subject: str) -> str:
-        """Where a held token goes on."""
-        _, _, queue, _, priority, *_ = subject.split(".")
-        return f"{self.namespace}.ready.{queue}.{priority}.front"
+    def held_of(self, queue: str) -> str:
+        """All tokens of a queue that a gate holds."""
+        check_names(queue)
+        return f"{self.namespace}.{_HOLD}.{queue.replace('.', '_')}.>"
 
     def wake_for_room(self, queue: str) -> str:
         """Tells that a queue whose jobs were held back may have room again."""

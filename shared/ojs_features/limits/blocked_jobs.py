@@ -28,6 +28,7 @@ from ojs_features.limits import rules
 from ojs_features.limits.metrics import LIMITED
 from ojs_features.limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope
 from ojs_features.limits.rules import Hit, PermitHolder
+from ojs_features.limits.subjects import Subjects
 
 _PAGE: Final = 250
 
@@ -75,6 +76,7 @@ class BlockedJobs:
         self._alerts = alerts
         self._clock = bucket.clock
         self._config = bucket.config
+        self._subjects = Subjects(bucket.config)
         self._writer = bucket.writer
         self._near: dict[str, tuple[int, asyncio.TimerHandle]] = {}
         """By scope, when this process asks for a look."""
@@ -86,7 +88,7 @@ class BlockedJobs:
 
         One that comes from the `front` has waited before, and keeps its place: two looks may let more go than can start.
         """
-        places = [(self._config.hold(scope, job.priority, job.queue, front=front), data) for job, data, front in waiting]
+        places = [(self._subjects.hold(scope, job.priority, job.queue, front=front), data) for job, data, front in waiting]
         await put_all(self._nats, places, "tokens")
         sequence, _, room, later = await self._permits.judge(scope, policy)
         if not sequence:  # so that whoever looks knows the policy, and an operator the key
@@ -100,7 +102,7 @@ class BlockedJobs:
 
     async def count(self, scope: str) -> int:
         """Tokens that wait for a permit of a key."""
-        return sum((await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))).values())
+        return sum((await subjects_of(self._nats, self._config.ready_stream, self._subjects.hold_of(scope))).values())
 
     async def stopped(self, scope: str, queue: str | None, hit: Hit, jobs: int = 1) -> None:
         """Note that a limit holds jobs up, of a key or of a `queue`."""
@@ -116,7 +118,7 @@ class BlockedJobs:
         await self._alerts.released(_threshold(scope, queue), job_id)
 
     async def _wake_at(self, scope: str, at: int) -> None:
-        look = alarm(self._config.limit_timer(scope, str(at)), self._config.note("limit", scope, LOOK), at)
+        look = alarm(self._subjects.timer(scope, str(at)), self._config.note("limit", scope, LOOK), at)
         await self._writer.set(look)
         left = at - self._clock.now()
         known = self._near.get(scope)
@@ -151,7 +153,7 @@ class BlockedJobs:
 
     async def _move(self, scope: str) -> None:
         """Let as many held tokens go on as there are permits, by priority and age."""
-        subjects = await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))
+        subjects = await subjects_of(self._nats, self._config.ready_stream, self._subjects.hold_of(scope))
         if not subjects:
             return
         order = sorted(subjects, key=_order)
@@ -199,7 +201,7 @@ class BlockedJobs:
             if good:
                 moved.append(job_id)
             if good or stored.sequence == replaces:
-                onward.append((self._config.ready_of_hold(subject), token.data))
+                onward.append((self._subjects.ready_of_hold(subject), token.data))
         await put_all(self._nats, onward, "tokens")
         for answer in await asyncio.gather(*(delete(self._nats, self._config.ready_stream, token.seq) for token in tokens)):
             heard(answer)

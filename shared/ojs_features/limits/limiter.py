@@ -26,6 +26,7 @@ from ojs_features.limits.asking import limited
 from ojs_features.limits.blocked_jobs import BlockedJob, BlockedJobs
 from ojs_features.limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope
 from ojs_features.limits.rules import Grant, Hit
+from ojs_features.limits.subjects import Subjects
 
 _AT_ONCE: Final = 8
 """Keys whose jobs are turned away together. Whoever fetches meanwhile waits for the work of as many, over and over."""
@@ -68,7 +69,7 @@ class Limiter:
         self._permits = permits
         self._blocked = blocked
         self._clock = bucket.clock
-        self._config = bucket.config
+        self._subjects = Subjects(bucket.config)
         self._records = bucket.records
         self._tokens = Tokens(bucket.nats, bucket.bulk, bucket.config)
 
@@ -112,7 +113,7 @@ class Limiter:
 
         The scheduler gets a note for the limit: that note may be what was lost.
         """
-        subjects = [self._config.hold(scope, priority, queue, front=front) for front in (True, False)]
+        subjects = [self._subjects.hold(scope, priority, queue, front=front) for front in (True, False)]
         first = [said for subject in subjects if (said := await self._tokens.first(subject)) is not None]
         if not first:
             return math.inf
@@ -124,7 +125,7 @@ class Limiter:
     def held_under(self, job: Job) -> str | None:
         """Return where tokens of the job's key wait for a permit; None if it names no key."""
         policy = policy_of(job)
-        return None if policy is None or policy.key is None else self._config.held_of(job.queue, key_scope(policy.key))
+        return None if policy is None or policy.key is None else self._subjects.held_of(job.queue, key_scope(policy.key))
 
     async def judge(self, queue: str, own: QueueGate | None, candidates: Sequence[Candidate]) -> Verdicts:
         """Take the permits that the candidates need; all of one limit in one write."""

@@ -34,6 +34,7 @@ from ojs_core.store.records.writer import Conflict, Overtaken
 from ojs_features.limits import rules
 from ojs_features.limits.asking import limited
 from ojs_features.limits.rules import COMING_MS, FreePermits, Grant, Hit, LimitOverride, LimitRecord, PermitHolder
+from ojs_features.limits.subjects import Subjects
 
 log = structlog.get_logger(__name__)
 
@@ -139,7 +140,8 @@ class Permits:
         self._tries = bucket.tries
         self._kept_s = bucket.kept.limit_s
         self._config = bucket.config
-        self._documents = Documents(bucket, bucket.config.limit, limit_reader, lambda record, op: record.op == op)
+        self._subjects = Subjects(bucket.config)
+        self._documents = Documents(bucket, Subjects(bucket.config).limit, limit_reader, lambda record, op: record.op == op)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._noted: Lru[float] = Lru(_NOTED)
         """Keys of which this process has seen a record, and until when (loop time) it believes in that."""
@@ -228,7 +230,7 @@ class Permits:
                 policies[policy.key] = policy
         if not policies:
             return
-        subjects = {key: self._config.limit(key_scope(key)) for key in policies}
+        subjects = {key: self._subjects.limit(key_scope(key)) for key in policies}
         found = await self._records.many_raw(list(subjects.values()))
         missing = [key for key, subject in subjects.items() if not found.get(subject, (0, b""))[1]]
         await in_portions(missing, lambda key: self.remember(key_scope(key), policies[key]), _AT_ONCE)
@@ -249,8 +251,8 @@ class Permits:
 
     async def known(self) -> list[str]:
         """The scope of every key that has a record, in order. As many as there were keys in the last month."""
-        subjects = await self._records.subjects(self._config.limit(Wildcard("key.*")))
-        prefix = len(self._config.limit(""))
+        subjects = await self._records.subjects(self._subjects.limit(Wildcard("key.*")))
+        prefix = len(self._subjects.limit(""))
         return sorted(subject[prefix:] for subject in subjects)
 
     async def inspect(self, scope: str) -> LimitRecord | None:

@@ -9,6 +9,7 @@ from ojs_core.store.store import FeatureGates, Store
 from ojs_core.wire.system.extensions import Extension
 from ojs_features.limits.asking import LIMITED_LANE
 from ojs_features.limits.backup import BACKUP
+from ojs_features.limits.grants import GRANTS
 from ojs_features.limits.jobs import EXTRAS
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.loop import blocked_jobs_loop
@@ -32,5 +33,6 @@ LIMITS: Final = Feature(
     records=(limit_reader,),
     removed={"limit": _removed},
     backup=BACKUP,
+    grants=GRANTS,
     metrics=(LIMITED,),
 )

@@ -25,6 +25,7 @@ from ojs_features.limits.blocked_jobs import BlockedJobTimings
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.rules import LimitOverride
+from ojs_features.limits.subjects import Subjects
 from support.nats import NatsServer
 from support.outside import after, before, clock_of, reads_of
 from support.waiting import eventually
@@ -197,7 +198,7 @@ async def test_a_look_leaves_blocked_jobs_alone_whose_limit_has_no_record(store:
     """It may be forgotten, or not be there yet; then what the jobs say holds."""
     await store.enqueue.push_all([limited(queue, key, concurrency=0) for _ in range(3)])
     await eventually(lambda: all_aside(store, queue), LONG_S)
-    await purge(store, store.config.limit(key_scope(key)))
+    await purge(store, Subjects(store.config).limit(key_scope(key)))
     await store.of(Limits).blocked.look(key_scope(key), "", b"", store.clock.now())
     assert (await held(store, key), await tokens(store, queue)) == (3, 0)
 
@@ -206,7 +207,7 @@ async def test_a_key_that_a_fetch_finds_blocked_is_known_even_if_its_record_was_
     store: Store, queue: str, key: str
 ) -> None:
     await store.enqueue.push_all([limited(queue, key, concurrency=0)])
-    await purge(store, store.config.limit(key_scope(key)))
+    await purge(store, Subjects(store.config).limit(key_scope(key)))
     await eventually(lambda: all_aside(store, queue), LONG_S)
     found = await store.of(Limits).permits.inspect(key_scope(key))
     assert found is not None
@@ -280,7 +281,7 @@ async def test_a_swap_that_others_always_win_gives_up_within_its_budget(store: S
         await other.of(Limits).permits.override(key_scope(key), LimitOverride(concurrency=tries))
 
     with (
-        after(store.nats, reads_of(store.config.limit(key_scope(key))), others_win, times=1_000),
+        after(store.nats, reads_of(Subjects(store.config).limit(key_scope(key))), others_win, times=1_000),
         refusal("backend_unavailable"),
     ):
         await store.of(Limits).permits.override(key_scope(key), None)
@@ -297,7 +298,7 @@ async def test_a_job_starts_when_its_permit_was_granted(store: Store, queue: str
     async def time_passes() -> None:
         clock_of(store).ahead_ms += 50
 
-    with before(store.nats, reads_of(store.config.limit(key_scope(key))), time_passes) as asked:
+    with before(store.nats, reads_of(Subjects(store.config).limit(key_scope(key))), time_passes) as asked:
         [job] = await fetch(store, queue)
     assert asked
     _, record = await store.of(Limits).permits.read(key_scope(key))

@@ -21,6 +21,7 @@ from ojs_core.store.store import Store
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_features.limits.rules import COMING_MS, Grant, LimitOverride
+from ojs_features.limits.subjects import Subjects
 from support.outside import after, clock_of, standing
 from support.waiting import eventually
 
@@ -208,7 +209,7 @@ async def test_what_an_operator_has_set_outlasts_a_limit_that_nobody_uses(
 
 async def kept_s(store: Store, key: str) -> int | None:
     """Return how long nats-server keeps a limit's record that isn't written again, None if for ever."""
-    which = {"last_by_subj": store.config.limit(key_scope(key))}
+    which = {"last_by_subj": Subjects(store.config).limit(key_scope(key))}
     found = await message(store.nats, store.config.records_stream, which, "a record")
     assert found is not None
     ttl = re.search(rb"Nats-TTL: ?(\d+)s", found.hdrs)
@@ -317,7 +318,7 @@ async def test_a_job_needs_both_permits_and_gives_back_the_one_it_cannot_use(
         assert taken.grant is not None
         granted.append(taken.grant)
 
-    with after(store.nats, store.config.limit(key_scope(key)), another_claims):
+    with after(store.nats, Subjects(store.config).limit(key_scope(key)), another_claims):
         assert await fetch(store, queue) == []
     assert (await store.of(Limits).permits.read(key_scope(key)))[1].holders == ()
     await other.of(Limits).permits.give_back(queue_scope(queue), granted[0], another)
@@ -330,7 +331,7 @@ async def test_queues_without_limits_touch_none_of_it(store: Store, queue: str) 
     [job] = await fetch(store, queue)
     await store.jobs.change(job.id, acked)
     assert job.permits == ()
-    assert await subjects(store, store.config.records_stream, store.config.limit(queue_scope(queue))) == {}
+    assert await subjects(store, store.config.records_stream, Subjects(store.config).limit(queue_scope(queue))) == {}
     assert (
         await subjects(store, store.config.records_stream, f"{store.config.namespace}.step.limit.{queue_scope(queue)}.>") == {}
     )

@@ -21,6 +21,7 @@ from ojs_core.store.store import Store
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_features.limits.rules import LimitOverride
+from ojs_features.limits.subjects import Subjects
 from support.outside import after, before, clock_of, reads_of
 
 pytestmark = pytest.mark.usefixtures("own_stores")
@@ -63,7 +64,7 @@ def when_granted(store: Store, scope: str) -> Iterator[Callable[[Callable[[], Aw
     granting = ExitStack()
 
     def have(happen: Callable[[], Awaitable[Any]]) -> None:
-        granting.enter_context(after(store.nats, store.config.limit(scope), happen))
+        granting.enter_context(after(store.nats, Subjects(store.config).limit(scope), happen))
 
     with granting:
         yield have
@@ -123,7 +124,7 @@ async def test_a_job_whose_time_is_up_when_it_is_let_through_has_used_nothing_up
     async def time_passes() -> None:
         clock_of(store).ahead_ms = 3_700_000
 
-    with before(store.nats, reads_of(store.config.limit(scope)), time_passes) as asked:
+    with before(store.nats, reads_of(Subjects(store.config).limit(scope)), time_passes) as asked:
         assert await fetch(store, queue) == []
     assert asked
     assert await starts(store, scope) == 0
@@ -149,7 +150,7 @@ async def test_a_start_whose_return_is_in_doubt_is_not_given_back_twice(
         await store.enqueue.push(limited(queue, key, rate=RATE))
     assert len(await fetch(store, queue, count=2)) == 2
     job = await store.enqueue.push(limited(queue, key, rate=RATE))
-    subject = store.config.limit(scope)
+    subject = Subjects(store.config).limit(scope)
     doubt = ExitStack()
     looked: list[str] = []
 

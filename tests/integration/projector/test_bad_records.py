@@ -38,6 +38,7 @@ from ojs_features.all import FEATURES, FOLLOWED, GATES
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.plug import LIMITS
+from ojs_features.limits.subjects import Subjects
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
@@ -468,7 +469,7 @@ async def test_every_kind_of_record_can_be_removed(store: Store) -> None:
 async def test_jobs_of_a_limit_that_can_not_be_read_wait_and_others_go_on(store: Store) -> None:
     limit = Raw(b'{"key":"torn","concurrency":1}')
     held = await store.enqueue.push(draft(queue="q", rate_limit=limit))
-    await put_raw(store, store.config.limit(key_scope("torn")), b"[1]")
+    await put_raw(store, Subjects(store.config).limit(key_scope("torn")), b"[1]")
     other = await store.enqueue.push(draft(queue="q"))
     assert [job.id for job in await fetch(store, "q", count=10)] == [other.id]
     waiting = await store.jobs.get(held.id)

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from ojs_features.limits.subjects import Subjects as SubjectsOfLimits
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.workflows.subjects import Subjects as SubjectsOfWorkflows
 from support.tables import each
@@ -27,7 +28,7 @@ def subjects(config: StoreConfig) -> set[str]:
         config.cron_timer("id", "op"),
         config.left_by_batches,
         SubjectsOfWorkflows(config).workflow_timer("id", "op"),
-        config.limit_timer("key.a", "op"),
+        SubjectsOfLimits(config).timer("key.a", "op"),
         Subjects(config).delivery_timer("id", "other"),
         Subjects(config).delivery_due("id", "other"),
         config.due("reaper", "id"),
@@ -42,10 +43,10 @@ def subjects(config: StoreConfig) -> set[str]:
         config.tokens_of_queue("a.b"),
         config.seat("a.b", 1),
         config.seat_of_queue("a.b"),
-        config.hold("key.a", 0, "a.b", front=True),
-        config.hold_of("key.a"),
+        SubjectsOfLimits(config).hold("key.a", 0, "a.b", front=True),
+        SubjectsOfLimits(config).hold_of("key.a"),
         config.held_of("a.b"),
-        config.ready_of_hold(config.hold("key.a", 0, "a.b", front=False)),
+        SubjectsOfLimits(config).ready_of_hold(SubjectsOfLimits(config).hold("key.a", 0, "a.b", front=False)),
         config.wake_for_room("a"),
         config.wake_of_queue("a.b"),
         str(config.ready_of_wake(config.wake_of_queue("a.b").replace(">", "100"))),

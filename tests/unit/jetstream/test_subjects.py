@@ -6,6 +6,7 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
+from ojs_features.limits.subjects import Subjects as SubjectsOfLimits
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.workflows.subjects import Subjects as SubjectsOfWorkflows
 from support.tables import each
@@ -48,11 +49,11 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: Subjects(CONFIG).delivery_timer("id", name),
     lambda name: Subjects(CONFIG).delivery_due(name, "id"),
     lambda name: Subjects(CONFIG).delivery_due("id", name),
-    CONFIG.limit,
+    SubjectsOfLimits(CONFIG).limit,
     lambda name: CONFIG.note("limit", "key.a", name),
-    lambda name: CONFIG.limit_timer(name, "op"),
-    lambda name: CONFIG.hold("key.a", 0, name, front=False),
-    CONFIG.hold_of,
+    lambda name: SubjectsOfLimits(CONFIG).timer(name, "op"),
+    lambda name: SubjectsOfLimits(CONFIG).hold("key.a", 0, name, front=False),
+    SubjectsOfLimits(CONFIG).hold_of,
     CONFIG.wake_for_room,
     CONFIG.wake_of_queue,
     lambda name: CONFIG.event("job.completed", name, "id"),

@@ -16,6 +16,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Failed, ReplyOrFailure
 from ojs_core.store.store import Store
+from ojs_features.limits.subjects import Subjects
 from support.outside import Collect, Send, before, collecting, tapped
 from support.waiting import eventually
 
@@ -238,7 +239,7 @@ async def test_claims_are_delivered_though_the_limits_of_others_can_not_be_told(
 
     async def is_cancelled() -> None:
         await other.jobs.change(jobs[0].id, transitions.cancel)
-        away.enter_context(unreachable(store.nats, store.config.limit(""), times=1_000))
+        away.enter_context(unreachable(store.nats, Subjects(store.config).limit(""), times=1_000))
 
     with ExitStack() as away, before(store.nats, store.config.job(jobs[0].id), is_cancelled) as met:
         claimed = await fetch(store, queue, count=2)

@@ -38,6 +38,7 @@ from ojs_core.jetstream.subjects import LASTING
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import metrics
+from ojs_features.limits.subjects import Subjects
 from support.nats import NatsServer
 from support.outside import Collect, collecting
 from support.waiting import eventually
@@ -363,11 +364,11 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     pushed = await store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000))
     await store.enqueue.push(draft(queue=queue))
     await fetch(other, queue)
-    await put_raw(store, store.config.limit("key.some"), b"{}")
+    await put_raw(store, Subjects(store.config).limit("key.some"), b"{}")
     await store.reset(KINDS)
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
-    assert await message(store, store.config.limit("key.some")) is None
+    assert await message(store, Subjects(store.config).limit("key.some")) is None
     assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.>") == {}
     assert await tokens(store, queue) == 0
     again = await other.enqueue.push(draft(queue=queue))
