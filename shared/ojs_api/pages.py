@@ -11,6 +11,10 @@ from ojs_api.operations import Parameter
 
 DEFAULT_PAGE: Final = 50
 MAX_PAGE: Final = 200
+ADMIN_PAGE: Final = 20
+"""What the admin API lists unless it is told (ojs-admin-api §7.1)."""
+MAX_NUMBERED: Final = 100
+"""The most that `per_page` gets there; `limit` gets `MAX_PAGE` everywhere."""
 MAX_OFFSET: Final = 5_000
 """The deepest that a page may begin."""
 
@@ -34,6 +38,8 @@ def paged(standard: int, most: int) -> tuple[Parameter, ...]:
 
 
 PAGED: Final = paged(DEFAULT_PAGE, MAX_PAGE)
+NUMBERED: Final = paged(ADMIN_PAGE, MAX_NUMBERED)
+"""Of lists that count pages."""
 
 
 class Pagination(Struct, frozen=True, kw_only=True, omit_defaults=True):

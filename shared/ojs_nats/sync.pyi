@@ -15,6 +15,13 @@ from typing import Any, Generic, Unpack
 from ojs_api.crons import Cron, CronRun, TriggeredCron
 from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
+from ojs_api.workers import (
+    DirectedWorkers,
+    FleetSummary,
+    Worker,
+    WorkerDetail,
+    WorkerHealth,
+)
 from ojs_nats._durations import Duration
 from ojs_nats.errors import (
     RefusedError,
@@ -64,7 +71,6 @@ from ojs_nats.models.system import (
     UnreadableRecord,
 )
 from ojs_nats.models.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
-from ojs_nats.models.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
 from ojs_nats.models.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress
 from ojs_nats.operations.crons import Overlap
 from ojs_nats.operations.dead_letters import DeadLetterFilter

@@ -21,6 +21,8 @@ SUBJECTS: Final = [
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "registerSchema": {"type": "a.b", "version": 1, "schema": {}, "validation": {}},
     "adminPutSchema": {"schema": {}, "validation": {}},
+    "directWorker": {"directive": "quiet"},
+    "directAllWorkers": {"directive": "quiet"},
     "createKey": {"name": "k", "role": "producer", "limits": {}},
     "rotateKey": {},
     "limitKey": {},
@@ -29,7 +31,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "previewCron": {"cron": "@daily"},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
-PLACES: Final = {"schema": "a.b", "version": "1", "key_id": "none", "cron": "daily"}
+PLACES: Final = {"schema": "a.b", "version": "1", "key_id": "none", "worker_id": "w", "cron": "daily"}
 """What stands for the names in paths."""
 OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type", "expression": "cron", "schedule": "cron"}
 """Members that count only where the other one is absent."""

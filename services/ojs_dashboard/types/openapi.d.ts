@@ -220,8 +220,6 @@ export type GetOpenApiAnswer = Record<string, unknown>;
 
 export type GetWorkerHealthAnswer503 = WorkerHealth | Error;
 
-export type Handler = { type: string; versions: string };
-
 export type Health = { status: "degraded" | "ok"; version: string; uptime_seconds: number; backend: BackendHealth; storage: StorageHealth; services: ServicesHealth };
 
 export type Heartbeat = { acknowledged: boolean; state: string; jobs_extended: Array<string>; server_time: string; mark: string; cancelled_jobs?: Array<string>; warnings?: Array<AnswerWarning> };
@@ -524,9 +522,11 @@ export type WholeSchemaPage = { schemas: Array<Schema>; pagination: Pagination }
 
 export type Window = { enqueued: number; started: number; processed: number; failed: number; failed_attempts: number; retried: number; cancelled: number; expired: number; avg_latency_ms: number; wait_ms?: Percentiles; run_ms?: Percentiles };
 
-export type Worker = { id: string; state: "running" | "quiet" | "drain" | "terminate" | "stale"; directive: "none" | "running" | "quiet" | "terminate"; active_jobs: number; queues: Array<string>; last_heartbeat_at: string; hostname?: string; pid?: number; concurrency?: number; started_at?: string; labels?: unknown; handlers?: Array<Handler>; directive_at?: string };
+export type Worker = { id: string; state: "running" | "quiet" | "drain" | "terminate" | "stale"; directive: "none" | "running" | "quiet" | "terminate"; active_jobs: number; queues: Array<string>; last_heartbeat_at: string; hostname?: string; pid?: number; concurrency?: number; started_at?: string; labels?: unknown; handlers?: Array<WorkerHandler>; directive_at?: string };
 
-export type WorkerDetail = { id: string; state: "running" | "quiet" | "drain" | "terminate" | "stale"; directive: "none" | "running" | "quiet" | "terminate"; active_jobs: number; queues: Array<string>; last_heartbeat_at: string; jobs: Array<HeldJob>; hostname?: string; pid?: number; concurrency?: number; started_at?: string; labels?: unknown; handlers?: Array<Handler>; directive_at?: string };
+export type WorkerDetail = { id: string; state: "running" | "quiet" | "drain" | "terminate" | "stale"; directive: "none" | "running" | "quiet" | "terminate"; active_jobs: number; queues: Array<string>; last_heartbeat_at: string; jobs: Array<HeldJob>; hostname?: string; pid?: number; concurrency?: number; started_at?: string; labels?: unknown; handlers?: Array<WorkerHandler>; directive_at?: string };
+
+export type WorkerHandler = { type: string; versions: string };
 
 export type WorkerHealth = { worker_id: string; state: string; status: "draining" | "healthy" | "stale"; active_jobs: number; last_heartbeat_at: string };
 

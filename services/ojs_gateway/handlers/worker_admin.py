@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_api.workers import STATES, DirectedWorkers, FleetPage, RemovedWorker, Worker
 from ojs_core.api.call import Call, Response
 from ojs_core.api.queries import searched
 from ojs_core.base.errors import OjsError, invalid, not_found
@@ -17,11 +18,6 @@ from ojs_core.store.announce import announce_lost
 from ojs_core.store.workers.notes import Wish
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.workers.fleet import (
-    WORKER_STATES,
-    DirectedWorkers,
-    FleetPage,
-    RemovedWorker,
-    WorkerAnswer,
     fleet_page,
     parse_wish,
     worker_answer,
@@ -58,8 +54,8 @@ class WorkerAdminHandlers:
     async def _list(self, call: Call) -> FleetPage:
         asked = parse_page(call.queries, numbered=True)
         state = call.query("state") or None
-        if state is not None and state not in WORKER_STATES:
-            raise invalid("state", f"state must be one of {', '.join(WORKER_STATES)}, not {shown(state)}")
+        if state is not None and state not in STATES:
+            raise invalid("state", f"state must be one of {', '.join(STATES)}, not {shown(state)}")
         search = searched(call, self._limits)
         ask = WorkersAsk(state=state, search=search, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.workers(ask)
@@ -112,5 +108,5 @@ class WorkerAdminHandlers:
             raise not_found("worker", worker_id)
         return page.workers[0]
 
-    async def _answer(self, row: WorkerRow) -> WorkerAnswer:
+    async def _answer(self, row: WorkerRow) -> Worker:
         return worker_answer(row, await self._notes.of(row.record))

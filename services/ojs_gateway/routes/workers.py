@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from ojs_api import words
+from ojs_api import workers as contract
 from ojs_core.api.common import (
     COUNT,
     JOB_ID,
-    NUMBERED,
     OBJECT,
     QUEUE_NAME,
     SHORT,
     TYPE_NAME,
 )
+from ojs_core.api.contract import part_of
 from ojs_core.api.route import Parameter, Part, Route
 from ojs_core.api.schema import (
     ANYTHING,
@@ -30,7 +31,6 @@ from ojs_core.api.schema import (
     whole,
 )
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.store.workers.notes import Wish
 from ojs_core.wire.workers.answers import (
     AckAnswer,
     AcksAnswer,
@@ -39,17 +39,6 @@ from ojs_core.wire.workers.answers import (
     HeartbeatAnswer,
     NackAnswer,
     RegisteredWorker,
-)
-from ojs_core.wire.workers.fleet import (
-    WORKER_STATES,
-    DirectedWorkers,
-    DirectiveBody,
-    FleetPage,
-    RemovedWorker,
-    WorkerAnswer,
-    WorkerDetail,
-    WorkerHealth,
-    WorkerList,
 )
 from ojs_core.wire.workers.requests import (
     STOP_REASONS,
@@ -237,7 +226,7 @@ WORKERS: Final = Part(
             ("GET /workers/{worker_id}/health getWorkerHealth",),
             "read",
             "Read whether a worker takes jobs",
-            {200: WorkerHealth, 503: WorkerHealth},
+            {200: contract.WorkerHealth, 503: contract.WorkerHealth},
             "503 if it is about to leave, or was not heard of for 30 s.",
             errors=("not_found",),
         ),
@@ -263,81 +252,18 @@ WORKERS: Final = Part(
 )
 
 _SEARCH: Final = Parameter("search", SHORT, "A part of the id, the host or the name of a queue, in capital or small letters.")
-_LISTED: Final = (Parameter("state", one_of(*WORKER_STATES)), _SEARCH, *NUMBERED)
-_DIRECTIVE: Final = body_of(DirectiveBody, "directive", directive=one_of(*get_args(Wish), "resume"))
-
-FLEET: Final = Part(
-    "Fleet",
-    "Workers as operators see and direct them",
+FLEET: Final = part_of(
+    contract.FLEET,
     (
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.admin_list,
-            ("GET /admin/workers adminListWorkers",),
-            "read",
-            "List workers",
-            {200: FleetPage},
-            "By id. The summary counts all of them.",
-            query=_LISTED,
-        ),
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.list,
-            ("GET /workers listWorkers",),
-            "read",
-            "List workers outside of the admin API",
-            {200: WorkerList},
-            "By id. The summary counts all of them.",
-            query=_LISTED,
-        ),
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.read,
-            ("GET /admin/workers/{worker_id} getWorker",),
-            "read",
-            "Read a worker",
-            {200: WorkerDetail},
-            "With up to 200 of the jobs that it holds.",
-            errors=("not_found",),
-        ),
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.remove,
-            ("DELETE /admin/workers/{worker_id} removeWorker",),
-            "control",
-            "Forget a stale worker",
-            {200: RemovedWorker},
-            errors=("not_found", "conflict"),
-        ),
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.quiet,
-            ("POST /admin/workers/{worker_id}/quiet adminQuietWorker",),
-            "control",
-            "Tell a worker to fetch no more",
-            {200: WorkerAnswer},
-            "By its next heartbeat.",
-            errors=("not_found",),
-        ),
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.direct,
-            ("POST /admin/workers/{worker_id}/directive directWorker",),
-            "control",
-            "Direct a worker",
-            {200: WorkerAnswer},
-            "By its next heartbeat.",
-            body=_DIRECTIVE,
-            errors=("not_found",),
-        ),
-        Route(
-            WorkerAdminHandlers,
-            WorkerAdminHandlers.direct_all,
-            ("POST /admin/workers/directive directAllWorkers",),
-            "control",
-            "Direct all workers that are there",
-            {200: DirectedWorkers},
-            body=_DIRECTIVE,
-        ),
+        WorkerAdminHandlers,
+        {
+            contract.ADMIN_LIST: WorkerAdminHandlers.admin_list,
+            contract.LIST: WorkerAdminHandlers.list,
+            contract.GET: WorkerAdminHandlers.read,
+            contract.REMOVE: WorkerAdminHandlers.remove,
+            contract.QUIET: WorkerAdminHandlers.quiet,
+            contract.DIRECT: WorkerAdminHandlers.direct,
+            contract.DIRECT_ALL: WorkerAdminHandlers.direct_all,
+        },
     ),
 )

@@ -15,10 +15,8 @@ from ojs_core.read.messages import MAX_OFFSET, Answer
 
 DEFAULT_PAGE: Final = contract.DEFAULT_PAGE
 MAX_PAGE: Final = contract.MAX_PAGE
-ADMIN_PAGE: Final = 20
-"""What the admin API lists unless it is told (ojs-admin-api §7.1)."""
-MAX_NUMBERED: Final = 100
-"""The most that `per_page` gets there; `limit` gets `MAX_PAGE` everywhere."""
+ADMIN_PAGE: Final = contract.ADMIN_PAGE
+MAX_NUMBERED: Final = contract.MAX_NUMBERED
 _LARGEST: Final = 10**9
 
 

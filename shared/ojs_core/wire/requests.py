@@ -36,7 +36,7 @@ def request_of(body: bytes, kind: type[_Body]) -> _Body:
             sent; `unsupported` for a member that only the specification has.
 
     """
-    body = body if body or any(field.required for field in fields(kind)) else b"{}"
+    body = body or b"{}"  # what a request needs is named
     checked(body)
     if may_have_extensions(body):
         body = _without_extensions(check_once(body), kind)

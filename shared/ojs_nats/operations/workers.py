@@ -6,19 +6,26 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from ojs_api import words
+from ojs_api.workers import (
+    DIRECT,
+    DIRECT_ALL,
+    GET,
+    LIST,
+    REMOVE,
+    DirectedWorkers,
+    FleetSummary,
+    SendDirective,
+    Worker,
+    WorkerDetail,
+    WorkerHealth,
+)
 from ojs_nats import _deprecated
 from ojs_nats._operations import Operation, Request
-from ojs_nats.models.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
-from ojs_nats.operations._subject import Subject, parameters
+from ojs_nats.operations._subject import Subject, parameters, sent
 
 __all__ = ["Directive", "Workers"]
 
-_LIST: Final = Operation("listWorkers", "GET", "/workers")
-_GET: Final = Operation("getWorker", "GET", "/admin/workers/{worker_id}")
 _HEALTH: Final = Operation("getWorkerHealth", "GET", "/workers/{worker_id}/health")
-_REMOVE: Final = Operation("removeWorker", "DELETE", "/admin/workers/{worker_id}")
-_DIRECT: Final = Operation("directWorker", "POST", "/admin/workers/{worker_id}/directive")
-_DIRECT_ALL: Final = Operation("directAllWorkers", "POST", "/admin/workers/directive")
 
 Directive = words.Directive
 
@@ -33,11 +40,11 @@ class Workers(Subject):
             state: The state. None means all states.
             limit: How many at most. None means all.
         """
-        return self._each(Worker, "workers", _LIST, limit, parameters(state=state))
+        return self._each(Worker, "workers", LIST, limit, parameters(state=state))
 
     async def summary(self) -> FleetSummary:
         """Count the workers by state."""
-        return await self._asked(FleetSummary, Request(_LIST, {"limit": "1"}), "summary")
+        return await self._asked(FleetSummary, Request(LIST, {"limit": "1"}), "summary")
 
     async def get(self, worker_id: str) -> WorkerDetail:
         """Return a worker with the jobs that it holds.
@@ -45,7 +52,7 @@ class Workers(Subject):
         Raises:
             NotFoundError: There is no such worker.
         """
-        return await self._asked(WorkerDetail, Request(_GET, {"worker_id": worker_id}))
+        return await self._asked(WorkerDetail, Request(GET, {"worker_id": worker_id}))
 
     async def health(self, worker_id: str) -> WorkerHealth:
         """Return whether a worker takes jobs: `status` is `healthy`, `draining` or `stale`.
@@ -65,7 +72,7 @@ class Workers(Subject):
         Raises:
             NotFoundError: There is no such worker.
         """
-        return await self._asked(Worker, Request(_DIRECT, {"worker_id": worker_id}, {"directive": directive}))
+        return await self._asked(Worker, Request(DIRECT, {"worker_id": worker_id}, sent(SendDirective(directive=directive))))
 
     async def send_directive_to_all(self, directive: Directive) -> DirectedWorkers:
         """Send a directive to all workers of now.
@@ -76,7 +83,7 @@ class Workers(Subject):
         Returns:
             The number of workers that will hear of it.
         """
-        return await self._asked(DirectedWorkers, Request(_DIRECT_ALL, body={"directive": directive}))
+        return await self._asked(DirectedWorkers, Request(DIRECT_ALL, body=sent(SendDirective(directive=directive))))
 
     async def remove(self, worker_id: str) -> None:
         """Remove a stale worker from the list.
@@ -85,7 +92,7 @@ class Workers(Subject):
             NotFoundError: There is no such worker.
             ConflictError: The worker isn't stale.
         """
-        await self._transport.send(Request(_REMOVE, {"worker_id": worker_id}))
+        await self._transport.send(Request(REMOVE, {"worker_id": worker_id}))
 
 
 _deprecated.methods(Workers, direct="send_directive", direct_all="send_directive_to_all")

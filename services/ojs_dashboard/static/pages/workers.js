@@ -92,7 +92,7 @@ export function open(visit) {
 }
 
 /** A job type that a worker runs, with the versions of it. */
-const version = (/** @type {import('../openapi.js').Handler} */ handler) =>
+const version = (/** @type {import('../openapi.js').WorkerHandler} */ handler) =>
 	handler.versions === '*' ? handler.type : `${handler.type} ${handler.versions}`;
 
 function actions(/** @type {Worker} */ { id, state, directive }, /** @type {() => void} */ after) {

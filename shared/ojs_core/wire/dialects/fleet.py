@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from ojs_api.workers import FleetPage, Worker, WorkerDetail
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import Extended, bare, members
 from ojs_core.wire.queues.fair_pools import ListedPool, PoolList
 from ojs_core.wire.queues.scheduling import SchedulingStats
 from ojs_core.wire.system.maintenance import MaintenanceAnswer
 from ojs_core.wire.system.manifest import Manifest
-from ojs_core.wire.workers.fleet import FleetPage, WorkerAnswer, WorkerDetail
 
 
-def _with_heartbeat(worker: WorkerAnswer) -> dict[str, Any]:
+def _with_heartbeat(worker: Worker) -> dict[str, Any]:
     return members(worker) | {"last_heartbeat": worker.last_heartbeat_at}
 
 
@@ -48,7 +48,7 @@ def _with_ojs_version(manifest: Manifest) -> dict[str, Any]:
 
 
 FLEET: Final[Shapes] = {
-    WorkerAnswer: {"cli": _with_heartbeat},
+    Worker: {"cli": _with_heartbeat},
     WorkerDetail: {"cli": _with_heartbeat},
     FleetPage: {"cli": _with_heartbeats},
     PoolList: {"ui": _pools_for_ui},
