@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats
@@ -12,6 +13,7 @@ from ojs_core.base.wording import counted
 from ojs_core.jetstream.grants import RESTORE
 
 if TYPE_CHECKING:
+    from ojs_core.store.backup.feature import FeatureBackup
     from ojs_core.store.backup.release import Held
 
 _EXAMPLES: Final = """\
@@ -32,6 +34,7 @@ def define(parser: CommandParser) -> None:
 async def _release(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
         from ojs_core.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
+        from ojs_core.store.backup.feature import flat  # noqa: PLC0415
         from ojs_core.store.backup.release import Release  # noqa: PLC0415
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
@@ -39,26 +42,29 @@ async def _release(session: Session, given: argparse.Namespace) -> None:
         release = await Release.of(nats, config, BACKUPS)
         held = await release.held()
         if held is not None:
-            _show(session, config.namespace, held)
+            _show(session, config.namespace, held, BACKUPS)
             if not given.dry_run:
                 session.confirm(f"Release namespace {config.namespace}?", confirmed=given.yes)
                 await release.run()
     if session.out.as_json:
         acted = held is not None and not given.dry_run
-        session.out.json({"namespace": config.namespace, "released": acted, "held": held})
+        shown = None if held is None else flat(held)
+        session.out.json({"namespace": config.namespace, "released": acted, "held": shown})
     elif held is None:
         session.out.text(f"namespace {config.namespace} doesn't wait for a release")
     else:
         session.out.text("nothing was changed: this is a dry run" if given.dry_run else "released")
 
 
-def _show(session: Session, namespace: str, held: Held) -> None:
+def _show(session: Session, namespace: str, held: Held, features: Sequence[FeatureBackup]) -> None:
     if session.out.as_json:
         return
     stay = f" ({counted(held.paused, 'more queue')} with jobs {'stays' if held.paused == 1 else 'stay'} paused)"
     session.out.text(f"namespace {namespace}: {held.mark.said}. Then these act:")
     session.out.text(f"  {counted(held.crons, 'cron')}")
-    session.out.text(f"  {counted(held.webhooks, 'webhook subscription')}")
+    nouns = {name: one.noun for feature in features for name, one in feature.counted.items()}
+    for name, number in held.features.items():
+        session.out.text(f"  {counted(number, nouns[name])}")
     waiting = f"{counted(held.queues, 'queue')} with {counted(held.jobs, 'job')} that wait"
     session.out.text(f"  {waiting}{stay if held.paused else ''}")
     session.out.text(f"  {counted(held.due, 'delayed job')} that are due")

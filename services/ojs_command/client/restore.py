@@ -39,6 +39,7 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
         from ojs_core.jetstream.subjects import StoreConfig  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.archive import Archive  # noqa: PLC0415
+        from ojs_core.store.backup.feature import flat  # noqa: PLC0415
         from ojs_core.store.backup.restoring import Restore  # noqa: PLC0415
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
@@ -48,7 +49,7 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
             quiet = True if given.quiet else False if given.live else None
             done = await Restore(nats, config, archive, Progress(session, close).tell, BACKUPS, quiet=quiet).run()
     if session.out.as_json:
-        session.out.json_line(done)
+        session.out.json_line(flat(done))
         return
     session.out.text(
         f"restored {done.jobs:,} jobs ({done.waiting:,} wait to be fetched, {done.requeued:,} of them ran when the backup was "

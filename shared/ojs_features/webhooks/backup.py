@@ -13,7 +13,7 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.event_consumer import consumer_names
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 from ojs_core.store.backup.archive import Kept
-from ojs_core.store.backup.feature import FeatureBackup
+from ojs_core.store.backup.feature import Counted, FeatureBackup
 from ojs_core.store.records.records import Records
 from ojs_features.webhooks.subjects import CONSUMER, Subjects
 from ojs_features.webhooks.subscriptions import webhook_reader
@@ -50,5 +50,5 @@ BACKUP: Final = FeatureBackup(
     hints=frozenset({("timer", "webhook"), ("due", "webhook")}),
     places=_places,
     revive={"webhook": _revive},
-    acting={"webhooks": _active},
+    counted={"webhooks": Counted(noun="webhook subscription", kind="webhook", acting=_active)},
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
@@ -26,6 +27,15 @@ Acting = Callable[[Records, StoreConfig], Awaitable[int]]
 """Counts the records that begin to act when a restored system is released."""
 
 
+class Counted(Struct, frozen=True, kw_only=True):
+    """Records that a restore and a release count for people."""
+
+    noun: str
+    """One of them, in the words of users."""
+    kind: str
+    acting: Acting
+
+
 class FeatureBackup(Struct, frozen=True, kw_only=True):
     """Kinds of messages of a feature that a backup treats in their own way. All of its records are in each backup."""
 
@@ -38,5 +48,12 @@ class FeatureBackup(Struct, frozen=True, kw_only=True):
     places: Places | None = None
     revive: Mapping[str, Revive] = MappingProxyType({})
     """By the kind of record."""
-    acting: Mapping[str, Acting] = MappingProxyType({})
-    """By the name of the count."""
+    counted: Mapping[str, Counted] = MappingProxyType({})
+    """By the name of the count in JSON."""
+
+
+def flat(counts: Struct) -> dict[str, Any]:
+    """Return the members of counts, with the counts of features among them."""
+    members: dict[str, Any] = to_builtins(counts)
+    of_features: dict[str, int] = members.pop("features")
+    return members | of_features

@@ -38,7 +38,8 @@ class Held(Struct, frozen=True, kw_only=True):
 
     mark: RestoreMark
     crons: int
-    webhooks: int
+    features: dict[str, int]
+    """Counts of features, by their names."""
     queues: int
     """Queues with jobs that wait."""
     jobs: int
@@ -57,7 +58,7 @@ class Release:
     """The release of one namespace. Made by `of`."""
 
     def __init__(self, nats: Connection, config: StoreConfig, clock: ServerClock, features: Sequence[FeatureBackup]) -> None:
-        self._acting = {name: acting for feature in features for name, acting in feature.acting.items()}
+        self._counted = {name: one for feature in features for name, one in feature.counted.items()}
         records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
         committer = Committer(nats, writer, config, CommitTimings())
@@ -93,13 +94,13 @@ class Release:
         config = self._config
         paused = {one.name for one in await self._read(config.queue(ANY), queue_reader) if _is_paused(one)}
         crons = [one for one in await self._read(config.cron(ANY), cron_reader) if one.enabled and not one.deleted]
-        acting = {name: await count(self._records, config) for name, count in self._acting.items()}
+        acting = {name: await one.acting(self._records, config) for name, one in self._counted.items()}
         waiting = await self._waiting()
         moving = {queue: jobs for queue, jobs in waiting.items() if queue not in paused}
         return Held(
             mark=record.restored,
             crons=len(crons),
-            webhooks=acting.get("webhooks", 0),
+            features=acting,
             queues=len(moving),
             jobs=sum(moving.values()),
             due=await count(self._nats, config.records_stream, config.due("scheduler", ANY), "due jobs"),

@@ -62,7 +62,8 @@ class Restored(Struct, frozen=True, kw_only=True):
     workflows: int
     crons: int
     passed_over: int
-    webhooks: int
+    features: dict[str, int]
+    """Counts of features, by their names."""
     keys: int
     events: int
     audit: int
@@ -71,7 +72,7 @@ class Restored(Struct, frozen=True, kw_only=True):
     messages: int
     seconds: float
     waits_for_release: bool
-    """Whether the system hands out no job, fires no cron and calls no webhook until it is released."""
+    """Whether nothing in the system acts until it is released."""
 
 
 class _Places:
@@ -218,7 +219,7 @@ class Restore:
             workflows=counts["workflow"],
             crons=counts["crons"],
             passed_over=counts["passed_over"],
-            webhooks=counts["webhook"],
+            features={name: counts[one.kind] for feature in self._features for name, one in feature.counted.items()},
             keys=counts["key"],
             events=manifest.parts["events"].messages,
             audit=manifest.parts["audit"].messages,

@@ -229,7 +229,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     await backups.take(source)
     await eventually(lambda: source.clock.now() > _ends(archive_of(backups), source.config.progress(held.id)))
     restored = await backups.restore()
-    assert (restored.webhooks, restored.events, restored.unreadable, restored.ended) == (1, 5, 1, 1)
+    assert (restored.features["webhooks"], restored.events, restored.unreadable, restored.ended) == (1, 5, 1, 1)
     there = await backups.open(restored)
     settings = await there.queues.settings(queue)
     assert settings is not None
@@ -474,7 +474,7 @@ async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
     assert await there.queues.under_maintenance()
     held = await backups.waiting(restored)
     assert held is not None
-    assert (held.crons, held.webhooks, held.queues, held.jobs, held.due, held.paused) == (1, 1, 1, 1, 0, 1)
+    assert (held.crons, held.features["webhooks"], held.queues, held.jobs, held.due, held.paused) == (1, 1, 1, 1, 0, 1)
     assert held.mark.namespace == source.config.namespace
     await backups.release(restored)
     found: list[Job] = []
