@@ -17,6 +17,7 @@ from ojs_core.store.dispatch.in_hand import TokensInHand
 from ojs_core.store.dispatch.order import QueueScans
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
 from ojs_core.store.dispatch.queue_scan import QueueScan
+from ojs_core.store.dispatch.ready_stream import ReadyStream
 from ojs_core.store.dispatch.request import FetchRequest, GivenUp, never_given_up
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.timings import DispatchTimings
@@ -50,13 +51,14 @@ class Dispatcher:
         self.wakeups = wakeups = Wakeups(bucket, timings.wakeups)
         self.consumers = QueueConsumers(bucket, queues, timings.consumers)
         self.reader = reader = TokenReader(bucket, self.consumers, queues, wakeups, timings.tokens)
+        self.stream = stream = ReadyStream(bucket, wakeups, timings.tokens)
         self._requeuer = requeuer = Requeuer(jobs)
         in_hand = TokensInHand(bucket, reader, queues, gate, timings.claims)
         admissions = Admissions(bucket, reader, in_hand, jobs, queues, gate, wakeups)
         claims = Claims(bucket, in_hand, admissions, jobs, gate, requeuer, timings.claims)
         self._parking = parking = None if gate is None else TokenParking(bucket, gate, reader, in_hand, wakeups)
-        scan = QueueScan(bucket, queues, capacity, gate, reader, claims, parking, requeuer, wakeups, timings)
-        self.scans = QueueScans(pools, scan, reader, wakeups, requeuer, timings)
+        scan = QueueScan(bucket, queues, capacity, gate, stream, reader, claims, parking, requeuer, wakeups, timings)
+        self.scans = QueueScans(pools, scan, stream, wakeups, requeuer, timings)
         self._wait = FetchWait(self.scans, wakeups, parking, timings)
         queues.resumed.append(wakeups.wake_queue)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from ojs_core.store.dispatch.ready_stream import ReadyStream
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.records.tokens import Token
+
+_ENDLESS: Final = 1 << 63
 
 
 class Run(NamedTuple):
@@ -21,7 +25,10 @@ class Run(NamedTuple):
 class MergedLanes:
     """What is left of some lanes of a queue."""
 
-    def __init__(self, reader: TokenReader, queue: str, lanes: Sequence[str], *, before_others: bool) -> None:
+    def __init__(
+        self, stream: ReadyStream, reader: TokenReader, queue: str, lanes: Sequence[str], *, before_others: bool
+    ) -> None:
+        self._stream = stream
         self._reader = reader
         self._queue = queue
         self.left = list(lanes)
@@ -37,7 +44,7 @@ class MergedLanes:
         Raises OjsError backend_unavailable.
         """
         while self.left:
-            lane, asked, end = await self._reader.next_run(self.left, most, self._after)
+            lane, asked, end = (self.left[0], most, _ENDLESS) if len(self.left) == 1 else await self._oldest(most)
             pulled = await self._reader.pull(lane, self._queue, asked, before_others=self._before_others)
             self.pulls += 1
             if not pulled:
@@ -53,3 +60,13 @@ class MergedLanes:
             if tokens:
                 return Run(lane, tokens, asked, not too_soon and len(pulled) < asked)
         return None
+
+    async def _oldest(self, most: int) -> tuple[str, int, int]:
+        """Return the lane with the oldest token, how many of its tokens to take, and the place of the first of another lane.
+
+        Tokens in others' hands count, so a pull may bring tokens from behind that place.
+        """
+        heads = await asyncio.gather(*(self._stream.places(lane, self._after.get(lane, 0) + 1, most) for lane in self.left))
+        first = min(range(len(self.left)), key=lambda lane: min(heads[lane], default=_ENDLESS))
+        end = min((place for lane, head in enumerate(heads) if lane != first for place in head), default=_ENDLESS)
+        return self.left[first], max(sum(place < end for place in heads[first]), 1), end

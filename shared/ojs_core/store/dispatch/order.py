@@ -9,11 +9,11 @@ from typing import Any
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
 from ojs_core.store.dispatch.queue_scan import QueueScan
+from ojs_core.store.dispatch.ready_stream import ReadyStream
 from ojs_core.store.dispatch.request import FetchRequest
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.skipped_queues import SkippedQueues
 from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
 from ojs_core.store.queues.fair_pools import FairPools, Plan
 
@@ -25,14 +25,14 @@ class QueueScans:
         self,
         pools: FairPools,
         queue_scan: QueueScan,
-        reader: TokenReader,
+        stream: ReadyStream,
         wakeups: Wakeups,
         requeuer: Requeuer,
         timings: DispatchTimings,
     ) -> None:
         self._pools = pools
         self._queue_scan = queue_scan
-        self._reader = reader
+        self._stream = stream
         self._wakeups = wakeups
         self._requeuer = requeuer
         self._timings = timings
@@ -74,10 +74,10 @@ class QueueScans:
         began = asyncio.get_running_loop().time()
         with self._requeuer.unless_handed_on(taken):
             unsure = [queue for queue in queues if not self._is_sure(queue, began)]
-            skipped = await self._asked(self._reader.learn, unsure)
+            skipped = await self._asked(self._stream.learn, unsure)
             await self._scan_queues(queues, skipped, plan, taken, request)
             if last and not taken and (doubtful := [queue for queue in queues if not self._was_asked(queue, began)]):
-                skipped = await self._asked(self._reader.subjects, doubtful)
+                skipped = await self._asked(self._stream.subjects, doubtful)
                 await self._scan_queues(queues, skipped, plan, taken, request)
         skipped.judge(found=bool(taken))
         return taken

@@ -15,6 +15,7 @@ from ojs_core.jetstream.subjects import lane_of
 from ojs_core.store.capacity.capacity import Capacity
 from ojs_core.store.dispatch.claims import Claims
 from ojs_core.store.dispatch.lanes import MergedLanes
+from ojs_core.store.dispatch.ready_stream import ReadyStream
 from ojs_core.store.dispatch.request import FetchRequest
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.timings import DispatchTimings
@@ -53,6 +54,7 @@ class QueueScan:
         queues: Queues,
         capacity: Capacity,
         gate: StartGate | None,
+        stream: ReadyStream,
         reader: TokenReader,
         claims: Claims,
         parking: TokenParking | None,
@@ -64,6 +66,7 @@ class QueueScan:
         self._capacity = capacity
         self._clock = bucket.clock
         self._gate = gate
+        self._stream = stream
         self._reader = reader
         self._claims = claims
         self._parking = parking
@@ -87,7 +90,7 @@ class QueueScan:
                 return []
         ready: dict[str, int] | None = None
         if subjects is None:
-            ready = await self._reader.subjects(queue)
+            ready = await self._stream.subjects(queue)
             subjects = list(ready)
         takes = subjects if request.handled is None else [subject for subject in subjects if request.takes(subject)]
         taken: list[Job] = []
@@ -113,7 +116,7 @@ class QueueScan:
         room = await gate.room(queue)
         if room.announce is None:
             return room.number
-        if not self._stopped.get(queue) and await self._reader.subjects(queue):
+        if not self._stopped.get(queue) and await self._stream.subjects(queue):
             await room.announce()
             self._stopped.put(queue, True, 1)
         return 0
@@ -154,7 +157,7 @@ class QueueScan:
         """Claim from the lanes of one priority."""
         parking = self._parking
         usable = lanes if parking is None or not parking.busy else parking.usable(lanes)
-        merged = MergedLanes(self._reader, queue, usable, before_others=before_others)
+        merged = MergedLanes(self._stream, self._reader, queue, usable, before_others=before_others)
         whole = len(usable) == len(lanes)
         fruitless = least = 0
         while len(taken) < request.most:

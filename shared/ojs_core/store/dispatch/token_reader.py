@@ -1,40 +1,27 @@
-"""Which ready subjects hold tokens, getting them, and answering for them."""
+"""Getting tokens, and answering for them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
 
 import structlog
 
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.consumers import SECOND_NS, pull, pulled
-from ojs_core.jetstream.contents import ask_info, messages, read_info, sequence_of
 from ojs_core.store.dispatch.head_tokens import HeadTokens, TokenTimings
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
-from ojs_core.store.dispatch.ready_subjects import ReadySubjects, hand_out_order
+from ojs_core.store.dispatch.ready_subjects import ReadySubjects
 from ojs_core.store.dispatch.wakeups import Wakeups
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.tokens import Token
-from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_ENDLESS: Final = 1 << 63
-
-
-class LaneShare(NamedTuple):
-    """What of which lane comes next: up to so many tokens, whose places are before the `end`."""
-
-    subject: str
-    wanted: int
-    end: int
-
 
 class TokenReader:
-    """Looks and pulls on one connection."""
+    """Pulls on one connection."""
 
     def __init__(
         self, bucket: Bucket, consumers: QueueConsumers, queues: Queues, wakeups: Wakeups, timings: TokenTimings
@@ -46,58 +33,6 @@ class TokenReader:
         self._heads = HeadTokens(bucket, timings)
         self._queues = queues
         self._config = bucket.config
-        self._asking: dict[str, asyncio.Task[dict[str, int]]] = {}
-
-    async def learn(self, queue: str) -> None:
-        """Ask what a queue holds, together with whoever is just asking. Raises as `subjects`."""
-        asking = self._asking.get(queue)
-        if asking is None:
-            asking = self._asking[queue] = asyncio.create_task(self.subjects(queue), name=f"ask-{queue}")
-            asking.add_done_callback(lambda done: self._learnt(queue, done))
-        await asyncio.shield(asking)
-
-    def _learnt(self, queue: str, asking: asyncio.Task[dict[str, int]]) -> None:
-        del self._asking[queue]
-        if not asking.cancelled():
-            asking.exception()  # who waits hears of it, if anybody still does
-
-    async def subjects(self, queue: str) -> dict[str, int]:
-        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold, as the stream says.
-
-        Raises OjsError backend_unavailable.
-        """
-        known = self._wakeups.ready(queue)
-        arrivals = 0 if known is None else known.arrivals
-        began = asyncio.get_running_loop().time()
-        stream = self._config.ready_stream
-        info = read_info(await ask_info(self._bulk, stream, self._config.ready_of_queue(queue)), "to say what is ready")
-        metrics.consumers(stream, info.state.consumer_count, info.config.max_consumers)
-        found = info.state.subjects
-        names = sorted((subject for subject in found if not self._config.seat_size(subject)), key=hand_out_order)
-        ready = {subject: found[subject] for subject in names}
-        if known is not None:
-            known.told(ready, arrivals, began)
-        return ready
-
-    async def next_run(self, subjects: Sequence[str], wanted: int, after: Mapping[str, int]) -> LaneShare:
-        """Of the lanes of one priority, at least one, that with the oldest token, as far as it is ahead of the others. Places
-        up to `after` are known to be empty.
-
-        Tokens in others' hands count, so where their turn seems to have come what is pulled is to be judged by its `sequence`.
-        Raises OjsError backend_unavailable.
-        """
-        if len(subjects) == 1:
-            return LaneShare(subjects[0], wanted, _ENDLESS)
-        heads = await asyncio.gather(*(self._places(subject, after.get(subject, 0) + 1, wanted) for subject in subjects))
-        first = min(range(len(subjects)), key=lambda lane: min(heads[lane], default=_ENDLESS))
-        end = min((place for lane, head in enumerate(heads) if lane != first for place in head), default=_ENDLESS)
-        return LaneShare(subjects[first], max(sum(place < end for place in heads[first]), 1), end)
-
-    async def _places(self, subject: str, start: int, number: int) -> list[int]:
-        """The places of a subject's first tokens."""
-        which = {"seq": start, "next_by_subj": subject, "batch": number}
-        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", self._timings.pull_timeout_s)
-        return [sequence_of(message) for message in read]
 
     async def pull(
         self, subject: str, queue: str, wanted: int, *, much: bool = False, before_others: bool = False

@@ -207,14 +207,14 @@ async def test_a_failed_job_is_not_seen_before_its_back_off(store: Store, queue:
 def asked(store: Store) -> list[str]:
     """The queues whose tokens the stream is asked about, one for each time."""
     queues: list[str] = []
-    reader = store.dispatcher.reader
-    subjects = reader.subjects
+    stream = store.dispatcher.stream
+    subjects = stream.subjects
 
     async def counted(queue: str) -> dict[str, int]:
         queues.append(queue)
         return await subjects(queue)
 
-    reader.subjects = counted  # type: ignore[method-assign]
+    stream.subjects = counted  # type: ignore[method-assign]
     return queues
 
 
