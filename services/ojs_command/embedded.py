@@ -35,7 +35,7 @@ class ServerTimings(Timings, frozen=True, kw_only=True):
     """How long it may take to start: it reads all that it keeps."""
     poll_s: float = 0.02
     """Between two looks whether it has."""
-    look_s: float = 2.0
+    look_s: float = 5.0
     """Between two looks whether it can write, and how long its answer may take."""
 
 
