@@ -97,9 +97,9 @@ class TappedConnection(Connection):
             return await super().collect(subject, payload, wanted, timeout_s)
         return await self.collect_taps[-1](super().collect, subject, payload, wanted, timeout_s)
 
-    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "", *, along: bool = False) -> None:
         if not subject.startswith(tuple(self.drops)):
-            super().publish(subject, payload, headers, reply)
+            super().publish(subject, payload, headers, reply, along=along)
 
     def _send(self, frames: list[bytes]) -> None:
         if self.socket_closed:

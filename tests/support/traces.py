@@ -128,9 +128,9 @@ class TracedConnection(TappedConnection):
         self._tape = tape
         self._process = process
 
-    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "", *, along: bool = False) -> None:
         self._tape.note(self._process, subject, payload, headers)
-        super().publish(subject, payload, headers, reply)
+        super().publish(subject, payload, headers, reply, along=along)
 
     def request(
         self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float | None = None

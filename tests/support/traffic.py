@@ -32,12 +32,12 @@ def counted(store: Store) -> Iterator[Counter[str]]:
     def counting(nats: Connection) -> Callable[..., None]:
         original = nats.publish
 
-        def publish(subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+        def publish(subject: str, payload: bytes, headers: str = "", reply: str = "", *, along: bool = False) -> None:
             if subject.startswith("$JS.API.DIRECT.GET.KV_ojs"):
                 found["read"] += 1
             elif not any(name in subject for name in _BESIDES):
                 found[kind_of(subject)] += 1
-            original(subject, payload, headers, reply)
+            original(subject, payload, headers, reply, along=along)
 
         return publish
 

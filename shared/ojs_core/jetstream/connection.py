@@ -78,6 +78,8 @@ class ConnectionTimings(Timings, frozen=True, kw_only=True):
     """How long an answer is waited for unless a request names another time."""
     sweep_s: float = 0.25
     """Between two looks for what has waited too long, at least; there is none before something may have."""
+    along_s: float = 0.02
+    """How long a message that nobody waits for is kept until another is sent that it can go along with."""
     heard_s: float = 2.0
     """How long NATS may take to say that a subject has no listener."""
     flush_s: float = 1.0
@@ -345,6 +347,9 @@ class Connection:
         self._watched: dict[int, _Watched] = {}
         self._tokens = itertools.count(1)
         self._out: list[bytes] = []
+        self._along: list[bytes] = []
+        """What goes along with the next message that is sent."""
+        self._along_timer: asyncio.TimerHandle | None = None
         self._inbox = ""
         self._inbox_sid = 0
         self._free: list[_Slot] = []
@@ -456,6 +461,7 @@ class Connection:
         await self._taken_away.stop()
         if self._looking is not None:
             self._looking.cancel()
+        self._flush()
         self._fail_all("the connection to NATS was closed")
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -486,17 +492,27 @@ class Connection:
 
     # Sending
 
-    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
-        """Queue one message for this loop turn's write; dropped while the connection is down, or if it is too large."""
+    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "", *, along: bool = False) -> None:
+        """Queue one message for this loop turn's write; dropped while the connection is down, or if it is too large.
+
+        `along`: for the next write that there is, or one after a moment. It is for what nobody waits for, since a write of its
+        own costs both ends a wake-up.
+        """
         if len(payload) + len(headers) + _HEADER_FRAME > self._nc.max_payload:
             log.error("message too large for nats-server", subject=subject, size=len(payload), limit=self._nc.max_payload)
             return
         if headers:
             head = f"NATS/1.0\r\n{headers}\r\n".encode()
             line = f"HPUB {subject} {reply} {len(head)} {len(head) + len(payload)}\r\n".encode()
-            self._write(line + head + payload + b"\r\n")
+            frame = line + head + payload + b"\r\n"
         else:
-            self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+            frame = f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n"
+        if not along:
+            self._write(frame)
+            return
+        if self._along_timer is None:
+            self._along_timer = asyncio.get_running_loop().call_later(self.timings.along_s, self._flush)
+        self._along.append(frame)
 
     def publish_to_listener(self, subject: str, payload: bytes, headers: str, lost: Callable[[], None]) -> None:
         """Publish, and call `lost` if nobody can get it.
@@ -623,6 +639,11 @@ class Connection:
 
     def _flush(self) -> None:
         out, self._out = self._out, []
+        if self._along_timer is not None:
+            self._along_timer.cancel()
+            out, self._along, self._along_timer = [*self._along, *out], [], None
+        if not out:
+            return
         try:
             self._send(out)
         except RuntimeError as error:

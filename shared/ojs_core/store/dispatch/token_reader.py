@@ -27,6 +27,7 @@ class TokenReader:
         self, bucket: Bucket, consumers: QueueConsumers, queues: Queues, wakeups: Wakeups, timings: TokenTimings
     ) -> None:
         self._timings = timings
+        self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._wakeups = wakeups
         self._consumers = consumers
@@ -127,7 +128,7 @@ class TokenReader:
     def done(self, token: Token) -> None:
         """The token leads to nothing more."""
         if token.ack:
-            self._bulk.publish(token.ack, b"+ACK")
+            self._nats.publish(token.ack, b"+ACK", along=True)
         else:
             self._heads.drop(token.sequence)
 

@@ -206,11 +206,11 @@ async def test_hints_stay_while_their_record_may_still_be_stored(store: Store, q
     held: list[tuple[str, bytes, str]] = []
     publish = store.nats.publish
 
-    def late(subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+    def late(subject: str, payload: bytes, headers: str = "", reply: str = "", *, along: bool = False) -> None:
         if subject.startswith(job_subjects(store)):
             held.append((subject, payload, headers))
         else:
-            publish(subject, payload, headers, reply)
+            publish(subject, payload, headers, reply, along=along)
 
     store.nats.publish = late  # type: ignore[method-assign]
     try:
