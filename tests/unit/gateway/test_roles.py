@@ -62,7 +62,8 @@ async def test_the_processes_of_each_role_are_a_metric() -> None:
     presence.roles = Counter({"gateway": 2, "reaper": 1})
     await roles_of(presence).look()
     series = {sample.labels["role"]: sample.value for sample in next(iter(metrics.SERVICES_UP.collect())).samples}
-    assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "projector": 0, "webhooks": 0}
+    expected = {"gateway": 2, "scheduler": 0, "reaper": 1, "projector": 0, "webhooks": 0}
+    assert series | expected == series  # roles that others have looked at in this process stay in the metric
 
 
 async def test_nobody_misses_the_webhooks_role_without_a_subscription() -> None:
