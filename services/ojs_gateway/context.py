@@ -84,7 +84,7 @@ class Context(HandlerContext):
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
     ) -> None:
-        super().__init__(store, limits, settings)
+        super().__init__(store, limits, settings, [check for feature in features for check in feature.job_checks])
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)

@@ -30,7 +30,6 @@ from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.records.records import job_reader
-from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
@@ -396,8 +395,6 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
                 queue_reader.decode(name, body)
             case "pool":
                 pool_reader.decode(name, body)
-            case "schema":
-                schema_reader.decode(name, body)
             case kind if kind in features:
                 return Seen(record, None, features[kind].decode(name, body))
             case _:

@@ -15,7 +15,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain.transitions import Liveness
 from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.consumers import remove
-from ojs_core.runtime.job_checks import job_check, strict_of
+from ojs_core.operations.job_checks import job_check
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_features.all import FEATURES
 from ojs_scheduler.crons import CronWorker
@@ -64,7 +64,7 @@ async def _no_liveness(_worker: str, _now: int) -> Liveness:
 
 def build(store: Store, settings: Settings) -> Service:
     """Return a scheduler that is not started yet."""
-    check = job_check(store.schemas, strict_of(settings))
+    check = job_check(store, [one for feature in FEATURES for one in feature.job_checks], settings.strict_mode)
     jobs = Timekeeper(store, "scheduler", _no_liveness)
     loops = [loop(store) for feature in FEATURES for loop in feature.loops]
     return Scheduler(store, jobs, CronWorker(store, check), loops)

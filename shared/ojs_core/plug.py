@@ -17,6 +17,7 @@ from ojs_core.api.route import Part
 from ojs_core.jetstream.grants import FeatureGrants
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.operations.findings.finding import Finding
+from ojs_core.operations.job_checks import FeatureCheck
 from ojs_core.read.followed import Followed
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.backup.feature import FeatureBackup
@@ -67,6 +68,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Its part in answers about jobs."""
     inputs: Inputs | None = None
     """What it hands to workers with a job."""
+    job_checks: tuple[FeatureCheck, ...] = ()
+    """Its checks of new jobs, before they are pushed."""
     records: tuple[RecordReader[Any], ...] = ()
     """The kinds of its records. An operator can remove one that can't be read, and a reset removes all."""
     followed: tuple[Followed, ...] = ()

@@ -17,7 +17,6 @@ from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain import transitions
 from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.transitions.deadlines import deadlines
@@ -28,9 +27,11 @@ from ojs_core.domain.worker import Mark
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.jetstream.watch import Watches, WatchTimings
+from ojs_core.operations.job_checks import CheckedTypes
 from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 from ojs_features.limits.limits import Limits
+from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.store import Workflows
 
@@ -294,16 +295,14 @@ class Atomic:
         return None if self._store.failure is not None else min(jobs, self.room)
 
 
-class Schemas:
-    """`findings` is what is wrong with any job, `seen` are those that were asked about."""
+class FakeSchemas:
+    """There are none."""
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
-        self.seen: list[Job] = []
+        self.checked = CheckedTypes(self.learn)
 
-    async def check(self, draft: Job) -> Sequence[Finding]:
-        self.seen.append(draft)
-        return self.findings
+    async def learn(self) -> None:
+        self.checked.names = frozenset()
 
 
 class Keys:
@@ -359,13 +358,12 @@ class FakeStore:
         self.workers = Workers(self)
         self.capacity = Capacity()
         self.room = Room()
-        self.schemas = Schemas()
         self.presence = Presence()
         self.keys = Keys()
 
     def of(self, make: Callable[..., Any]) -> Any:
         """Return what a feature has here."""
-        stores: dict[Any, Any] = {Webhooks: FakeWebhooks(), Limits: FakeLimits(), Workflows: None}
+        stores: dict[Any, Any] = {Webhooks: FakeWebhooks(), Limits: FakeLimits(), Workflows: None, Schemas: FakeSchemas()}
         return stores[make]
 
     def check(self) -> None:

@@ -19,8 +19,8 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.remarks import remarks
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job
-from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.transitions import Moment
+from ojs_core.operations.job_checks import JobWarning
 from ojs_core.wire.crons.answers import cron_answer, cron_coming, cron_history, cron_page, cron_preview, remarked
 from ojs_core.wire.crons.requests import cron_name, parse_count, parse_patch, parse_preview, parse_registration, parse_switch
 from ojs_core.wire.members import AnswerWarning, warnings_of
@@ -50,7 +50,7 @@ class CronHandlers:
         created, found = await self._store.crons.register(replace(wanted, key=call.key_id))
         return Response(201 if created else 200, OneCron(cron_answer(found), told or None))
 
-    async def _check_job(self, draft: Job) -> Sequence[Finding]:
+    async def _check_job(self, draft: Job) -> Sequence[JobWarning]:
         """What an entry's owner is warned of. Raises OjsError job_type_not_allowed and schema_validation; whatever else a
         queue may refuse will pass.
         """

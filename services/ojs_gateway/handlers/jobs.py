@@ -20,7 +20,7 @@ from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
 from ojs_core.base.numbers import decimal_number
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.schemas.validator import Finding
+from ojs_core.operations.job_checks import JobWarning
 from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.enqueue import parse_enqueue
@@ -91,7 +91,7 @@ class JobHandlers:
         return Response(status, answer, (("Location", _LOCATION + job.id),), of_others=True)
 
     async def _pushed(
-        self, call: Call, draft: Job, job: Job, warned: list[AnswerWarning], found: Sequence[Finding]
+        self, call: Call, draft: Job, job: Job, warned: list[AnswerWarning], found: Sequence[JobWarning]
     ) -> Response:
         call.require_queue(job.queue, job_type=job.type)
         if job.id != draft.id:  # its uniqueness policy says `ignore`

@@ -30,7 +30,6 @@ from ojs_gateway.routes.history import HISTORY
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.pools import POOLS
 from ojs_gateway.routes.queues import QUEUES
-from ojs_gateway.routes.schemas import SCHEMAS
 from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
@@ -67,7 +66,6 @@ _PARTS: Final = (
     STATISTICS,
     FLEET,
     POOLS,
-    SCHEMAS,
 )
 _LAST: Final = (KEYS, AUDIT, _DESCRIPTION)
 

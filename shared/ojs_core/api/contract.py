@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ojs_api.operations import Operation, Subject
 from ojs_core.api.route import Parameter, Part, Route, RouteHandler
 from ojs_core.api.schema import sent_as, sent_member
+from ojs_core.wire.dialects.shaping import Shapes
 
 
-def part_of(subject: Subject, *served: tuple[Callable[[Any], Any], Mapping[Operation, RouteHandler]]) -> Part:
-    """Return the routes of a subject, which classes serve, each by its handlers.
+def part_of(
+    subject: Subject,
+    *served: tuple[Callable[[Any], Any], Mapping[Operation, RouteHandler]],
+    shapes: Shapes = MappingProxyType({}),
+) -> Part:
+    """Return the routes of a subject, which classes serve, each by its handlers, with its answers for official clients.
 
     Raises KeyError for an operation that has no handler, TypeError for one of another subject.
     """
     routes = {each: _route(each, owner, handler) for owner, handlers in served for each, handler in handlers.items()}
     if other := routes.keys() - set(subject.operations):
         raise TypeError(f"{subject.name} has no {', '.join(operation.name for operation in other)}")
-    return Part(subject.name, subject.about, tuple(routes[each] for each in subject.operations))
+    return Part(subject.name, subject.about, tuple(routes[each] for each in subject.operations), shapes)
 
 
 def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHandler) -> Route:

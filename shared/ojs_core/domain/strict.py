@@ -28,11 +28,11 @@ class Strict(Struct, frozen=True):
 
     types: tuple[str, ...] = ()
 
-    def require(self, draft: Job, *, has_schema: bool) -> None:
-        """Raises job_type_not_registered, unknown_attributes, and invalid_request for metadata. A type with a schema counts
-        as registered.
+    def require(self, draft: Job, *, registered: bool) -> None:
+        """Raises job_type_not_registered, unknown_attributes, and invalid_request for metadata. `registered` says whether the
+        type is, other than by the setting.
         """
-        if not has_schema and not type_matches(draft.type, self.types):
+        if not registered and not type_matches(draft.type, self.types):
             raise OjsError(
                 "job_type_not_registered",
                 f"type {shown(draft.type)} is not registered: it has no schema and is not in allowed_types",

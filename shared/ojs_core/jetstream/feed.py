@@ -28,7 +28,6 @@ FeedKind = Literal[
     "unique",
     "queue",
     "pool",
-    "schema",
     "stats",
     "barrier",
     "epoch",
@@ -41,7 +40,6 @@ _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("unique", ANY, "unique"),
     ("queue", ANY, "queue"),
     ("pool", ANY, "pool"),
-    ("schema", REST, "schema"),
     ("stats", REST, "stats"),
     ("barrier", REST, "barrier"),
     ("reset", "epoch", "epoch"),
@@ -110,7 +108,7 @@ class Feed:
         self._jobs = config.job("").encode()
         self._keys = len(self._jobs) - len("job.")
         self._kinds: dict[bytes, tuple[str, str]] = {key.encode(): (kind, rest) for key, rest, kind in _FOLLOWED}
-        self._kinds |= {kind.encode(): (kind, ANY) for kind in features}
+        self._kinds |= {kind.encode(): (kind, REST) for kind in features}
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""

@@ -53,7 +53,6 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "cron",
         "queue",
         "pool",
-        "schema",
         "key",
         "barrier",
     ),

@@ -51,7 +51,6 @@ Kind = Literal[
     "cron",
     "queue",
     "pool",
-    "schema",
     "key",
     "stats",
     "service",
@@ -319,11 +318,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def pool(self, token: str) -> str:
         """Subject of a fair pool's record; `token` is its encoded name."""
         return self.record("pool", token)
-
-    def schema(self, job_type: str, version: str) -> str:
-        """Subject of the record of a version of a job type's schema, both encoded."""
-        check_names(job_type, version)
-        return self._key("schema", f"{job_type}.{version}")
 
     def key(self, key_id: str) -> str:
         """Subject of the record of a key of the API."""

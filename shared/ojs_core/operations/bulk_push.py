@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
-from ojs_core.domain.schemas.validator import Finding
+from ojs_core.operations.job_checks import JobCheck, JobWarning
 from ojs_core.operations.outcomes import AT_ONCE, ItemOutcome
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.store.store import Store
 from ojs_core.telemetry import tracing
-
-JobCheck = Callable[[Job], Awaitable[Sequence[Finding]]]
 
 
 class BulkPush:
@@ -47,7 +45,7 @@ class BulkPush:
         now = self._store.clock.now()
         outcomes = [ItemOutcome(rolled_back=True)] * len(drafts)
         wanted: list[Job] = []
-        told: list[Sequence[Finding]] = []
+        told: list[Sequence[JobWarning]] = []
         for index, sent in enumerate(drafts):
             try:
                 draft, found = await self._checked(sent)
@@ -76,13 +74,13 @@ class BulkPush:
             for draft, job, found in zip(wanted, jobs, told, strict=True)
         ]
 
-    async def _checked(self, draft: Job | OjsError) -> tuple[Job, Sequence[Finding]]:
+    async def _checked(self, draft: Job | OjsError) -> tuple[Job, Sequence[JobWarning]]:
         """Return one job of the request, and what its sender is warned of. Raises OjsError for one that is refused."""
         if isinstance(draft, OjsError):
             raise draft
         return draft, await self._check(draft)
 
-    async def _pushed(self, draft: Job, told: Sequence[Finding], run: KeyedRun | None) -> ItemOutcome:
+    async def _pushed(self, draft: Job, told: Sequence[JobWarning], run: KeyedRun | None) -> ItemOutcome:
         try:
             job = await tracing.enqueued(draft, self._store.enqueue.push)
         except OjsError as error:

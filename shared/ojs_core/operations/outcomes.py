@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, require_backend
 from ojs_core.domain.job import Job
-from ojs_core.domain.schemas.validator import Finding
+from ojs_core.operations.job_checks import JobWarning
 
 AT_ONCE: Final = 64
 """Jobs of one request that are worked on at a time; others have requests, too."""
@@ -24,7 +24,7 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     existing: bool = False
     error: OjsError | None = None
     rolled_back: bool = False
-    warnings: Sequence[Finding] = ()
+    warnings: Sequence[JobWarning] = ()
     """What is wrong with a job that was taken nevertheless."""
 
 

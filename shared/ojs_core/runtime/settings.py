@@ -21,6 +21,7 @@ from ojs_core.access.allowances import MOST
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem, WrongCommandLine
 from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.domain.strict import Strict
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.runtime import setting_readers
 from ojs_core.runtime.proxies import ForwardedBy
@@ -122,6 +123,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     instance: str = msgspec.field(default_factory=_instance)
     features: dict[Option, Any] = {}
     """The values of features' options."""
+
+    @property
+    def strict_mode(self) -> Strict | None:
+        """What new jobs are held to in strict mode, None where it is off."""
+        return Strict(self.allowed_types) if self.strict else None
 
     def value(self, option: Option) -> Any:
         """Return what counts for an option."""

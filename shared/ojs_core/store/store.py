@@ -48,7 +48,6 @@ from ojs_core.store.records.records import Records
 from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset, ResetTimings
-from ojs_core.store.schemas import Schemas
 from ojs_core.store.spawner import Spawner
 from ojs_core.store.threshold_alerts import AlertTimings, ThresholdAlerts
 from ojs_core.store.unique.locks import LockTimings
@@ -211,7 +210,6 @@ class Store:
         )
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)
-        self.schemas = Schemas(bucket, self.queues)
         self.atomic = Atomic(bucket)
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket, timings.alerts)

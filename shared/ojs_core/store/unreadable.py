@@ -22,7 +22,6 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.idempotency import request_reader
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.writer import Conflict, Write
-from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
@@ -43,7 +42,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         cron_reader,
         queue_reader,
         pool_reader,
-        schema_reader,
         span_reader,
         key_reader,
     )

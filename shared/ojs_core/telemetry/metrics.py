@@ -231,13 +231,6 @@ _LOST: Final = counter(
     "kind",
 )
 
-_UNFIT: Final = counter(
-    "ojs_schema_violations",
-    "Jobs whose arguments don't fit their schema: rejected (mode strict), or warned of (mode warn).",
-    "queue",
-    "outcome",
-)
-
 # Hand-out
 
 _STARVED: Final = counter(
@@ -480,9 +473,9 @@ def starved(queue: str) -> None:
     _STARVED.labels(_all_series.queue(queue)).inc()
 
 
-def unfit(queue: str, outcome: str) -> None:
-    """Count a job whose arguments don't fit its schema, `rejected` or `warned` of."""
-    _UNFIT.labels(_all_series.queue(queue), outcome).inc()
+def queue_label(queue: str) -> str:
+    """Return the label of a queue in metrics of features: its name, or `OTHER` beyond the queues that have series."""
+    return _all_series.queue(queue)
 
 
 def rejected(queue: str) -> None:

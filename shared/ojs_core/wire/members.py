@@ -18,7 +18,7 @@ from ojs_api import members as contract
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.fields import is_extension
 from ojs_core.base.times import format_ms
-from ojs_core.domain.schemas.validator import Finding
+from ojs_core.operations.job_checks import JobWarning
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Count = Annotated[int, Meta(ge=0)]
@@ -71,9 +71,9 @@ def warnings_at(place: str, warnings: Iterable[AnswerWarning]) -> list[AnswerWar
     return [AnswerWarning(f"{place}.{one.field}" if one.field else place, one.message) for one in warnings]
 
 
-def warnings_of(findings: Iterable[Finding]) -> list[AnswerWarning]:
-    """What a job's sender is warned of by its schema."""
-    return [AnswerWarning(one.path, one.message) for one in findings]
+def warnings_of(found: Iterable[JobWarning]) -> list[AnswerWarning]:
+    """Return what a job's sender is warned of by the checks of the job."""
+    return [AnswerWarning(one.path, one.message) for one in found]
 
 
 @cache

@@ -23,7 +23,6 @@ from integration.store.workflows import flows
 from ojs_core.domain.cron.changes import Registration, delete
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
@@ -39,6 +38,9 @@ from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.plug import LIMITS
 from ojs_features.limits.subjects import Subjects
+from ojs_features.schemas.plug import SCHEMAS
+from ojs_features.schemas.record import SchemaRecord
+from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
@@ -319,7 +321,7 @@ class World:
         await answered(queries.workers, WorkersAsk())
         await answered(lambda ask: queries.ask(QUESTION, ask, WorkflowPage), WorkflowsAsk())
         await self.store.pools.all()
-        await self.store.schemas.catalogue()
+        await self.store.of(Schemas).catalogue()
         await self.store.of(Webhooks).health_of(await self.store.of(Webhooks).all())
         await self.store.of(Webhooks).deliveries.page(None, None, None, 0, 200)
         await self.store.queues.all()
@@ -492,15 +494,15 @@ async def test_a_pool_that_can_not_be_read_leaves_the_others_as_they_are(store: 
 
 async def test_a_schema_that_can_not_be_read_holds_up_no_push(store: Store, open_here: OpenStore) -> None:
     sound = SchemaRecord(uri="urn:sound", type="sound", version="1", document=Raw(b'{"maxItems":0}'), mode="strict")
-    await store.schemas.register(sound, 10)
+    await store.of(Schemas).register(sound, 10)
     torn = b'{"uri": "urn:torn", "type": "torn", "version": "1", "document": {"$ref": "http://127.0.0.1/x"}}'
-    await put_raw(store, store.config.schema("torn", "1=2E0=2E0"), torn)
+    await put_raw(store, store.config.record("schema", "torn.1=2E0=2E0"), torn)
     late = await open_here()
-    assert await late.schemas.check(draft(type="torn")) == ()
+    assert await late.of(Schemas).check(draft(type="torn")) == ()
     with refusal("schema_validation"):
-        await late.schemas.check(draft(type="sound"))
-    assert [one.type for one in (await late.schemas.catalogue()).all()] == ["sound"]
-    await store.unreadable.remove("schema", "torn.1=2E0=2E0")
+        await late.of(Schemas).check(draft(type="sound"))
+    assert [one.type for one in (await late.of(Schemas).catalogue()).all()] == ["sound"]
+    await store.unreadable.remove("schema", "torn.1=2E0=2E0", SCHEMAS.records)
 
 
 async def test_a_lock_that_can_not_be_read_is_in_the_way_of_its_fingerprint_alone(store: Store) -> None:

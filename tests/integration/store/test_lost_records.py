@@ -25,13 +25,14 @@ from ojs_core.domain.queues.record import (
     released,
     waiting_for_release,
 )
-from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.jetstream.api import call, put
 from ojs_core.jetstream.connection import header
 from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.store import Store
 from ojs_core.store.workers.notes import Directive, WorkerNotes
 from ojs_core.store.workers.presence import WorkerRecord
+from ojs_features.schemas.record import SchemaRecord
+from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subscriptions import Webhooks
 from support.nats import NatsServer
@@ -56,7 +57,7 @@ async def refused(store: Store, **members: object) -> bool:
     """Whether a job is refused by its queue or its schema."""
     try:
         job = await store.queues.admit(draft(**members))
-        await store.schemas.check(job)
+        await store.of(Schemas).check(job)
     except OjsError:
         return True
     return False
@@ -71,7 +72,7 @@ async def restrict(store: Store) -> None:
     await store.pools.put(Pool(name="apart", weights={"theirs": 1}, isolated=True))
     document = Raw(b'{"type": "array", "maxItems": 0}')
     schema = SchemaRecord(uri="urn:x", type="checked", version="1", document=document, mode="strict")
-    await store.schemas.register(schema, 10)
+    await store.of(Schemas).register(schema, 10)
     hook = Subscription(id="", url="https://hooks.example/", events=("job.*",), secret="some-secret")
     made = await store.of(Webhooks).create(hook)
     await store.of(Webhooks).pause(made.id, "failing")

@@ -12,8 +12,8 @@ from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import QueueConfig, layered, patched
 from ojs_core.domain.queues.record import Maintenance, QueueRecord
-from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_features.limits.rules import LimitOverride
+from ojs_features.schemas.record import SchemaRecord
 from ojs_features.webhooks.records import Subscription
 from ojs_features.workflows.graph import Composite, Shape
 

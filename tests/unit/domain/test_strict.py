@@ -19,22 +19,22 @@ def raw(value: object) -> Raw:
     return Raw(json.dumps(value).encode())
 
 
-def refused(strict: Strict, draft: Job, *, has_schema: bool = True) -> OjsError:
+def refused(strict: Strict, draft: Job, *, registered: bool = True) -> OjsError:
     with pytest.raises(OjsError) as caught:
-        strict.require(draft, has_schema=has_schema)
+        strict.require(draft, registered=registered)
     return caught.value
 
 
 @pytest.mark.parametrize(
-    ("types", "has_schema"), [(("mail.send",), False), (("mail.*",), False), (("*",), False), ((), True), (("sms.*",), True)]
+    ("types", "registered"), [(("mail.send",), False), (("mail.*",), False), (("*",), False), ((), True), (("sms.*",), True)]
 )
-def test_a_type_in_the_list_or_with_a_schema_is_taken(types: tuple[str, ...], has_schema: bool) -> None:
-    Strict(types).require(DRAFT, has_schema=has_schema)
+def test_a_type_in_the_list_or_with_a_schema_is_taken(types: tuple[str, ...], registered: bool) -> None:
+    Strict(types).require(DRAFT, registered=registered)
 
 
 @pytest.mark.parametrize("types", [(), ("mail",), ("sms.*",), ("mail.send.*",)])
 def test_any_other_type_is_refused(types: tuple[str, ...]) -> None:
-    error = refused(Strict(types), DRAFT, has_schema=False)
+    error = refused(Strict(types), DRAFT, registered=False)
     assert (error.code, error.info.status) == ("job_type_not_registered", 422)
     assert error.message.startswith('type "mail.send" is not registered')
     assert "allowed_types" in error.hint
@@ -68,5 +68,5 @@ def test_a_value_with_a_line_break_is_refused_however_deep(value: Any) -> None:
 
 def test_other_metadata_is_taken() -> None:
     meta = {"k" * 128: "tab\tand \u2028", "a.b_c-1": [1, None, {"deep": True}], "trace": "00-ab-cd-01"}
-    Strict().require(replace(DRAFT, meta=raw(meta), metadata=raw({})), has_schema=True)
+    Strict().require(replace(DRAFT, meta=raw(meta), metadata=raw({})), registered=True)
     require_metadata(raw({}), "meta")

@@ -38,8 +38,6 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: CONFIG.seat(name, 1),
     CONFIG.seat_of_queue,
     CONFIG.pool,
-    lambda name: CONFIG.schema("type", name),
-    lambda name: CONFIG.schema(name, "1=2E0=2E0"),
     Subjects(CONFIG).webhook,
     Subjects(CONFIG).target,
     Subjects(CONFIG).consumer,

@@ -19,7 +19,6 @@ from ojs_core.wire.dialects.fleet import FLEET
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.queues import QUEUES
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.dialects.schemas import SCHEMAS
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.statistics import STATISTICS
 from ojs_core.wire.jobs.lists import BareJobDetail
@@ -34,7 +33,6 @@ _SHAPES: Final[Shapes] = {
     **EVENTS,
     **STATISTICS,
     **FLEET,
-    **SCHEMAS,
 }
 
 

@@ -44,7 +44,6 @@ EXTENSIONS: Final = (
     Extension("payload-limits"),
     Extension("progress"),
     Extension("results"),
-    Extension("schema-registry", capability="schema_validation"),
     Extension("job-versioning", "0.1.0", "experimental"),
     Extension("realtime", "0.1.0", "experimental"),
 )

@@ -37,7 +37,6 @@ from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
-from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Connection
@@ -54,6 +53,8 @@ from ojs_features.all import BACKUPS
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.rules import LimitOverride
+from ojs_features.schemas.record import SchemaRecord
+from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.webhooks.subscriptions import Webhooks
@@ -284,7 +285,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     await source.pools.put(Pool(name="pool", weights={queue: 1}, extensions=kept))
     document = Raw(b'{"type":"array"}')
     schema = SchemaRecord(uri="urn:a", type="a.b", version="1", document=document, extensions=kept)
-    await source.schemas.register(schema, 10)
+    await source.of(Schemas).register(schema, 10)
     webhook = Subscription(id="", url="http://127.0.0.1", events=("*",), secret="s", extensions=kept)
     await source.of(Webhooks).create(webhook)
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, extra=kept, retry_extensions=kept)
@@ -306,7 +307,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     assert [
         settings.config.extensions,
         (await there.pools.get("pool")).extensions,
-        (await there.schemas.catalogue()).at("urn:a").extensions,
+        (await there.of(Schemas).catalogue()).at("urn:a").extensions,
         webhook.extensions,
         cron.extensions,
         cron.draft.extra,

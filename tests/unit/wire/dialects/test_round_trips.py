@@ -16,7 +16,6 @@ from ojs_core.domain.fair_pools import Pool, Prevention
 from ojs_core.domain.queues.config import Patch, QueueConfig, Rate, patched
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.transitions import Moment
 from ojs_core.wire.crons.answers import cron_answer
 from ojs_core.wire.crons.requests import parse_registration
@@ -26,10 +25,11 @@ from ojs_core.wire.members import bare, encode
 from ojs_core.wire.queues.answers import configured_queue
 from ojs_core.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
 from ojs_core.wire.queues.requests import parse_config
-from ojs_core.wire.schemas import parse_schema, schema_answer
 from ojs_features.limits.answers import limit_answer, parse_override
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord
+from ojs_features.schemas.bodies import parse_schema, schema_answer
+from ojs_features.schemas.record import SchemaRecord
 from ojs_features.webhooks.answers import OneWebhook, webhook_answer
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.schemas.validator import MAX_FINDINGS, Validator
+from ojs_features.schemas.validator import MAX_FINDINGS, Validator
 from support.tables import each
 
 EMAIL = {

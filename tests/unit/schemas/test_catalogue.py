@@ -6,9 +6,9 @@ import pytest
 
 from ojs_api.schemas import Mode
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.schemas.catalogue import Catalogue, mode_of
+from ojs_features.schemas.catalogue import Catalogue, mode_of
 from support.tables import each
-from unit.domain.schemas.samples import draft, record
+from unit.schemas.samples import draft, record
 
 STRINGS = {"items": {"type": "string"}}
 

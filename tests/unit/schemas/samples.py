@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.schemas.record import SchemaRecord
+from ojs_features.schemas.record import SchemaRecord
 
 
 def record(document: Any, version: str = "1.0.0", **members: Any) -> SchemaRecord:

@@ -59,7 +59,7 @@ def refused(path: str, problem: str) -> OjsError:
 
 def checked(document: Any, limits: PayloadLimits) -> None:
     """Raise OjsError invalid_request for a decoded document that isn't taken. Whether its keywords are well-formed is left to
-    the compiler (`ojs_core.domain.schemas.validator`).
+    the compiler (`ojs_features.schemas.validator`).
     """
     if type(document) is not dict:
         raise refused("", "a schema is an object")

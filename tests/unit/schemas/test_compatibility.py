@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.schemas.compatibility import check_compatible, gaps
+from ojs_features.schemas.compatibility import check_compatible, gaps
 from support.tables import each
-from unit.domain.schemas.samples import record
+from unit.schemas.samples import record
 
 STRING = {"type": "string"}
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.schemas.document import DIALECT, branching, checked, modern
+from ojs_features.schemas.document import DIALECT, branching, checked, modern
 from support.tables import each
 
 LIMITS = replace(DEFAULT_LIMITS, max_schema_nodes=20, max_schema_patterns=2, max_pattern_chars=10)

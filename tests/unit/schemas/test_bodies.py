@@ -9,7 +9,7 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.wire.schemas import parse_schema
+from ojs_features.schemas.bodies import parse_schema
 from support.tables import each
 
 GOOD = {"type": "mail.send", "version": "1.0.0", "schema": {"type": "array", "minItems": 2}}

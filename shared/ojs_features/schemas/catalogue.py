@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from ojs_api.schemas import Mode
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.domain.job import Job
-from ojs_core.domain.schemas.compatibility import check_compatible
-from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.versions import parse_version, version_of
+from ojs_features.schemas.compatibility import check_compatible
+from ojs_features.schemas.record import SchemaRecord
 
 
 class Catalogue:

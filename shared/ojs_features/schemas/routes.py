@@ -6,9 +6,10 @@ from typing import Final
 
 from ojs_api import schemas as contract
 from ojs_core.api.contract import part_of
-from ojs_gateway.handlers.schemas import SchemaHandlers
+from ojs_features.schemas.dialects import SHAPES
+from ojs_features.schemas.handlers import SchemaHandlers
 
-SCHEMAS: Final = part_of(
+PART: Final = part_of(
     contract.SCHEMAS,
     (
         SchemaHandlers,
@@ -26,4 +27,5 @@ SCHEMAS: Final = part_of(
             contract.PUT_VERSION: SchemaHandlers.put,
         },
     ),
+    shapes=SHAPES,
 )

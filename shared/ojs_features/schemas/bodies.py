@@ -27,14 +27,14 @@ from ojs_core.base.extensions import extensions_in
 from ojs_core.base.fields import absent, shown, value_of
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.schemas.document import checked
-from ojs_core.domain.schemas.record import SchemaRecord
-from ojs_core.domain.schemas.validator import Validator
 from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.enqueue import job_type_of
 from ojs_core.wire.members import extended, moment, written
 from ojs_core.wire.pages import Page, pagination
 from ojs_core.wire.requests import request_of
+from ojs_features.schemas.document import checked
+from ojs_features.schemas.record import SchemaRecord
+from ojs_features.schemas.validator import Validator
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[!-~]+", re.ASCII)
 

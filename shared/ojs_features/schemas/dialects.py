@@ -22,4 +22,4 @@ def _page_for_sdk(answer: SchemaPage) -> dict[str, Any]:
     return members(answer) | {"schemas": [_with_text(schema) for schema in answer.schemas]}
 
 
-SCHEMAS: Final[Shapes] = {OneSchema: {"sdk": _one_for_sdk}, SchemaPage: {"sdk": _page_for_sdk}}
+SHAPES: Final[Shapes] = {OneSchema: {"sdk": _one_for_sdk}, SchemaPage: {"sdk": _page_for_sdk}}

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ojs_core.domain.schemas.compatibility import gaps
-from ojs_core.domain.schemas.validator import Validator
+from ojs_features.schemas.compatibility import gaps
+from ojs_features.schemas.validator import Validator
 from support.examples import WHOLE, examples
-from unit.domain.schemas.samples import record
+from unit.schemas.samples import record
 
 NAMES: Final = ("a", "b")
 SCALARS: Final[st.SearchStrategy[Any]] = st.sampled_from([None, True, False, 0, 1, 2, 3, 1.5, 2.0, "", "x", "xy", "ab"])

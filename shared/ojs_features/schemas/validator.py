@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import jsonschema_rs
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from ojs_core.domain.schemas.document import branching, modern, refused
+from ojs_core.operations.job_checks import JobWarning
+from ojs_features.schemas.document import branching, modern, refused
 
 MAX_FINDINGS: Final = 20
 _MOST_WORK: Final = 16 * 1_048_576
@@ -31,11 +32,9 @@ _MASK: Final = "the value"
 _decode: Final = msgspec.json.Decoder().decode
 
 
-class Finding(Struct, frozen=True):
-    """One thing that is wrong with a job's arguments: where, what, and by which keyword of the schema. No values are in it."""
+class Finding(JobWarning, frozen=True):
+    """A fault of a job's arguments, with the keyword of the schema that it is one by."""
 
-    path: str
-    message: str
     schema_path: str
 
 

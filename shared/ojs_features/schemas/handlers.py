@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ojs_api.schemas import OneSchema
 from ojs_core.api.call import Call, Response
+from ojs_core.api.context import HandlerContext
 from ojs_core.wire.pages import MAX_PAGE, parse_page
-from ojs_core.wire.schemas import (
+from ojs_features.schemas.bodies import (
     deleted_schema,
     parse_schema,
     schema_answer,
@@ -13,14 +14,14 @@ from ojs_core.wire.schemas import (
     schema_versions,
     whole_schema_page,
 )
-from ojs_gateway.context import Context
+from ojs_features.schemas.registry import Schemas
 
 
 class SchemaHandlers:
     """Handlers under /schemas and /admin/schemas."""
 
-    def __init__(self, context: Context) -> None:
-        self._schemas = context.store.schemas
+    def __init__(self, context: HandlerContext) -> None:
+        self._schemas = context.store.of(Schemas)
         self._limits = context.limits
 
     # By URI (ojs-http-binding §15), and by type and version (ojs-schema-registry §10)

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.schemas.document import modern, resolved
-from ojs_core.domain.schemas.record import SchemaRecord
+from ojs_features.schemas.document import modern, resolved
+from ojs_features.schemas.record import SchemaRecord
 
 _MOST: Final = 20
 _ANNOTATIONS: Final = frozenset(

@@ -1,4 +1,4 @@
-"""Schemas of jobs' arguments: changed by whoever registers them, known by heart and compiled once by whoever pushes."""
+"""Schemas of jobs' arguments in the bucket. Every process that pushes has a copy of them, and compiles each once."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from ojs_api.schemas import Mode
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Job
-from ojs_core.domain.schemas.catalogue import Catalogue, mode_of
-from ojs_core.domain.schemas.document import checked
-from ojs_core.domain.schemas.record import SchemaRecord
-from ojs_core.domain.schemas.validator import Finding, Validator
 from ojs_core.domain.versions import Version
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY, encode_token
-from ojs_core.store.queues.queues import Queues
+from ojs_core.jetstream.subjects import Wildcard, encode_token
+from ojs_core.operations.job_checks import CheckedTypes
 from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict
-from ojs_core.telemetry import metrics
+from ojs_core.store.store import Store
+from ojs_core.telemetry.metrics import queue_label
+from ojs_features.schemas.catalogue import Catalogue, mode_of
+from ojs_features.schemas.document import checked
+from ojs_features.schemas.metrics import VIOLATIONS
+from ojs_features.schemas.record import SchemaRecord
+from ojs_features.schemas.validator import Finding, Validator
 
 log = structlog.get_logger(__name__)
 
@@ -53,31 +54,35 @@ schema_reader: Final = RecordReader("schema", msgspec.json.Decoder(SchemaRecord)
 class Schemas:
     """The schemas that are registered."""
 
-    def __init__(self, bucket: Bucket, queues: Queues) -> None:
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
         self._records = bucket.records
         self._clock = bucket.clock
         self._tries = bucket.tries
         self._kept = bucket.kept
-        self._queues = queues
-        self._everyone = bucket.config.schema(ANY, ANY)
+        self._queues = store.queues
+        self._everyone = bucket.config.record(schema_reader.kind, Wildcard("*.*"))
         self._documents = Documents(
-            bucket, lambda key: bucket.config.record("schema", key), schema_reader, lambda record, op: record.op == op
+            bucket, lambda key: bucket.config.record(schema_reader.kind, key), schema_reader, lambda record, op: record.op == op
         )
         self._watch = bucket.watches.add("schemas", [self._everyone], self._changed)
         self._read: dict[str, tuple[int, SchemaRecord | None]] = {}
         """By subject what was read of which revision."""
         self._known = Catalogue(())
+        self.checked = CheckedTypes(self._watch.begin)
+        """The types that have a schema."""
         self._compiled: dict[str, tuple[str, Validator]] = {}
         """By URI, each with the op of its record."""
 
     # At a push
 
     async def check(self, draft: Job) -> Sequence[Finding]:
-        """What doesn't fit about a job that is taken nevertheless; one look into memory for a type without a schema.
+        """Return what doesn't fit about a job that is taken nevertheless.
 
-        Raises OjsError schema_validation for one that isn't taken.
+        Raises OjsError schema_validation for one that isn't.
         """
-        await self._loaded()
+        if not self._watch.loaded:
+            await self._watch.begin()
         if draft.schema is None and draft.type not in self._known.types:
             return ()
         settings = await self._queues.settings(draft.queue)
@@ -89,15 +94,6 @@ class Schemas:
         found = () if mode == "off" else self._validator(record).findings(draft.args)
         return self._judged(draft, record.uri, found, strict=mode == "strict")
 
-    async def known(self, job_type: str) -> bool:
-        """Whether the type has a schema."""
-        await self._loaded()
-        return job_type in self._known.types
-
-    async def _loaded(self) -> None:
-        if not self._watch.loaded:
-            await self._watch.begin()
-
     def _unknown(self, draft: Job, of_queue: Mode | None) -> Sequence[Finding]:
         """A URI may be of somewhere else, which is nobody's fault unless the queue says that it has to be known here."""
         if draft.schema is None or of_queue in {None, "off"}:
@@ -107,7 +103,7 @@ class Schemas:
 
     def _judged(self, draft: Job, uri: str, found: Sequence[Finding], *, strict: bool) -> Sequence[Finding]:
         if found:
-            metrics.unfit(draft.queue, "rejected" if strict else "warned")
+            VIOLATIONS.labels(queue_label(draft.queue), "rejected" if strict else "warned").inc()
         if not found or not strict:
             return found
         raise OjsError(
@@ -202,4 +198,5 @@ class Schemas:
     def _changed(self) -> None:
         self._read = {subject: one for subject, one in self._read.items() if subject in self._watch.entries}
         self._known = Catalogue(self._readable(self._watch.entries))
+        self.checked.names = frozenset(self._known.types) if self._watch.loaded else None
         self._compiled = {uri: one for uri, one in self._compiled.items() if uri in self._known.uris}

@@ -1,1 +1,0 @@
-"""Schemas that arguments of jobs are held to (ojs-schema-registry); pure."""

@@ -1,0 +1,1 @@
+"""Schemas that arguments of jobs are held to (ojs-schema-registry)."""

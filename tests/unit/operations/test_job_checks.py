@@ -1,0 +1,66 @@
+"""Checks of a job before it is pushed: whose job passes through which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final, cast
+
+import pytest
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import Job
+from ojs_core.domain.strict import Strict
+from ojs_core.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning, job_check
+from ojs_core.store.store import Store
+from unit.domain.transitions.samples import draft
+
+STORE: Final = cast("Store", object())
+"""The fake feature asks nothing of it."""
+
+
+class Feature:
+    """Warns of the jobs that it sees."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = frozenset(names)
+        self.types = CheckedTypes(self._learn)
+        self.learned = 0
+        self.check = FeatureCheck(types=lambda _store: self.types, asks=attrgetter("schema"), check=self._check)
+
+    async def _learn(self) -> None:
+        self.learned += 1
+        self.types.names = self._names
+
+    async def _check(self, _store: Store, job: Job) -> Sequence[JobWarning]:
+        return (JobWarning("args", f"seen: {job.type}"),)
+
+
+@pytest.mark.parametrize(
+    ("job", "warnings"),
+    [
+        (draft(type="plain"), 0),
+        (draft(type="checked"), 1),
+        (draft(type="plain", schema="urn:a"), 2),
+    ],
+    ids=["of another type", "of its type", "that asks for it"],
+)
+async def test_a_feature_sees_the_jobs_of_its_types_and_those_that_ask(job: Job, warnings: int) -> None:
+    features = [Feature("checked"), Feature()]
+    check = job_check(STORE, [feature.check for feature in features], None)
+    assert len(await check(job)) == warnings
+    assert len(await check(job)) == warnings
+    assert [feature.learned for feature in features] == [1, 1], "types are learned once, before the first job"
+
+
+async def test_in_strict_mode_a_type_that_a_feature_checks_is_registered() -> None:
+    check = job_check(STORE, [Feature("checked").check], Strict())
+    assert len(await check(draft(type="checked"))) == 1
+    with pytest.raises(OjsError) as refused:
+        await check(draft(type="plain"))
+    assert refused.value.code == "job_type_not_registered"
+
+
+async def test_without_features_strict_mode_goes_by_its_setting() -> None:
+    check = job_check(STORE, (), Strict(("plain",)))
+    assert await check(draft(type="plain")) == []
