@@ -15,7 +15,7 @@ from integration.samples import from_durables, from_heads
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
-from ojs_core.store.store import Connect, Store, StoreTimings
+from ojs_core.store.store import Connect, FeatureGates, Store, StoreTimings
 from ojs_features.all import GATES
 from support.cluster import NatsCluster
 from support.nats import NatsServer
@@ -58,6 +58,7 @@ async def opened_store(
     timings: StoreTimings = StoreTimings(),
     connect: Connect = TappedConnection,
     room: RoomSettings | None = None,
+    gates: FeatureGates | None = GATES,
 ) -> Store:
     """Open a store whose clock and connections a test can steer. A cluster may take its time."""
     config = StoreConfig(namespace=namespace, replicas=replicas)
@@ -68,7 +69,7 @@ async def opened_store(
                 url,
                 config,
                 role=role,
-                gates=GATES,
+                gates=gates,
                 test_mode=test_mode,
                 timings=timings,
                 clock=SteeredClock(timings.workers),

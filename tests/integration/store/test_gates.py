@@ -1,19 +1,26 @@
-"""What no job asks for, no job passes through (docs/adr/014)."""
+"""The engine passes a gate with those jobs alone that ask for it, whatever feature has brought it (docs/adr/014)."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from types import FrameType
 from typing import Any
 
+import pytest
 from msgspec import Raw
 
+from integration.conftest import OpenStore
 from integration.samples import draft, fetch
 from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.store.store import Store
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.queues.config import QueueConfig
+from ojs_core.store.gates import FREE, Asks, Candidate, LaneRule, QueueGate, Start, Verdict, Verdicts
+from ojs_core.store.store import FeatureGates, Store
+from support.nats import NatsServer
+from support.outside import before
 
 LIMITS = ("/ojs_features/", "/domain/rate_limits/")
 
@@ -33,6 +40,60 @@ def entered() -> Iterator[set[str]]:
         yield found
     finally:
         sys.setprofile(before)
+
+
+class Door:
+    """A gate of nobody's: jobs with members of their own start while it is open."""
+
+    def __init__(self, _store: Store) -> None:
+        self.asks: Asks = attrgetter("extra")
+        self.push = self.start = self
+        self.open = False
+        self.noted: list[str] = []
+        self.emptied_by: list[str | None] = []
+        self.unstarted: list[str] = []
+
+    async def clear(self) -> None:
+        return
+
+    async def note(self, drafts: Sequence[Job]) -> None:
+        self.noted += [draft.id for draft in drafts]
+
+    def of_queue(self, _config: QueueConfig) -> None:
+        return
+
+    async def judge(self, _queue: str, _own: QueueGate | None, candidates: Sequence[Candidate]) -> Verdicts:
+        return Verdicts([self._verdict(one) for one in candidates])
+
+    def _verdict(self, one: Candidate) -> Verdict:
+        if not self.asks(one.job):
+            return FREE
+        return Start(one.moment.now, ("door",)) if self.open else "back"
+
+    async def turn_away(self, candidates: Sequence[Candidate]) -> Sequence[Verdict]:
+        return ["back"] * len(candidates)
+
+    async def refused(self, unstarted: Iterable[tuple[Candidate, Start]]) -> None:
+        self.unstarted += [candidate.job.id for candidate, _ in unstarted]
+
+    async def missed(self, _job: Job) -> None:
+        return
+
+    async def emptied(self, _queue: str, last: str | None) -> None:
+        self.emptied_by.append(last)
+
+    async def held(self, _jobs: Sequence[Job], _grace_ms: int) -> set[str]:
+        return set()
+
+    def held_under(self, _job: Job) -> None:
+        return
+
+
+@pytest.fixture
+async def gated(open_store: OpenStore, store: Store, shared_nats_server: NatsServer) -> Store:
+    """A store whose only gate is a door, in the namespace of `store`."""
+    gates = FeatureGates(lanes=LaneRule(attrgetter("extra"), lambda _job: "key"), make=Door)
+    return await open_store(shared_nats_server.url, namespace=store.config.namespace, gates=gates)
 
 
 async def whole_life(store: Store, job: Job) -> None:
@@ -56,3 +117,33 @@ async def test_a_job_that_asks_for_a_limit_passes_it(store: Store, queue: str) -
     with entered() as files:
         await whole_life(store, draft(queue=queue, rate_limit=Raw(b'{"key": "k", "concurrency": 1}')))
     assert {"limiter.py", "permits.py"} <= files
+
+
+async def test_a_gate_sees_those_jobs_that_ask_for_it_and_decides_when_they_start(gated: Store, queue: str) -> None:
+    door = gated.of(Door)
+    plain = await gated.enqueue.push(draft(queue=queue))
+    asking = await gated.enqueue.push(draft(queue=queue, extra={"vip": Raw(b"true")}))
+    assert door.noted == [asking.id]
+    assert await gated.dispatcher.stream.subjects(queue) == {
+        gated.config.ready(queue, 0): 1,
+        gated.config.ready(queue, 0, "key"): 1,
+    }
+    assert [job.id for job in await fetch(gated, queue, count=5, wait_ms=0)] == [plain.id]
+    assert (await gated.jobs.get(asking.id)).state is State.AVAILABLE
+    door.open = True
+    [started] = await fetch(gated, queue, count=5, wait_ms=5_000)
+    assert (started.id, started.permits) == (asking.id, ("door",))
+    assert door.emptied_by == [asking.id]
+
+
+async def test_a_leave_that_led_to_no_start_goes_back_to_its_gate(gated: Store, other: Store, queue: str) -> None:
+    door = gated.of(Door)
+    door.open = True
+    asking = await gated.enqueue.push(draft(queue=queue, extra={"vip": Raw(b"true")}))
+
+    async def is_cancelled() -> None:
+        await other.jobs.change(asking.id, transitions.cancel)
+
+    with before(gated.nats, gated.config.job(asking.id), is_cancelled):
+        assert await fetch(gated, queue, wait_ms=0) == []
+    assert door.unstarted == [asking.id]
