@@ -54,7 +54,9 @@ export type AttemptError = { code: string; type: string; redacted?: Array<string
 
 export type AttemptTrace = { attempt: number; started_at: string; worker_id?: string; ended_at?: string; duration_ms?: number; outcome?: string; state?: State; error?: AttemptError; retry_generation?: number };
 
-export type AuditEntry = { id: string; timestamp: string; event_type: string; principal: string; source_ip: string; correlation_id: string; outcome: "failure" | "success"; detail: Detail };
+export type AuditDetail = { operation: string; target: Record<string, string>; binding: "http" | "nats"; permission?: string; principal_id?: string; mechanism?: "api_key" | "session"; key_prefix?: string; reason?: string; status?: number; user_agent?: string; count?: number; first_at?: string; operations?: Array<string>; addresses?: Array<string> };
+
+export type AuditEntry = { id: string; timestamp: string; event_type: string; principal: string; source_ip: string; correlation_id: string; outcome: "failure" | "success"; detail: AuditDetail };
 
 export type AuditPage = { entries: Array<AuditEntry>; pagination: Pagination; after?: string };
 
@@ -169,8 +171,6 @@ export type DeliveryPage = { deliveries: Array<Delivery>; pagination: Pagination
 export type DeregisterWorkerBody = { worker_id?: string; reason?: "shutdown" | "signal" | "error"; pid?: number; started_at?: string };
 
 export type DeregisteredWorker = { ok: boolean; worker_id: string };
-
-export type Detail = { operation: string; target: Record<string, string>; binding: "http" | "nats"; permission?: string; principal_id?: string; mechanism?: "api_key" | "session"; key_prefix?: string; reason?: string; status?: number; user_agent?: string; count?: number; first_at?: string; operations?: Array<string>; addresses?: Array<string> };
 
 export type DirectAllWorkersBody = { directive: "running" | "quiet" | "terminate" | "resume" };
 

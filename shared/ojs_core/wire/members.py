@@ -82,7 +82,8 @@ def absent_as(kind: type[Struct]) -> dict[str, Any]:
     if not kind.__struct_config__.omit_defaults:
         return {}
     made = {field.name: field.default_factory for field in fields(kind) if field.default_factory is not msgspec.NODEFAULT}
-    given = {field.name: field.default for field in fields(kind) if field.default is None or isinstance(field.default, Struct)}
+    ours = kind.__module__.startswith("ojs_api.")
+    given = {field.name: field.default for field in fields(kind) if field.default is None or (ours and not field.required)}
     return given | {name: factory() for name, factory in made.items()}
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from ojs_api.audit import AuditDetail, AuditEntry, AuditPage
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 __all__ = [
@@ -364,57 +365,3 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     at: datetime
     version: str | None = None
-
-
-class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """Details of an entry of the audit.
-
-    Attributes:
-        count: How many acts the entry stands for.
-        first_at: When the first of them was.
-        operations: The operations of the acts, if they differ.
-        addresses: The addresses that they came from, if they differ.
-    """
-
-    operation: str = ""
-    permission: str = ""
-    target: dict[str, str] = {}
-    binding: str = "http"
-    principal_id: str = ""
-    mechanism: str = ""
-    key_prefix: str = ""
-    reason: str = ""
-    status: int = 0
-    user_agent: str = ""
-    count: int = 1
-    first_at: str = ""
-    operations: list[str] = []
-    addresses: list[str] = []
-
-
-class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of the audit: who did what.
-
-    Attributes:
-        outcome: `success` or `failure`.
-    """
-
-    id: str
-    timestamp: datetime
-    event_type: str
-    principal: str
-    source_ip: str
-    correlation_id: str
-    outcome: str
-    detail: AuditDetail
-
-
-class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the audit.
-
-    Attributes:
-        after: Where the next page begins.
-    """
-
-    entries: list[AuditEntry]
-    after: str | None = None

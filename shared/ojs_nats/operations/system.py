@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from ojs_api.audit import LIST as LIST_AUDIT
 from ojs_api.statistics import HISTORY
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
@@ -41,7 +42,6 @@ _SET_MAINTENANCE: Final = Operation("setMaintenance", "POST", "/admin/system/mai
 _MIDDLEWARE: Final = Operation("listMiddleware", "GET", "/middleware")
 _UNREADABLE: Final = Operation("listUnreadableRecords", "GET", "/admin/unreadable")
 _REMOVE_UNREADABLE: Final = Operation("removeUnreadableRecord", "DELETE", "/admin/unreadable/{kind}/{record}")
-_AUDIT: Final = Operation("listAuditEntries", "GET", "/admin/audit")
 _STATUS: Final = Operation("debugStatus", "GET", "/debug/status")
 _FAILURES: Final = Operation("debugListFailures", "GET", "/debug/failures")
 
@@ -144,7 +144,7 @@ class ServerSystem(Subject):
             since=since,
             until=until,
         )
-        return self._each(AuditEntry, "entries", _AUDIT, limit, asked)
+        return self._each(AuditEntry, "entries", LIST_AUDIT, limit, asked)
 
     async def audit_page(
         self,
@@ -178,7 +178,7 @@ class ServerSystem(Subject):
             outcome=outcome,
             limit=limit,
         )
-        return await self._asked(AuditPage, Request(_AUDIT, asked))
+        return await self._asked(AuditPage, Request(LIST_AUDIT, asked))
 
     # Maintenance
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, get_args
+from typing import Final, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import asdict
 
-from ojs_core.audit.entry import Detail, Outcome
+from ojs_api.audit import AuditEntry, AuditPage
+from ojs_core.audit.entry import Outcome
 from ojs_core.audit.reading import Page, Wanted
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import choice, timestamp
 from ojs_core.base.numbers import whole_number
-from ojs_core.wire.members import Timestamp
 from ojs_core.wire.pages import Page as AskedPage
-from ojs_core.wire.pages import Pagination, check_cursor, pagination, parse_page
+from ojs_core.wire.pages import check_cursor, pagination, parse_page
 
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 _DIGITS: Final = 18
@@ -28,27 +28,6 @@ class AuditAsk(Struct, frozen=True):
     page: AskedPage
     before: int | None
     after: int | None
-
-
-class AuditEntry(Struct, kw_only=True):
-    """An entry. `id` is its place."""
-
-    id: str
-    timestamp: Timestamp
-    event_type: str
-    principal: str
-    source_ip: str
-    correlation_id: str
-    outcome: Outcome
-    detail: Detail
-
-
-class AuditPage(Struct, kw_only=True, omit_defaults=True):
-    """A page of the audit."""
-
-    entries: list[AuditEntry]
-    after: Annotated[str, Meta(description="Goes into `after` for what comes later.")] | UnsetType = UNSET
-    pagination: Pagination
 
 
 def parse_audit(query: Mapping[str, str]) -> AuditAsk:
@@ -81,10 +60,8 @@ def audit_page(found: Page, asked: AuditAsk) -> AuditPage:
     entries = [AuditEntry(id=str(read.sequence), **asdict(read.entry)) for read in found.entries]
     forward = asked.after is not None
     cursor = str(found.place) if found.has_more and not forward else None
-    answer = AuditPage(entries=entries, pagination=pagination(asked.page, None, cursor, more=found.has_more))
-    if forward or asked.before is None:
-        answer.after = str(found.place if forward else found.last)
-    return answer
+    after = str(found.place if forward else found.last) if forward or asked.before is None else None
+    return AuditPage(entries=entries, after=after, pagination=pagination(asked.page, None, cursor, more=found.has_more))
 
 
 def _is_place(text: str) -> bool:
