@@ -76,7 +76,7 @@ FREE: Final = Start()
 
 TokenFate = Literal["held", "back"]
 Verdict = Start | Transition | TokenFate
-"""What becomes of a candidate: it goes on; or this is written instead; or its token is safe elsewhere (`held`), or has to
+"""The fate of a candidate: it goes on; or this is written instead; or its token is safe elsewhere (`held`), or has to
 return to its place (`back`).
 """
 

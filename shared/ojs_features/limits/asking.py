@@ -1,4 +1,4 @@
-"""Which jobs ask for a limit, and the lane of their tokens (docs/adr/014)."""
+"""Jobs that ask for a limit, and the lane of their tokens (docs/adr/014)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ limited: Final[Asks] = attrgetter("rate_limit")
 
 
 def _lane(job: Job) -> Lane:
-    """Return the lane of a limited job's next token: beside the line if a key limits it."""
+    """Return the lane of a limited job's next token: one of its own if a key limits it."""
     policy = policy_of(job)
     return "line" if policy is None or policy.key is None else "key"
 

@@ -1,4 +1,4 @@
-"""Limits in a restore: each is looked at once more, since jobs may wait for it."""
+"""Limits in a restore: each is checked once more, since jobs may wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that wait for a permit of a key, and whoever lets them go on (docs/adr/014).
+"""Jobs that wait for a permit of a key, and moving them on (docs/adr/014).
 
 Tokens whose key has no permit left move to `ojs.hold.<queue>.<key>.<priority>`, where nobody fetches them; those that had been
 let go before, to `….front`, so that they keep their places.
@@ -42,7 +42,7 @@ class BlockedJob(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A token that was put aside, by its sequence in the ready stream."""
+    """A token on hold, by its sequence in the ready stream."""
 
     seq: int
     data: bytes
@@ -66,7 +66,7 @@ class BlockedJobTimings(Timings, frozen=True, kw_only=True):
 
 
 class BlockedJobs:
-    """Puts tokens aside and moves them on; any number of processes may do either."""
+    """Holds tokens and moves them on; any number of processes may do either."""
 
     def __init__(self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, limits: BlockedJobTimings) -> None:
         self._limits = limits
@@ -81,17 +81,17 @@ class BlockedJobs:
         self._near: dict[str, tuple[int, asyncio.TimerHandle]] = {}
         """By scope, when this process asks for a look."""
 
-    # Putting aside
+    # Holding
 
     async def hold(self, scope: str, policy: LimitPolicy, waiting: Sequence[BlockedJob]) -> None:
-        """Put tokens aside until their key has a permit; returns when somebody is sure to look at them then.
+        """Hold tokens until their key has a permit; returns when a scheduler is sure to check them then.
 
         One that comes from the `front` has waited before, and keeps its place: two looks may let more go than can start.
         """
         places = [(self._subjects.hold(scope, job.priority, job.queue, front=front), data) for job, data, front in waiting]
         await put_all(self._nats, places, "tokens")
         sequence, _, room, later = await self._permits.judge(scope, policy)
-        if not sequence:  # so that whoever looks knows the policy, and an operator the key
+        if not sequence:  # so that a scheduler knows the policy, and an operator the key
             await self._permits.remember(scope, policy)
         if room.hit is None:
             await self._permits.send_note(scope)
@@ -184,7 +184,7 @@ class BlockedJobs:
             await self._wake_at(scope, wake)
 
     async def _policy_of_first(self, subject: str) -> LimitPolicy:
-        """What the first held job says: the limit's record is not there yet, or was forgotten."""
+        """Return the policy of the first held job: the limit's record is not there yet, or was forgotten."""
         page = await self._page(subject, 1)
         job = (await self._records.leader_for_hint(read_token(page[0].data)[0])).job if page else None
         return (policy_of(job) if job is not None else None) or LimitPolicy()

@@ -1,4 +1,4 @@
-"""Permissions of services on NATS for limits: whoever changes jobs takes permits and gives them back."""
+"""Permissions of services on NATS for limits: services that change jobs take permits and give them back."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class RateLimitHandlers:
         return Response(200, limit)
 
     async def _readable(self, scope: str) -> LimitAnswer | None:
-        """As `_limit`; None for a record that can't be read."""
+        """Return as `_limit`; None for a record that can't be read."""
         try:
             return await self._limit(scope)
         except OjsError as error:

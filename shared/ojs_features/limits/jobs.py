@@ -1,4 +1,4 @@
-"""What answers about jobs say of limits."""
+"""Limits in answers about jobs."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ async def _close(store: Store, job: Job, until: int, reason: str) -> int | None:
         return None
     until = min(until, now + _LONGEST_CLOSED_MS)
     if await store.of(Limits).permits.close_until(key_scope(policy.key), policy, until):
-        told = {"key": policy.key, "until": format_ms(until), "reason": reason}
-        await announce(store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=told)
+        said = {"key": policy.key, "until": format_ms(until), "reason": reason}
+        await announce(store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=said)
     return until
 
 

@@ -33,10 +33,10 @@ _AT_ONCE: Final = 8
 
 
 class LimiterTimings(Timings, frozen=True, kw_only=True):
-    """For how long jobs of limits step aside."""
+    """For how long jobs of limits are put off."""
 
     postponed_ms: int = 1_000
-    """For how long a job is rescheduled when nobody knows when its limit will have room."""
+    """For how long a job is rescheduled when it isn't known when its limit will have room."""
     unknown_ms: int = 30_000
     """The same, when the record of its limit can't be read."""
 

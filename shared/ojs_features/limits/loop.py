@@ -1,4 +1,4 @@
-"""Acting on notes of limits: jobs that were put aside go on when there is room."""
+"""Acting on notes of limits: blocked jobs go on when there is room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ojs_features.limits.limits import Limits
 
 
 def blocked_jobs_loop(store: Store) -> DueLoop:
-    """Return the loop that takes the notes. Any number may run: two that look at one limit move a token twice at worst."""
+    """Return the loop that takes the notes. Any number may run: two that check one limit move a token twice at worst."""
     blocked = store.of(Limits).blocked
     messages = DueMessages(store.nats, store.bulk, store.config, "limit", subject=store.config.notes("limit"))
 

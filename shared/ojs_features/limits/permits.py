@@ -48,7 +48,7 @@ LOOK: Final = "_look"
 
 
 class PermitTimings(Timings, frozen=True, kw_only=True):
-    """What is believed of limits."""
+    """How long limits are taken for known."""
 
     noted_s: float = 3_600.0
     """How long this process believes in the record of a key that it has seen."""
@@ -80,13 +80,13 @@ class PermitsTaken(NamedTuple):
     counted: bool = False
     """Whether they hold their permits until they end."""
     hit: Hit | None = None
-    """What stopped the rest."""
+    """The part of the limit that stopped the rest."""
     grant: Grant | None = None
     """How the limit counts them, if there are any."""
 
 
 class Permit(NamedTuple):
-    """What one claim has been granted of a limit; `counted` as in `PermitsTaken`."""
+    """The grant of a limit to one claim; `counted` as in `PermitsTaken`."""
 
     scope: str
     grant: Grant
@@ -103,11 +103,11 @@ class Judged(NamedTuple):
 
 
 DecideLimit = Callable[[LimitRecord, str], LimitRecord | None]
-"""What becomes of a record, under the op of the change; None leaves it as it is."""
+"""Makes a record's successor, under the op of the change; None leaves it as it is."""
 
 
 def _lasting(record: LimitRecord, now: int, kept_s: int) -> Beside:
-    """Keep a record that nobody uses for a while, and as long as an operator's override is in force."""
+    """Keep a record that is not used for a while, and as long as an operator's override is in force."""
     if record.override is None:
         return Beside(ttl_s=kept_s)
     ends = record.override.expires_at
@@ -149,7 +149,7 @@ class Permits:
     # Permits
 
     async def room(self, scope: str, policy: LimitPolicy) -> FreePermits:
-        """What a limit leaves now."""
+        """Return the permits that a limit has left now."""
         _, record = await self.read(scope)
         found = rules.room(record, policy, self._clock.now())
         return found if found.number or not record.holders else (await self.judge(scope, policy)).room
@@ -182,7 +182,7 @@ class Permits:
         """Let permits of one grant go whose claims won't be written; to be called once for each.
 
         That a holder's claim is over is found out after ten seconds in any case. A start of a rate that isn't given back is
-        spent, so when nobody knows whether it was, it isn't tried again: too few starts are better than too many.
+        spent, so when it isn't known whether it was, it isn't tried again: too few starts are better than too many.
         """
         wanted = {(claim.job, claim.op) for claim in claims}
 
@@ -208,7 +208,7 @@ class Permits:
         return new
 
     async def close_until(self, scope: str, policy: LimitPolicy, until: int) -> bool:
-        """Let nothing start before `until` (Unix ms), as a handler was told; whether that is news."""
+        """Let nothing start before `until` (Unix ms), as a handler has said; whether that is news."""
 
         def shut(record: LimitRecord, op: str) -> LimitRecord | None:
             known = record if record.op else replace(record, policy=policy)
@@ -218,7 +218,7 @@ class Permits:
         return new is not old and until - (old.until or 0) >= self._timings.news_ms
 
     async def note(self, drafts: Iterable[Job]) -> None:
-        """Let the keys that limited jobs name be looked at before any of them starts.
+        """Let operators see the keys that limited jobs name before any of them starts.
 
         Costs those little whose keys this process has noted within the hour.
         """
@@ -256,12 +256,12 @@ class Permits:
         return sorted(subject[prefix:] for subject in subjects)
 
     async def inspect(self, scope: str) -> LimitRecord | None:
-        """The record without the claims that are over; None if nobody ever used the limit."""
+        """The record without the claims that are over; None if the limit was never used."""
         sequence, record = await self.read(scope)
         return (await self.judge(scope, record.policy)).record if sequence else None
 
     async def send_note(self, scope: str) -> None:
-        """Have somebody look at a limit soon."""
+        """Have a scheduler check a limit soon."""
         await put(self._nats, self._config.note("limit", scope, LOOK), b"", None, "a note")
 
     async def _change(self, scope: str, decide: DecideLimit, *, once: bool = False) -> tuple[LimitRecord, LimitRecord]:

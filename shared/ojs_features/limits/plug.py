@@ -19,7 +19,7 @@ from ojs_features.limits.routes import PART
 
 
 async def _removed(store: Store, scope: str) -> None:
-    """Have a limit looked at whose record was removed: jobs may wait for it."""
+    """Have a limit checked whose record was removed: jobs may wait for it."""
     await store.of(Limits).permits.send_note(scope)
 
 

@@ -20,9 +20,9 @@ from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 
 COMING_MS: Final = 10_000
-"""How long a claim may stay behind its permit. Whoever is alive has written it, or given up, long before."""
+"""How long a claim may stay behind its permit. A process that lives has written it, or given up, long before."""
 _STEPS: Final = 128
-"""Grants are told apart by this part of their period, so that a record stays small whatever the limit is."""
+"""Grants are told apart by this part of their period, so that a record of any limit stays small."""
 
 MANY: Final = 1 << 30
 """No limit."""
@@ -40,7 +40,7 @@ class PermitHolder(Struct, frozen=True, array_like=True):
 
 
 class LimitOverride(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an operator sets in place of the policies of jobs, for a while."""
+    """An operator's words in place of the policies of jobs, for a while."""
 
     concurrency: Whole | None = None
     rate: Rate | None = None
@@ -65,7 +65,7 @@ class LimitRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Hit(NamedTuple):
-    """What stops a claim: `current` of `limit`. `dynamic` is what a handler was told."""
+    """The part that stops a claim: `current` of `limit`. `dynamic` is a time that a handler was given."""
 
     strategy: Literal["concurrency", "rate", "throttle", "dynamic"]
     limit: int
@@ -87,7 +87,7 @@ class FreePermits(NamedTuple):
     number: int
     at: int | None = None
     hit: Hit | None = None
-    """What leaves none."""
+    """The part that leaves none."""
 
 
 def effective(record: LimitRecord, policy: LimitPolicy, now: int) -> LimitPolicy:
@@ -104,7 +104,7 @@ def effective(record: LimitRecord, policy: LimitPolicy, now: int) -> LimitPolicy
 
 
 def room(record: LimitRecord, asked: LimitPolicy, now: int) -> FreePermits:
-    """What `asked` leaves, counting every holder as active."""
+    """Return the permits that `asked` leaves, counting every holder as active."""
     policy = effective(record, asked, now)
     if record.until is not None and record.until > now:
         return FreePermits(0, record.until, Hit("dynamic", 0, len(record.holders)))
@@ -152,7 +152,7 @@ def next_start(record: LimitRecord, throttle: Rate) -> int:
 
 
 def _hit(record: LimitRecord, policy: LimitPolicy, now: int) -> Hit:
-    """Of what leaves no room, the part that most likely lasts longest."""
+    """Return the part that leaves no room and most likely lasts longest."""
     if policy.concurrency is not None and len(record.holders) >= policy.concurrency:
         return Hit("concurrency", policy.concurrency, len(record.holders))
     if policy.rate is not None and (used := granted(record, policy.rate, now)[0]) >= policy.rate.limit:

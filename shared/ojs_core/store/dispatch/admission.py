@@ -1,4 +1,4 @@
-"""Which of the jobs in hand a fetch may claim: those that its worker can run, and that their gates let start."""
+"""Admission: of the jobs in hand, a fetch claims those that its worker can run and that their gates let start."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Admitted(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """What may be written, and whether the gate has sent the rest back."""
+    """The transitions that may be written, and whether the gate has sent the rest back."""
 
     admitted: list[Admitted]
     stopped: bool = False
@@ -106,7 +106,7 @@ class Admissions:
         return fit, bool(others)
 
     async def admit(self, queue: str, in_hand: list[InHand], request: FetchRequest) -> Admission:
-        """Decide what is to be written of the jobs in hand: their claims, where no gate decides otherwise."""
+        """Decide what is to be written of the jobs in hand: their claims, unless a gate decides differently."""
         gate = self._gate
         asking = [] if gate is None else [one.token for one in in_hand if gate.asks(one.job)]
         candidates = [one.candidate(self._clock.moment()) for one in in_hand]
@@ -142,7 +142,7 @@ class Admissions:
 
 
 def _started(candidate: Candidate, start: Start, request: FetchRequest) -> Transition:
-    """The job starts when it has had leave to, so that what `started_at` says keeps to its limits as well."""
+    """Start the job when it has had leave to, so that `started_at` keeps to its limits as well."""
     job, moment, starts = candidate.job, candidate.moment, candidate.starts
     if start.at:
         moment = replace(moment, now=max(moment.now, start.at))

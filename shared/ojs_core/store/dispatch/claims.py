@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class ClaimedJobs:
-    """What came of some tokens: jobs by id, in the order of the tokens.
+    """The outcome of some tokens: jobs by id, in the order of the tokens.
 
-    `found_live`: some token stood for a job, whether or not it could be had. `stopped`: the gate sent one back.
+    `found_live`: some token was that of a waiting job, even if it couldn't be claimed. `stopped`: the gate sent one back.
     `for_other_workers`: tokens were moved to the lanes of others.
     """
 
@@ -63,7 +63,7 @@ class Claims:
         """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment. Of more than
         are wanted those that follow keep their places.
 
-        What is claimed is returned even if the rest fails: nobody else knows of it.
+        Claimed jobs are returned even if the rest fails: no other process knows of them.
         """
         claimed = ClaimedJobs()
         try:
@@ -112,10 +112,10 @@ class Claims:
                 pause = min(pause * 2, 0.05)
 
     async def _commit(self, queue: str, live: list[InHand], request: FetchRequest, claimed: ClaimedJobs) -> list[Token]:
-        """Commit together what is admitted; return the tokens to look at again."""
+        """Commit together what is admitted; return the tokens to judge again."""
         admitted, stopped = await self._admissions.admit(queue, live, request)
         claimed.stopped = claimed.stopped or stopped
-        # First what is certain, without a wait in between: nobody else knows of these claims.
+        # First what is certain, without a wait in between: no other process knows of these claims.
         outcomes = await self._committer.commit_all([one.commit for one in admitted])
         again: list[Token] = []
         done: list[Token] = []
@@ -155,4 +155,4 @@ class Claims:
             if self._gate is not None and unstarted:
                 await self._gate.refused(unstarted)
         except OjsError as error:
-            log.debug("a gate was not told of what did not start", reason=error.message)
+            log.debug("a gate did not hear of what did not start", reason=error.message)

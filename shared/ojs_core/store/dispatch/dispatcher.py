@@ -75,8 +75,8 @@ class Dispatcher:
     ) -> list[Job]:
         """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such.
 
-        `given_up` is asked once a second meanwhile, and says that nobody waits any longer. `pool` is the worker's, without
-        which it gets nothing from queues of isolated pools; `handled` what it can run, without which it gets whatever there is.
+        `given_up` is asked once a second meanwhile, and says that the client has left. `pool` is the worker's, without
+        which it gets nothing from queues of isolated pools; `handled` what it can run, without which it gets any job.
 
         A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
         """
@@ -98,7 +98,7 @@ class Dispatcher:
     def returning(self, jobs: Sequence[Job]) -> Iterator[set[str]]:
         """Give back those of claimed jobs whose ids are in the set when the block ends, however it ends.
 
-        All are at first; whoever hands a job on takes it out.
+        All are at first; a caller takes out each job that it hands on.
         """
         undelivered = {job.id for job in jobs}
         try:
@@ -107,7 +107,7 @@ class Dispatcher:
             self.take_back([job for job in jobs if job.id in undelivered])
 
     def take_back(self, jobs: Iterable[Job], reason: str = "its fetch was not answered") -> None:
-        """Give back claimed jobs that nobody has."""
+        """Give back claimed jobs that no worker has."""
         for job in jobs:
             self._requeuer.give_back(job, reason)
 

@@ -23,7 +23,7 @@ class Run(NamedTuple):
 
 
 class MergedLanes:
-    """What is left of some lanes of a queue."""
+    """The tokens that some lanes of a queue may still have."""
 
     def __init__(
         self, stream: ReadyStream, reader: TokenReader, queue: str, lanes: Sequence[str], *, before_others: bool

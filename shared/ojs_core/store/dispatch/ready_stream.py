@@ -1,4 +1,4 @@
-"""What the ready stream says that it holds."""
+"""Questions to the ready stream: which subjects hold tokens, and how many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ReadyStream:
         self._asking: dict[str, asyncio.Task[dict[str, int]]] = {}
 
     async def learn(self, queue: str) -> None:
-        """Ask what a queue holds, together with whoever is just asking."""
+        """Ask what a queue holds, together with other fetches that are just asking."""
         asking = self._asking.get(queue)
         if asking is None:
             asking = self._asking[queue] = asyncio.create_task(self.subjects(queue), name=f"ask-{queue}")

@@ -1,4 +1,4 @@
-"""What a fetch asks for."""
+"""The request of a fetch."""
 
 from __future__ import annotations
 

@@ -34,16 +34,16 @@ class GivenBack:
 
 
 class Requeuer:
-    """What is on its way back; `close` waits for it."""
+    """Jobs on their way back; `close` waits for them."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._under_way: set[asyncio.Task[None]] = set()
 
     def unless_handed_on(self, jobs: Collection[Job]) -> GivenBack:
-        """Give `jobs` back, as they are by then, if the block fails in a way that nobody takes care of.
+        """Give `jobs` back, as they are by then, if the block fails with anything but an OjsError.
 
-        An OjsError is left to whoever catches it, and so are the jobs.
+        The caller that catches an OjsError has the jobs, too.
         """
         return GivenBack(self, jobs)
 

@@ -19,7 +19,7 @@ _told: Final = SeldomLog(30.0)
 
 
 class SkippedQueues:
-    """What one look of a fetch couldn't serve."""
+    """The queues that one scan of a fetch couldn't serve."""
 
     def __init__(self, slow_s: float) -> None:
         self._slow_s = slow_s
@@ -33,7 +33,7 @@ class SkippedQueues:
         return self._slow >= _SLOW
 
     def skipping(self, queue: str) -> Skipping:
-        """Look into a queue in this context: that it fails is noted, and keeps nobody from the next."""
+        """Scan a queue in this context: a failure is noted, and the next queue is scanned."""
         return Skipping(self, queue)
 
     def served(self) -> None:

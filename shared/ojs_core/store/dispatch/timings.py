@@ -15,9 +15,9 @@ class DispatchTimings(Timings, frozen=True, kw_only=True):
     fallback_look_s: float = 1.0
     """How often a fetch that waits looks though nothing has woken it."""
     further_looks_s: tuple[float, ...] = (0.004, 0.02)
-    """A wake may come before its token can be pulled: a look in vain is repeated, each so long after the last."""
+    """A wake may come before its token can be pulled: a scan without a job is repeated, each so long after the last."""
     patience_s: float = 0.02
-    """How long a fetch waits for blocked tokens to be put aside before it checks the next priority."""
+    """How long a fetch waits for blocked tokens to be held before it checks the next priority."""
     cleared_s: float = 1.0
     """How long a fetch that doesn't wait for jobs waits for that if there is nothing else."""
     slow_s: float = 1.0

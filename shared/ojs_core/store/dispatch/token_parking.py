@@ -50,7 +50,7 @@ class TokenParking:
         return bool(self._tasks)
 
     def usable(self, lanes: Sequence[str]) -> list[str]:
-        """Those of one priority's lanes that nobody clears just now."""
+        """Return the lanes of one priority that are not being cleared."""
         return [subject for subject in lanes if subject not in self._tasks]
 
     def begin(self, queue: str, subject: str) -> None:
@@ -77,19 +77,19 @@ class TokenParking:
         await stop_tasks(self._tasks.values())
 
     async def _clear(self, queue: str, subject: str) -> None:
-        number, aside = _FIRST, 0
+        number, held = _FIRST, 0
         try:
             while tokens := await self._reader.pull(subject, queue, number, much=True):
                 if not await self._hold(queue, tokens):
                     break
-                aside += len(tokens)
+                held += len(tokens)
                 number = min(2 * number, _MOST)
         except OjsError as error:
             log.debug("tokens of blocked jobs stay in their lane for now", queue=queue, reason=error.message)
         finally:
             del self._tasks[subject]
-            if aside > _TOLD:
-                log.info("tokens of blocked jobs were put aside", queue=queue, tokens=aside)
+            if held > _TOLD:
+                log.info("tokens of blocked jobs were put aside", queue=queue, tokens=held)
             self._wakeups.wake_queue(queue)
 
     async def _hold(self, queue: str, tokens: list[Token]) -> bool:
