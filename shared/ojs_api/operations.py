@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Permission = Literal["enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin"]
 PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
@@ -39,13 +39,22 @@ PUSH_REFUSALS: Final = (
 
 
 class Parameter(Struct, frozen=True):
-    """A member of the query string. `kind` is its type, with its bounds."""
+    """A member of the query string, or a header with `place`. `kind` is its type, with its bounds."""
 
     name: str
     kind: Any
     about: str = ""
     same_as: str | None = None
     """The parameter that it is another name of: only one of both may be given."""
+    place: Literal["query", "header"] = "query"
+
+
+IDEMPOTENCY_KEY: Final = Parameter(
+    "Idempotency-Key",
+    Annotated[str, Meta(max_length=256)],
+    "A request with the key of an earlier one gets that one's answer.",
+    place="header",
+)
 
 
 class Other(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
+from ojs_api.jobs import JobError
 from ojs_nats import _deprecated
 from ojs_nats._checks import check_args, misplaced
 from ojs_nats._ids import new_id
@@ -22,46 +23,6 @@ else:
     R_co = TypeVar("R_co", covariant=True)
 
 __all__ = ["Checkpoint", "Job", "JobError", "JobRequest", "JobRetry"]
-
-
-class JobError(msgspec.Struct, frozen=True):
-    """The error of an attempt.
-
-    Attributes:
-        message: The text of the exception.
-        code: The kind of failure: `handler_error`, `timeout`, `invalid_arguments`. None if the worker didn't say.
-        type: The name of the exception's class. None if the worker didn't say.
-        attempt: The number of the attempt, from 1.
-        details: More about the error. Python workers add `where`.
-        backtrace: The backtrace as the worker sent it, a text or a list of lines. `trace` is the same as one text.
-    """
-
-    message: str = ""
-    code: str | None = None
-    type: str | None = None
-    attempt: int | None = None
-    details: Any = None
-    backtrace: Any = None
-
-    @property
-    def where(self) -> str | None:
-        """The place in the application that raised the error, as `app/jobs.py:12 in send_email`. None if the worker
-        didn't say.
-        """
-        place = self.details.get("where") if isinstance(self.details, dict) else None
-        return place if isinstance(place, str) else None
-
-    @property
-    def trace(self) -> str:
-        """The backtrace as one text. "" if there is none."""
-        found = self.backtrace if self.backtrace is not None else _traced(self.details)
-        lines = found if isinstance(found, list) else [found or ""]
-        return "\n".join(str(line).rstrip("\n") for line in lines)
-
-
-def _traced(details: Any) -> Any:
-    """Return the backtrace that some clients put among the details."""
-    return details.get("backtrace") or details.get("stack_trace") if isinstance(details, dict) else None
 
 
 class Checkpoint(msgspec.Struct, frozen=True):

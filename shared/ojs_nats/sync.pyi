@@ -22,6 +22,7 @@ from ojs_api.workers import (
     WorkerDetail,
     WorkerHealth,
 )
+from ojs_api.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress
 from ojs_nats._durations import Duration
 from ojs_nats.errors import (
     RefusedError,
@@ -71,7 +72,6 @@ from ojs_nats.models.system import (
     UnreadableRecord,
 )
 from ojs_nats.models.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
-from ojs_nats.models.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress
 from ojs_nats.operations.crons import Overlap
 from ojs_nats.operations.dead_letters import DeadLetterFilter
 from ojs_nats.operations.jobs import JobFilter, Priority

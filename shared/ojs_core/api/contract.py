@@ -37,7 +37,10 @@ def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHand
         operation.answers,
         operation.about,
         body=None if operation.body is None else sent_as(operation.body),
-        query=tuple(Parameter(each.name, sent_member(each.kind), each.about, same_as=each.same_as) for each in operation.query),
+        query=tuple(
+            Parameter(each.name, sent_member(each.kind), each.about, each.place, same_as=each.same_as)
+            for each in operation.query
+        ),
         errors=operation.errors,
         narrowing=operation.narrowing,
         http_only=operation.http_only,

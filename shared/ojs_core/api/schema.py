@@ -160,7 +160,8 @@ def answer_of(kind: type[Struct]) -> Named:
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         parts = _parts(hints[field])
         nothing = types.NoneType if field in absent else UnsetType
-        members = optional if nothing in parts or field in absent or name in left_out else required
+        may_lack = (nothing in parts or field in absent) and not note_of(hints[field], "required")
+        members = optional if may_lack or name in left_out else required
         members[name] = _one_of_types(part for part in parts if part is not nothing)
     about = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
     answer.schema.update(record(required, optional, about=about, free=issubclass(kind, OpenStruct | OpenAnswer)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from ojs_api import workflows
 from ojs_core.base.numbers import LONGEST_MS
 
 
@@ -59,13 +60,13 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     """Jobs or ids in one bulk operation, and jobs that one request acts on by a filter."""
     max_idempotency_chars: int = 256
 
-    max_workflow_jobs: int = 10_000
+    max_workflow_jobs: int = workflows.MAX_JOBS
     """Jobs in one workflow, nested ones and callbacks included."""
     max_workflow_dependencies: int = 500_000
     """What the steps of one workflow wait for, each counted for every step that waits for it."""
     max_workflow_depth: int = 10
     """Workflows inside one another, the outermost being the first."""
-    max_workflow_page: int = 1_000
+    max_workflow_page: int = workflows.MAX_STEPS
     """Steps in one answer; larger workflows are read by pages."""
     max_parent_results_bytes: int = 4_194_304
     """What a job is given of earlier results; what is beyond comes as a reference."""

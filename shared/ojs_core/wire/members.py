@@ -76,14 +76,19 @@ def warnings_of(found: Iterable[JobWarning]) -> list[AnswerWarning]:
     return [AnswerWarning(one.path, one.message) for one in found]
 
 
+_LEFT_OUT: Final = (list, dict, set)
+"""Values that an encoder leaves out where they are empty and the default."""
+
+
 @cache
 def absent_as(kind: type[Struct]) -> dict[str, Any]:
     """Return the attributes of an answer of the contract that may be absent, with what each is then: None, or empty."""
     if not kind.__struct_config__.omit_defaults:
         return {}
-    made = {field.name: field.default_factory for field in fields(kind) if field.default_factory is not msgspec.NODEFAULT}
+    made = {field.name: field.default_factory for field in fields(kind) if field.default_factory in _LEFT_OUT}
     ours = kind.__module__.startswith("ojs_api.")
-    given = {field.name: field.default for field in fields(kind) if field.default is None or (ours and not field.required)}
+    plain = [field for field in fields(kind) if field.default is not msgspec.NODEFAULT]
+    given = {field.name: field.default for field in plain if field.default is None or ours}
     return given | {name: factory() for name, factory in made.items()}
 
 

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
-
+from ojs_api import workflows as contract
+from ojs_api.workflows import (
+    MAX_PROGRESS_STEPS,
+    CancelledWorkflow,
+    OneCancelledWorkflow,
+    OneWorkflow,
+    OneWorkflowProgress,
+    StepProgress,
+    StepsPagination,
+    StepState,
+    WorkflowError,
+    WorkflowHead,
+    WorkflowMetadata,
+    WorkflowPage,
+    WorkflowProgress,
+    WorkflowStep,
+)
 from ojs_core.base.extensions import Extensions
 from ojs_core.base.fields import is_extension
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.jobs.job import FailedAttempt, failed_attempt
-from ojs_core.wire.members import Count, Extended, OpenStruct, Timestamp, Uuid, Warnings, bare, extended, timestamp
-from ojs_core.wire.pages import Indexed, Pagination, pagination, with_progress
+from ojs_core.wire.jobs.job import failed_attempt
+from ojs_core.wire.members import bare, extended, moment, written
 from ojs_core.wire.pages import Page as ListPage
-from ojs_features.workflows.graph import Composite, Graph, NodeKind, Role
+from ojs_core.wire.pages import pagination
+from ojs_core.wire.pages import progress as indexed
+from ojs_features.workflows.graph import Composite, Graph, NodeKind
 from ojs_features.workflows.index import WorkflowPage as FoundWorkflows
 from ojs_features.workflows.index import WorkflowRow
 from ojs_features.workflows.inputs import reference
 from ojs_features.workflows.record import StepError, Workflow, WorkflowCounts, WorkflowState, counts, job_id, run_of
 
-StepState = Literal["waiting", "pending", "active", "running", "completed", "failed", "cancelled"]
-_Fraction = Annotated[float, Meta(ge=0, le=1)]
-
-_MAX_STEPS: Final = 200
 _STEP_STATES: Final[dict[str, StepState]] = {
     ".": "waiting",
     "q": "pending",
@@ -44,148 +55,6 @@ _OF_JOB: Final[dict[State, StepState]] = {
     State.DISCARDED: "failed",
     State.CANCELLED: "cancelled",
 }
-
-
-class MemberCounts(Struct, kw_only=True, omit_defaults=True):
-    """The base of what has members: those of a chain or DAG are counted as steps, those of a group or batch as jobs."""
-
-    steps_total: Count | UnsetType = UNSET
-    steps_completed: Count | UnsetType = UNSET
-    jobs_total: Count | UnsetType = UNSET
-    jobs_completed: Count | UnsetType = UNSET
-
-
-class ListedWorkflow(MemberCounts, kw_only=True, omit_defaults=True):
-    """A workflow without its steps."""
-
-    id: Uuid
-    type: NodeKind
-    name: str
-    state: WorkflowState
-    created_at: Timestamp
-    started_at: Timestamp | UnsetType = UNSET
-    completed_at: Timestamp | UnsetType = UNSET
-    cancelled_at: Timestamp | UnsetType = UNSET
-
-
-class WorkflowMetadata(Struct):
-    """How many jobs there are, those of nested workflows included, and what has become of them. Callbacks don't count."""
-
-    job_count: Count
-    completed_count: Count
-    failed_count: Count
-    cancelled_count: Count
-
-
-class WorkflowError(Struct, kw_only=True, omit_defaults=True):
-    """Why a job of the workflow counts as failed."""
-
-    job_id: Uuid
-    step_id: str
-    code: str
-    message: str
-    attempt: Count
-    occurred_at: Timestamp
-    callback: Role | UnsetType = UNSET
-
-
-class WorkflowStep(MemberCounts, OpenStruct, kw_only=True, omit_defaults=True):
-    """A job, or a workflow with steps of its own."""
-
-    id: str
-    index: Count
-    type: str
-    state: StepState
-    depends_on: list[str]
-    job_id: Uuid | UnsetType = UNSET
-    job_state: State | UnsetType = UNSET
-    started_at: Timestamp | UnsetType = UNSET
-    completed_at: Timestamp | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: FailedAttempt | UnsetType = UNSET
-    name: str | UnsetType = UNSET
-    steps: list[WorkflowStep | Extended[WorkflowStep]] | UnsetType = UNSET
-    callbacks: dict[str, WorkflowStep | Extended[WorkflowStep]] | UnsetType = UNSET
-
-
-StepView = WorkflowStep | Extended[WorkflowStep]
-_Callbacks = Annotated[dict[str, StepView], Meta(description="By role, or by id where a role has several.")]
-
-
-class StepsPagination(Struct):
-    """Which of the outermost steps are shown, when not all are."""
-
-    total: Count
-    offset: Count
-    limit: Count
-    has_more: bool
-
-
-class WorkflowHead(ListedWorkflow, OpenStruct, kw_only=True, omit_defaults=True):
-    """A workflow with what has become of it, without its steps."""
-
-    metadata: WorkflowMetadata
-    retries: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    errors: list[WorkflowError] | UnsetType = UNSET
-    failed_step_index: Count | UnsetType = UNSET
-    failed_step_id: str | UnsetType = UNSET
-
-
-class WorkflowAnswer(WorkflowHead, kw_only=True, omit_defaults=True):
-    """A workflow with its steps."""
-
-    steps: list[StepView]
-    callbacks: _Callbacks | UnsetType = UNSET
-    steps_pagination: StepsPagination | UnsetType = UNSET
-
-
-class CancelledWorkflowAnswer(WorkflowHead, kw_only=True, omit_defaults=True):
-    """A workflow after its cancellation."""
-
-    steps_cancelled: Count
-    steps_already_completed: Count
-
-
-class StepProgress(Struct):
-    """How far a direct step is."""
-
-    id: str
-    state: StepState
-    progress: _Fraction
-
-
-class WorkflowProgress(ListedWorkflow, kw_only=True, omit_defaults=True):
-    """How far a workflow is, with the first of its direct steps."""
-
-    metadata: WorkflowMetadata
-    progress: _Fraction
-    steps: Annotated[list[StepProgress], Meta(max_length=_MAX_STEPS)]
-
-
-class OneWorkflow(Struct):
-    """The answer about one workflow."""
-
-    workflow: WorkflowAnswer | Extended[WorkflowAnswer]
-    warnings: Warnings | UnsetType = UNSET
-
-
-class OneCancelledWorkflow(Struct):
-    """The answer to a cancellation."""
-
-    workflow: CancelledWorkflowAnswer | Extended[CancelledWorkflowAnswer]
-
-
-class OneWorkflowProgress(Struct):
-    """The answer in numbers."""
-
-    workflow: WorkflowProgress
-
-
-class WorkflowPage(Indexed, kw_only=True):
-    """A page of the list of workflows."""
-
-    workflows: list[ListedWorkflow]
-    pagination: Pagination
 
 
 class StepPage(NamedTuple):
@@ -245,22 +114,29 @@ def one_workflow(
     """
     found = _Steps(graph, record, jobs, shown, templates)
     root, here = graph.root, shown[0]
-    head = _head(graph, record, counts(graph, record))
-    answer = WorkflowAnswer(**head, steps=found.of(root), callbacks=found.callbacks(root))
-    if len(here) < root.members:
-        answer.steps_pagination = StepsPagination(root.members, here.start, len(here), here.stop < root.members)
-    return OneWorkflow(extended(answer, root.extensions))
+    whole = len(here) >= root.members
+    answer = contract.Workflow(
+        **_head(graph, record, counts(graph, record)),
+        steps=found.of(root),
+        callbacks=found.callbacks(root),
+        steps_pagination=None if whole else _part(root, here),
+    )
+    return OneWorkflow(workflow=written(extended(answer, root.extensions)))
+
+
+def _part(root: Composite, here: range) -> StepsPagination:
+    return StepsPagination(total=root.members, offset=here.start, limit=len(here), has_more=here.stop < root.members)
 
 
 def cancelled_workflow(graph: Graph, record: Workflow) -> OneCancelledWorkflow:
     """The answer to a cancellation."""
     numbers = counts(graph, record)
-    answer = CancelledWorkflowAnswer(
+    answer = CancelledWorkflow(
         **_head(graph, record, numbers),
         steps_cancelled=numbers.jobs_cancelled,
         steps_already_completed=numbers.jobs_completed,
     )
-    return OneCancelledWorkflow(extended(answer, graph.root.extensions))
+    return OneCancelledWorkflow(written(extended(answer, graph.root.extensions)))
 
 
 def workflow_progress(graph: Graph, record: Workflow) -> OneWorkflowProgress:
@@ -270,7 +146,7 @@ def workflow_progress(graph: Graph, record: Workflow) -> OneWorkflowProgress:
         **_listed(record, numbers),
         metadata=_metadata(numbers),
         progress=round((numbers.jobs_completed + numbers.jobs_failed + numbers.jobs_cancelled) / numbers.jobs, 4),
-        steps=[_step_progress(graph, record, position) for position in range(min(graph.root.size, _MAX_STEPS))],
+        steps=[_step_progress(graph, record, position) for position in range(min(graph.root.size, MAX_PROGRESS_STEPS))],
     )
     return OneWorkflowProgress(answer)
 
@@ -283,17 +159,17 @@ def _step_progress(graph: Graph, record: Workflow, position: int) -> StepProgres
     if inner is not None and not done:
         states = record.states[inner.first : inner.first + inner.members]
         done = round(sum(one in "cCfFxX" for one in states) / inner.members, 4)
-    return StepProgress(graph.root.step_id(position), _STEP_STATES[letter], done)
+    return StepProgress(id=graph.root.step_id(position), state=_STEP_STATES[letter], progress=done)
 
 
 def workflow_page(page: FoundWorkflows, asked: ListPage) -> WorkflowPage:
     """A list of workflows; `page` is what the index said."""
     rows = [_row(row) for row in page.workflows]
-    return with_progress(WorkflowPage(workflows=rows, pagination=pagination(asked, page.total, page.next_cursor)), page)
+    return WorkflowPage(workflows=rows, pagination=pagination(asked, page.total, page.next_cursor), **indexed(page))
 
 
-def _row(row: WorkflowRow) -> ListedWorkflow:
-    return ListedWorkflow(
+def _row(row: WorkflowRow) -> WorkflowHead:
+    return WorkflowHead(
         id=row.id,
         type=row.kind,
         name=row.name,
@@ -305,7 +181,7 @@ def _row(row: WorkflowRow) -> ListedWorkflow:
 
 def _times(state: WorkflowState, created_at: int, started_at: int | None, ended_at: int | None) -> dict[str, Any]:
     ended = "cancelled_at" if state == "cancelled" else "completed_at"
-    return {"created_at": format_ms(created_at), "started_at": timestamp(started_at), ended: timestamp(ended_at)}
+    return {"created_at": moment(created_at), "started_at": moment(started_at), ended: moment(ended_at)}
 
 
 def _counted(kind: NodeKind, total: int, completed: int) -> dict[str, Any]:
@@ -325,12 +201,17 @@ def _listed(record: Workflow, numbers: WorkflowCounts) -> dict[str, Any]:
 
 
 def _metadata(numbers: WorkflowCounts) -> WorkflowMetadata:
-    return WorkflowMetadata(numbers.jobs, numbers.jobs_completed, numbers.jobs_failed, numbers.jobs_cancelled)
+    return WorkflowMetadata(
+        job_count=numbers.jobs,
+        completed_count=numbers.jobs_completed,
+        failed_count=numbers.jobs_failed,
+        cancelled_count=numbers.jobs_cancelled,
+    )
 
 
 def _head(graph: Graph, record: Workflow, numbers: WorkflowCounts) -> dict[str, Any]:
-    """The members of a `WorkflowHead`."""
-    view = _listed(record, numbers) | {"metadata": _metadata(numbers), "retries": record.run or UNSET}
+    """The members of a `WorkflowOutcome`."""
+    view = _listed(record, numbers) | {"metadata": _metadata(numbers), "retries": record.run or None}
     if record.errors:
         view["errors"] = [_error(graph, record, error) for error in record.errors]
     root = graph.root
@@ -351,8 +232,8 @@ def _error(graph: Graph, record: Workflow, error: StepError) -> WorkflowError:
         code=error.code,
         message=error.message,
         attempt=error.attempt,
-        occurred_at=format_ms(error.at),
-        callback=parent.role(position) or UNSET,
+        occurred_at=moment(error.at),
+        callback=parent.role(position),
     )
 
 
@@ -374,47 +255,46 @@ class _Steps:
         self._jobs = jobs
         self._shown = shown
 
-    def of(self, composite: Composite) -> list[StepView]:
+    def of(self, composite: Composite) -> list[WorkflowStep]:
         """Its members that are shown."""
         return [self._step(composite, position) for position in self._shown.get(composite.node, range(0))]
 
-    def callbacks(self, composite: Composite) -> dict[str, StepView] | UnsetType:
+    def callbacks(self, composite: Composite) -> dict[str, WorkflowStep]:
         """Its callbacks by role, or by id where a role has several."""
-        return dict(self._called(composite)) if composite.roles else UNSET
+        return dict(self._called(composite))
 
-    def _called(self, composite: Composite) -> Iterator[tuple[str, StepView]]:
+    def _called(self, composite: Composite) -> Iterator[tuple[str, WorkflowStep]]:
         for position in range(composite.members, composite.size):
             role = composite.role(position)
             step = self._step(composite, position)
             yield (role if role is not None and composite.roles.count(role) == 1 else bare(step).id), step
 
-    def _step(self, parent: Composite, position: int) -> StepView:
+    def _step(self, parent: Composite, position: int) -> WorkflowStep:
         node = parent.first + position
         letter = self._record.states[node]
+        inner = self._graph.composite(node)
+        ran = inner is None and letter in "qcfx"
         step = WorkflowStep(
             id=parent.step_id(position),
             index=position,
             type=self._graph.type_of(node),
-            state=_STEP_STATES[letter],
             # What a batch calls back for comes after all of its jobs, which need not be said of each callback.
             depends_on=(
                 [parent.step_id(need) for need in parent.depends_on(position)]
                 if parent.needs or position < parent.members
                 else []
             ),
+            **({"state": _STEP_STATES[letter]} | (self._of_job(node, letter) if ran else {})),
+            **({} if inner is None else self._of_workflow(inner)),
         )
-        inner = self._graph.composite(node)
-        if inner is None:
-            if letter in "qcfx":
-                self._add_job(step, node)
-            return extended(step, self._extensions(node))
+        whole: WorkflowStep = written(extended(step, self._extensions(node) if inner is None else inner.extensions))
+        return whole
+
+    def _of_workflow(self, inner: Composite) -> dict[str, Any]:
+        """The members of a step that is a workflow. It has `steps` also where none is shown."""
         states = self._record.states[inner.first : inner.first + inner.members]
-        for name, number in _counted(inner.kind, inner.members, states.count("c") + states.count("C")).items():
-            setattr(step, name, number)
-        step.name = inner.name
-        step.steps = self.of(inner)
-        step.callbacks = self.callbacks(inner)
-        return extended(step, inner.extensions)
+        counted = _counted(inner.kind, inner.members, states.count("c") + states.count("C"))
+        return {**counted, "name": inner.name, "steps": tuple(self.of(inner)), "callbacks": self.callbacks(inner)}
 
     def _extensions(self, node: int) -> Extensions:
         """Return the members of extensions of a job, as long as the answer has room: options may give many the same."""
@@ -425,20 +305,18 @@ class _Steps:
         self._room -= sum(map(len, found.values()))
         return found if self._room >= 0 else {}
 
-    def _add_job(self, step: WorkflowStep, node: int) -> None:
+    def _of_job(self, node: int, letter: str) -> dict[str, Any]:
+        """The members of a step whose job exists, or did."""
         job = self._jobs.get(node)
-        if job is None:
-            if step.state != "cancelled":  # most of those never had a job
-                step.job_id = job_id(self._record.id, node, run_of(self._record, node))
-            return
-        step.job_id, step.job_state = job.id, job.state
-        if self._record.states[node] == "q":
-            step.state = _OF_JOB.get(job.state, "pending")
-        step.started_at = timestamp(job.started_at)
-        step.completed_at = timestamp(job.completed_at)
-        if job.result:
-            step.result = job.result
-        elif job.result_blob is not None:
-            step.result = reference(job.id)
-        if job.error is not None:
-            step.error = failed_attempt(job.error)
+        if job is None:  # most of the cancelled never had one
+            name = job_id(self._record.id, node, run_of(self._record, node))
+            return {} if _STEP_STATES[letter] == "cancelled" else {"job_id": name}
+        found: dict[str, Any] = {"state": _OF_JOB.get(job.state, "pending")} if letter == "q" else {}
+        return found | {
+            "job_id": job.id,
+            "job_state": job.state,
+            "started_at": moment(job.started_at),
+            "completed_at": moment(job.completed_at),
+            "result": written(job.result or (None if job.result_blob is None else reference(job.id))),
+            "error": None if job.error is None else failed_attempt(job.error),
+        }

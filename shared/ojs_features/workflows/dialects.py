@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import Extended, bare, encode, members
-from ojs_features.workflows.answers import (
-    ListedWorkflow,
+from ojs_api.workflows import (
     MemberCounts,
     OneCancelledWorkflow,
     OneWorkflow,
     OneWorkflowProgress,
-    StepView,
-    WorkflowAnswer,
+    Workflow,
+    WorkflowHead,
     WorkflowPage,
     WorkflowStep,
 )
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import bare, encode, members, written
 
 _TIMES: Final = ("created_at", "started_at", "completed_at", "cancelled_at")
 
@@ -42,7 +41,7 @@ def _for_sdk(answer: OneWorkflow) -> dict[str, Any]:
     """The Python and Go SDKs send callbacks as steps, and look for them there."""
     workflow = bare(answer.workflow)
     view = _with_times(answer)
-    if workflow.callbacks is not UNSET:
+    if workflow.callbacks:
         everyone = [bare(step).id for step in workflow.steps]
         steps = workflow.callbacks.values()
         called = [members(step) | {"depends_on": bare(step).depends_on or everyone} for step in steps]
@@ -65,10 +64,10 @@ def _cancelled_for_cli(answer: OneCancelledWorkflow) -> dict[str, Any]:
     return _bare(answer) | {"cancelled_steps": bare(answer.workflow).steps_cancelled}
 
 
-def _with_steps_counted(answer: MemberCounts | Extended[MemberCounts]) -> dict[str, Any]:
+def _with_steps_counted(answer: MemberCounts) -> dict[str, Any]:
     """The admin UI reads the members of every workflow as steps."""
     view, counted = members(answer), bare(answer)
-    if counted.jobs_total is not UNSET:
+    if counted.jobs_total is not None:
         view |= {"steps_total": counted.jobs_total, "steps_completed": counted.jobs_completed}
     return view
 
@@ -85,19 +84,19 @@ def _progress_for_ui(answer: OneWorkflowProgress) -> dict[str, Any]:
     return _flat(_with_steps_counted(answer.workflow) | {"workflow_id": answer.workflow.id})
 
 
-def _with_steps(answer: WorkflowAnswer | Extended[WorkflowAnswer] | StepView) -> dict[str, Any]:
+def _with_steps(answer: Workflow | WorkflowStep) -> dict[str, Any]:
     view = _with_steps_counted(answer)
-    own: WorkflowAnswer | WorkflowStep = answer.answer if isinstance(answer, Extended) else answer
-    if own.steps is not UNSET:
+    own: Workflow | WorkflowStep = written(bare(answer))
+    if "steps" in view:
         view["steps"] = [_step_for_ui(step) for step in own.steps]
-    if own.callbacks is not UNSET:
+    if own.callbacks:
         view["callbacks"] = {name: _step_for_ui(step) for name, step in own.callbacks.items()}
     return view
 
 
-def _step_for_ui(step: StepView) -> dict[str, Any]:
+def _step_for_ui(step: WorkflowStep) -> dict[str, Any]:
     view, job_id = _with_steps(step), bare(step).job_id
-    return view if job_id is UNSET else view | {"job_ids": [job_id]}
+    return view if job_id is None else view | {"job_ids": [job_id]}
 
 
 def _page_for_cli(answer: WorkflowPage) -> dict[str, Any]:
@@ -105,8 +104,8 @@ def _page_for_cli(answer: WorkflowPage) -> dict[str, Any]:
     return members(answer) | {"workflows": rows, "total": answer.pagination.total}
 
 
-def _size(row: ListedWorkflow) -> int | Any:
-    return row.jobs_total if row.steps_total is UNSET else row.steps_total
+def _size(row: WorkflowHead) -> int | None:
+    return row.jobs_total if row.steps_total is None else row.steps_total
 
 
 def _page_for_ui(answer: WorkflowPage) -> dict[str, Any]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from msgspec import Struct
 
+from ojs_api import workflows as contract
 from ojs_core.base.extensions import Extensions
 
-NodeKind = Literal["chain", "group", "batch", "dag"]
-Role = Literal["on_complete", "on_success", "on_failure"]
+NodeKind = contract.NodeKind
+Role = contract.Role
 CALLBACKS: Final[tuple[Role, ...]] = get_args(Role)
 
 

@@ -6,9 +6,9 @@ from collections.abc import MutableSequence
 from functools import partial
 from typing import Final, get_args
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
+from ojs_api.workflows import OneWorkflow
 from ojs_core.api.call import Call, Response
 from ojs_core.api.context import HandlerContext
 from ojs_core.api.keyed import Made, gone, once
@@ -23,7 +23,6 @@ from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
 from ojs_core.wire.pages import check_cursor, parse_page
 from ojs_features.workflows.answers import (
-    OneWorkflow,
     StepPage,
     cancelled_workflow,
     extended_steps,
@@ -85,7 +84,7 @@ class WorkflowHandlers:
         headers = (("Location", _LOCATION + stored.record.id), *pressed)
         answer = await self._answer(stored, StepPage(0, self._limits.max_workflow_page))
         made = Made([stored.record.id])
-        return Response(201, replace(answer, warnings=warnings[:MOST_WARNINGS] or UNSET), headers), made
+        return Response(201, replace(answer, warnings=warnings[:MOST_WARNINGS] or None), headers), made
 
     async def _stored_before(
         self, definition: Definition, run: KeyedRun | None, error: OjsError, derived: str | None

@@ -10,19 +10,32 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from ojs_api import words
+from ojs_api.workflows import (
+    CANCEL,
+    CREATE,
+    GET,
+    LIST,
+    MAX_STEPS,
+    PROGRESS,
+    RETRY,
+    CancelledWorkflow,
+    Workflow,
+    WorkflowHead,
+    WorkflowProgress,
+    WorkflowStep,
+)
 from ojs_nats import _deprecated, _flows
 from ojs_nats._checks import misplaced
 from ojs_nats._durations import Duration
 from ojs_nats._hooks import ClientHooks
 from ojs_nats._ids import new_id
 from ojs_nats._loops import limit
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import Request
 from ojs_nats._options import checked, wire
 from ojs_nats._results import Ask, Results
 from ojs_nats._transport import Transport
 from ojs_nats.errors import DuplicateError, RefusedError, WaitTimeoutError, WorkflowCancelled, WorkflowFailed
 from ojs_nats.jobs import Job
-from ojs_nats.models.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress, WorkflowStep
 from ojs_nats.operations._subject import Subject, body, parameters
 from ojs_nats.operations.events import Events
 from ojs_nats.operations.jobs import Jobs
@@ -34,15 +47,6 @@ __all__ = ["WorkflowHandle", "Workflows"]
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_CREATE: Final = Operation("createWorkflow", "POST", "/workflows")
-_LIST: Final = Operation("listWorkflows", "GET", "/workflows")
-_GET: Final = Operation("getWorkflow", "GET", "/workflows/{workflow_id}")
-_PROGRESS: Final = Operation("getWorkflowProgress", "GET", "/workflows/{workflow_id}/progress")
-_CANCEL: Final = Operation("cancelWorkflow", "DELETE", "/workflows/{workflow_id}")
-_RETRY: Final = Operation("retryWorkflow", "POST", "/workflows/{workflow_id}/retry")
-
-_STEPS: Final = 1_000
-"""The most that one answer has."""
 _ENDS: Final = ("workflow.completed", "workflow.failed", "workflow.cancelled")
 
 
@@ -85,7 +89,7 @@ class Workflows(Subject):
         told = _flows.wire(await _flows.prepared(flow, self._hooks))
         asked = told | {"id": known} | body(options=wire(checked(defaults, "defaults")) if defaults else None)
         try:
-            await self._transport.send(Request(_CREATE, body=asked))
+            await self._transport.send(Request(CREATE, body=asked))
         except DuplicateError as error:
             if error.details.get("existing_workflow_id") != known:
                 raise
@@ -98,7 +102,7 @@ class Workflows(Subject):
             state: The state. None means all states.
             limit: How many at most. None means all.
         """
-        return self._each(WorkflowHead, "workflows", _LIST, limit, parameters(state=state))
+        return self._each(WorkflowHead, "workflows", LIST, limit, parameters(state=state))
 
     async def get(self, workflow_id: str) -> Workflow:
         """Return a workflow with all of its own steps, and up to 1,000 steps nested in them.
@@ -119,7 +123,7 @@ class Workflows(Subject):
         Raises:
             NotFoundError: There is no such workflow.
         """
-        return await self._asked(WorkflowProgress, Request(_PROGRESS, {"workflow_id": workflow_id}), "workflow")
+        return await self._asked(WorkflowProgress, Request(PROGRESS, {"workflow_id": workflow_id}), "workflow")
 
     async def cancel(self, workflow_id: str) -> CancelledWorkflow:
         """Cancel a workflow. Jobs that wait are cancelled, active ones may end.
@@ -128,7 +132,7 @@ class Workflows(Subject):
             NotFoundError: There is no such workflow.
             ConflictError: The workflow has ended.
         """
-        return await self._asked(CancelledWorkflow, Request(_CANCEL, {"workflow_id": workflow_id}), "workflow")
+        return await self._asked(CancelledWorkflow, Request(CANCEL, {"workflow_id": workflow_id}), "workflow")
 
     async def retry(self, workflow_id: str) -> Workflow:
         """Let a workflow go on where it failed or was cancelled.
@@ -137,7 +141,7 @@ class Workflows(Subject):
             NotFoundError: There is no such workflow.
             ConflictError: The workflow is in another state.
         """
-        return await self._asked(Workflow, Request(_RETRY, {"workflow_id": workflow_id}, repeatable=False), "workflow")
+        return await self._asked(Workflow, Request(RETRY, {"workflow_id": workflow_id}, repeatable=False), "workflow")
 
     async def wait(self, workflow_id: str, timeout: Duration | None = None) -> Workflow:
         """Wait for a workflow's end, and return the workflow. It listens to events, and doesn't poll.
@@ -186,8 +190,8 @@ class Workflows(Subject):
         return after
 
     async def _page(self, workflow_id: str, offset: int) -> Workflow:
-        asked = {"workflow_id": workflow_id, **parameters(offset=offset, limit=_STEPS)}
-        return await self._asked(Workflow, Request(_GET, asked), "workflow")
+        asked = {"workflow_id": workflow_id, **parameters(offset=offset, limit=MAX_STEPS)}
+        return await self._asked(Workflow, Request(GET, asked), "workflow")
 
 
 class WorkflowHandle(Generic[R_co]):

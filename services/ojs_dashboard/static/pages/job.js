@@ -232,7 +232,7 @@ function errors(/** @type {Job} */ job, /** @type {import('../openapi.js').Attem
 }
 
 /** @returns {string} */
-function backtrace(/** @type {import('../openapi.js').FailedAttempt} */ error) {
+function backtrace(/** @type {import('../openapi.js').JobError} */ error) {
 	const details = /** @type {Record<string, unknown>} */ (error.details ?? {});
 	const found = error.backtrace ?? details['backtrace'] ?? details['stack_trace'] ?? details['traceback'] ?? '';
 	return Array.isArray(found) ? found.join('\n') : String(found);

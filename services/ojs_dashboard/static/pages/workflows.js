@@ -14,7 +14,7 @@ export const title = (/** @type {import('../visit.js').Visit} */ { param }) =>
 /** @type {import('../app.js').PageModule['open']} */
 export const open = (visit) => (visit.param ? workflow(visit) : workflows(visit));
 
-/** @typedef {import('../openapi.js').ListedWorkflow} Flow */
+/** @typedef {import('../openapi.js').WorkflowHead} Flow */
 
 /** @type {import('../app.js').PageModule['open']} */
 function workflows(visit) {

@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_api import jobs as contract
 from ojs_core.base.numbers import Priority
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, JobError, State
@@ -25,26 +26,11 @@ from ojs_core.wire.members import (
     Warnings,
     encode,
     extended,
-    given,
     members,
+    moment,
     seconds,
+    written,
 )
-
-
-class FailedAttempt(Struct, kw_only=True, omit_defaults=True):
-    """One failed attempt (ojs-errors §6.1)."""
-
-    code: str
-    type: str
-    message: str
-    attempt: Count
-    occurred_at: Timestamp
-    retryable: bool | UnsetType = UNSET
-    details: Raw | UnsetType = UNSET
-    backtrace: Raw | list[str] | UnsetType = UNSET
-    retry_generation: (
-        Annotated[int, Meta(ge=1, description="How many manual retries the job had seen by then.")] | UnsetType
-    ) = UNSET
 
 
 class JobCheckpoint(OpenStruct, kw_only=True, omit_defaults=True):
@@ -99,8 +85,8 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     result_size_bytes: Count | UnsetType = UNSET
     result_stored_at: Timestamp | UnsetType = UNSET
     result_expires_at: Timestamp | UnsetType = UNSET
-    error: FailedAttempt | UnsetType = UNSET
-    errors: Annotated[list[FailedAttempt], Meta(description="The failed attempts, oldest first.")] | UnsetType = UNSET
+    error: contract.JobError | UnsetType = UNSET
+    errors: Annotated[list[contract.JobError], Meta(description="The failed attempts, oldest first.")] | UnsetType = UNSET
 
     timeout: Seconds | UnsetType = UNSET
     total_timeout: Seconds | UnsetType = UNSET
@@ -284,16 +270,16 @@ def _add_requests(answer: JobAnswer, job: Job) -> None:
         answer.metadata = job.metadata
 
 
-def failed_attempt(error: JobError) -> FailedAttempt:
+def failed_attempt(error: JobError) -> contract.JobError:
     """One failed attempt as clients read it."""
-    return FailedAttempt(
+    return contract.JobError(
+        message=error.message,
         code=error.code,
         type=error.type,
-        message=error.message,
         attempt=error.attempt,
-        occurred_at=format_ms(error.at),
-        retryable=given(error.retryable),
-        details=error.details or UNSET,
-        backtrace=error.backtrace or UNSET,
-        retry_generation=error.generation or UNSET,
+        details=written(error.details or None),
+        backtrace=written(error.backtrace or None),
+        occurred_at=moment(error.at),
+        retryable=error.retryable,
+        retry_generation=error.generation or None,
     )

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
+from ojs_api import jobs as contract
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Entry, Job, JobError, State
 from ojs_core.domain.past import stack_trace
 from ojs_core.domain.transitions.retention import retention_s
 from ojs_core.read.messages import Answer
-from ojs_core.wire.jobs.job import FailedAttempt, JobAnswer, JobView, failed_attempt, job_answer, job_view, with_extra
+from ojs_core.wire.jobs.job import JobAnswer, JobView, failed_attempt, job_answer, job_view, with_extra
 from ojs_core.wire.members import Count, Extended, Timestamp, given, members, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
 
@@ -113,10 +115,8 @@ def _entry(entry: Entry) -> TimelineEntry:
     )
 
 
-def _with_lines(error: JobError) -> FailedAttempt:
+def _with_lines(error: JobError) -> contract.JobError:
     """A failed attempt with its backtrace as a list of lines."""
     view = failed_attempt(error)
     trace = stack_trace(error.backtrace)
-    if trace is not None:
-        view.backtrace = trace.split("\n")
-    return view
+    return view if trace is None else replace(view, backtrace=trace.split("\n"))

@@ -7,10 +7,11 @@ from typing import Final, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from ojs_api.jobs import JobError
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions.retention import result_expires_at
-from ojs_core.wire.jobs.job import FailedAttempt, failed_attempt
+from ojs_core.wire.jobs.job import failed_attempt
 from ojs_core.wire.members import Timestamp
 
 NO_RESULT: Final = Raw(b"null")
@@ -23,7 +24,7 @@ class JobResult(Struct, kw_only=True, omit_defaults=True):
     state: State | Literal["not_found"]
     result: Raw
     completed_at: Timestamp | UnsetType = UNSET
-    error: FailedAttempt | UnsetType = UNSET
+    error: JobError | UnsetType = UNSET
 
 
 class JobResults(Struct):
