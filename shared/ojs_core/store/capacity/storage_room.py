@@ -17,7 +17,7 @@ import structlog
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.timings import Order, Timings
-from ojs_core.base.waiting import within
+from ojs_core.base.waiting import until_next, within
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
 from ojs_core.jetstream.api import purge
 from ojs_core.jetstream.connection import Connection
@@ -125,14 +125,16 @@ class StorageRoom:
             self._next_s = now() + (self._timings.quiet_s if self._takes_new else self._timings.others_s)
         else:
             self._tell(self.levels, self.shortage, await self._broken())
-        if busy or not self._takes_new:
+        if busy:
             await asyncio.sleep(self._pause())
+        elif self._takes_new:
+            await within(until_next(self._timings.longest_s), self._asked)
         else:
-            await within(self._timings.longest_s, self._asked)
+            await asyncio.sleep(until_next(self._timings.longest_s))
 
     def _pause(self) -> float:
         """The reserve must not be used up by new jobs between two looks, however fast they come."""
-        if not self._takes_new or self.shortage is not None or not self.levels:
+        if self.shortage is not None or not self.levels:
             return self._timings.longest_s
         free = min(level.left - level.reserve for level in self.levels)
         return min(max(free / self._timings.fastest, self._timings.shortest_s), self._timings.longest_s)
