@@ -41,7 +41,7 @@ from ojs_projector.index.model import Model
 from ojs_projector.index.unreadable import unreadable
 from ojs_projector.index.watermark import Watermark
 from ojs_projector.reading import jobs, lists
-from ojs_projector.reading.concerns import concerns, late_crons
+from ojs_projector.reading.concerns import concerns
 from ojs_projector.reading.dispatches import dispatches
 from ojs_projector.reading.history import history
 from ojs_projector.relaying.relay import Relay
@@ -76,7 +76,6 @@ class Answers:
         round_ms: int,
         wait_s: float,
         partial_wait_s: float,
-        late_cron_ms: int,
         questions: Mapping[str, Question],
     ) -> None:
         """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer.
@@ -113,7 +112,6 @@ class Answers:
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
             "concerns": _Query(ConcernsAsk, lambda ask: concerns(model, ask, now())),
-            "late_crons": _Query(StatsAsk, lambda _ask: late_crons(model, now() - late_cron_ms)),
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
             ),

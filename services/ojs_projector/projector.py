@@ -26,7 +26,6 @@ from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import REST
 from ojs_core.read.followed import Followed
 from ojs_core.read.messages import ProjectorStatus
-from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.records.records import job_reader
@@ -75,8 +74,6 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """The pause behind a read that failed."""
     queues_s: float = 30.0
     """How long a start waits for the settings of queues, which a NATS that has much else to do sends late."""
-    late_cron_ms: int = 30_000
-    """A cron entry is late that should have run this long ago."""
     index: IndexTimings = IndexTimings()
     """The index."""
     relay: RelayTimings = RelayTimings()
@@ -91,10 +88,7 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """Keeping statistics."""
     features: tuple[Timings, ...] = ()
     """Those of features that aren't the usual ones."""
-    usual: ClassVar[Order] = (
-        ("safety.timer_grace_ms", "late_cron_ms", "an entry would be late before its timer is repaired"),
-        ("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),
-    )
+    usual: ClassVar[Order] = (("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),)
 
 
 COPIED_BYTES: Final = 4_000
@@ -200,7 +194,6 @@ class Projector:
             self._timings.pruning.round_ms,
             self._timings.wait_s,
             self._timings.partial_wait_s,
-            self._timings.late_cron_ms,
             {name: question for one in self._features for name, question in one.questions.items()},
         )
         await self._answers.start()
@@ -385,8 +378,6 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
                 return Seen(record, job_reader.decode(name, body))
             case "worker":
                 return Seen(record, None, None, worker_reader.decode(name, body))
-            case "cron":
-                return Seen(record, None, cron=cron_reader.decode(name, body))
             case "unique":
                 lock_reader.decode(name, body)
             case "stats":

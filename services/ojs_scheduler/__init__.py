@@ -1,5 +1,5 @@
-"""The scheduler: makes jobs available whose delay or back-off is over, creates the jobs of cron entries, and runs the loops
-of features, such as that which lets blocked jobs go on.
+"""The scheduler: makes jobs available whose delay or back-off is over, and runs the loops of features, such as that which
+lets blocked jobs go on.
 
 Any number of them may run.
 """
@@ -18,12 +18,10 @@ from ojs_core.jetstream.consumers import remove
 from ojs_core.operations.job_checks import job_check
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_features.all import FEATURES
-from ojs_scheduler.crons import CronWorker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ojs_core.runtime.dueloop import DueLoop
     from ojs_core.runtime.service import Service
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
@@ -38,9 +36,9 @@ _BATCH: Final = "batch"
 class Scheduler:
     """Every kind of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
 
-    def __init__(self, store: Store, jobs: Timekeeper, crons: CronWorker, of_features: Iterable[DueLoop]) -> None:
+    def __init__(self, store: Store, jobs: Timekeeper, of_features: Iterable[Service]) -> None:
         self._store = store
-        self._loops: list[Timekeeper | CronWorker | DueLoop] = [jobs, crons, *of_features]
+        self._loops: list[Service] = [jobs, *of_features]
 
     async def start(self) -> None:
         """Take up the work, and take away what earlier versions left to finish batches: the safety net does that."""
@@ -66,5 +64,5 @@ def build(store: Store, settings: Settings) -> Service:
     """Return a scheduler that is not started yet."""
     check = job_check(store, [one for feature in FEATURES for one in feature.job_checks], settings.strict_mode)
     jobs = Timekeeper(store, "scheduler", _no_liveness)
-    loops = [loop(store) for feature in FEATURES for loop in feature.loops]
-    return Scheduler(store, jobs, CronWorker(store, check), loops)
+    loops = [loop(store, check) for feature in FEATURES for loop in feature.loops]
+    return Scheduler(store, jobs, loops)

@@ -70,7 +70,7 @@ class PreviewCron(ScheduleRequest, kw_only=True):
 
 
 class CronSettings(ScheduleRequest, kw_only=True):
-    """What requests may say of an entry."""
+    """Members of requests about an entry."""
 
     overlap_policy: Overlap | None = None
     enabled: bool | None = None
@@ -100,7 +100,7 @@ class UpdateCron(CronSettings, kw_only=True):
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True):
-    """What each run enqueues. `options` has all that was asked of the job beside these members."""
+    """The job that each run pushes. `options` has the other members that were sent with it."""
 
     type: str
     args: JsonList

@@ -17,9 +17,10 @@ from ojs_core.api.route import Part
 from ojs_core.jetstream.grants import FeatureGrants
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.operations.findings.finding import Finding
-from ojs_core.operations.job_checks import FeatureCheck
+from ojs_core.operations.job_checks import FeatureCheck, JobCheck
+from ojs_core.read.client import Queries
 from ojs_core.read.followed import Followed
-from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.service import Service
 from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.store import FeatureGates, Store
 from ojs_core.telemetry.metrics import Family
@@ -40,7 +41,7 @@ class Check(Struct, frozen=True, kw_only=True):
     """A check of the system, whose findings are in GET /admin/findings under its name."""
 
     name: str
-    look: Callable[[Store], Awaitable[Iterable[Finding]]]
+    look: Callable[[Store, Queries], Awaitable[Iterable[Finding]]]
     """Raises OjsError where it can't be made."""
 
 
@@ -50,6 +51,8 @@ class KeyEnd(Struct, frozen=True, kw_only=True):
     member: str
     change: Callable[[Store, str], Awaitable[list[str]]]
     """Takes the key's id. Raises OjsError backend_unavailable."""
+    only_names: bool = False
+    """Whether it changes nothing. A command without a server names them, too."""
 
 
 class Feature(Struct, frozen=True, kw_only=True):
@@ -60,9 +63,11 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Operations of the API, over HTTP and NATS."""
     extensions: tuple[Extension, ...] = ()
     """Extensions of Open Job Spec that the server supports by it."""
+    capabilities: tuple[str, ...] = ()
+    """Names of the manifest's capabilities that are true because of it."""
     gates: FeatureGates | None = None
     """Its gates for jobs. Only one feature may have them."""
-    loops: tuple[Callable[[Store], DueLoop], ...] = ()
+    loops: tuple[Callable[[Store, JobCheck], Service], ...] = ()
     """Make the loops that schedulers run for it."""
     jobs: tuple[JobExtras, ...] = ()
     """Its part in answers about jobs."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.plug import Feature
+from ojs_features.crons.plug import CRONS
 from ojs_features.limits.plug import LIMITS
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
-FEATURES: Final[tuple[Feature, ...]] = (SCHEMAS, LIMITS, WORKFLOWS, WEBHOOKS)
+FEATURES: Final[tuple[Feature, ...]] = (SCHEMAS, CRONS, LIMITS, WORKFLOWS, WEBHOOKS)
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
 GATES: Final = next((feature.gates for feature in FEATURES if feature.gates is not None), None)
+NAMED_ENDS: Final = tuple(end for feature in FEATURES for end in feature.key_ends if end.only_names)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.domain.cron.ticks import GRACE_MS
+from ojs_features.crons.ticks import GRACE_MS
 from support.nats import NatsServer
 from support.system import Command, Gateway, Processes, send
 from support.waiting import until

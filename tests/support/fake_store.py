@@ -30,6 +30,7 @@ from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.operations.job_checks import CheckedTypes
 from ojs_core.store.jobs.jobs import Extended
 from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
+from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.subscriptions import Webhooks
@@ -228,6 +229,13 @@ class Presence:
         return self.roles
 
 
+class FakeCrons:
+    """No cron entries."""
+
+    async def all(self) -> list[Any]:
+        return []
+
+
 class FakeLimits:
     """Limits that nobody asks for."""
 
@@ -363,7 +371,13 @@ class FakeStore:
 
     def of(self, make: Callable[..., Any]) -> Any:
         """Return what a feature has here."""
-        stores: dict[Any, Any] = {Webhooks: FakeWebhooks(), Limits: FakeLimits(), Workflows: None, Schemas: FakeSchemas()}
+        stores: dict[Any, Any] = {
+            Crons: FakeCrons(),
+            Webhooks: FakeWebhooks(),
+            Limits: FakeLimits(),
+            Workflows: None,
+            Schemas: FakeSchemas(),
+        }
         return stores[make]
 
     def check(self) -> None:

@@ -92,7 +92,9 @@ class KeysOnNats:
         await self._told_of("key_revoked", key_id)
         answer = key_answer(key, self._store.clock.now())
         if not await self._store.keys.lives(key_id):
-            answer = replace(answer, crons=[cron.name for cron in await self._store.crons.all() if cron.key == key_id])
+            from ojs_features.all import NAMED_ENDS  # noqa: PLC0415  # takes what only a server needs
+
+            answer = replace(answer, **{end.member: await end.change(self._store, key_id) for end in NAMED_ENDS})
         return self._told(answer)
 
     async def _told_of(self, what: str, key_id: str, **more: str) -> None:

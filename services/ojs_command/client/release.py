@@ -61,7 +61,6 @@ def _show(session: Session, namespace: str, held: Held, features: Sequence[Featu
         return
     stay = f" ({counted(held.paused, 'more queue')} with jobs {'stays' if held.paused == 1 else 'stay'} paused)"
     session.out.text(f"namespace {namespace}: {held.mark.said}. Then these act:")
-    session.out.text(f"  {counted(held.crons, 'cron')}")
     nouns = {name: one.noun for feature in features for name, one in feature.counted.items()}
     for name, number in held.features.items():
         session.out.text(f"  {counted(number, nouns[name])}")

@@ -51,9 +51,10 @@ async def _restore(session: Session, given: argparse.Namespace) -> None:
     if session.out.as_json:
         session.out.json_line(flat(done))
         return
+    crons = done.features.get("crons", 0)
     session.out.text(
         f"restored {done.jobs:,} jobs ({done.waiting:,} wait to be fetched, {done.requeued:,} of them ran when the backup was "
-        f"made), {done.workflows:,} workflows, {done.crons:,} crons, {done.events:,} events in {done.seconds:,.1f} s"
+        f"made), {done.workflows:,} workflows, {crons:,} crons, {done.events:,} events in {done.seconds:,.1f} s"
     )
     for number, what in (
         (done.passed_over, "crons had ticks that are over: they go on with their next"),

@@ -10,7 +10,6 @@ from typing import Final
 from ojs_core.api.call import Call, Response
 from ojs_core.audit.fill import audit_fill
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.jetstream.streams import describe, faulty_server
@@ -18,7 +17,6 @@ from ojs_core.operations.findings import server, work
 from ojs_core.operations.findings.finding import Finding, unknown, worst_first
 from ojs_core.operations.findings.server import SHOWN
 from ojs_core.operations.findings.streams import streams
-from ojs_core.operations.findings.work import LateCron
 from ojs_core.operations.why import Reason, reasons
 from ojs_core.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
 from ojs_core.wire.system.findings import Findings, findings_answer
@@ -36,6 +34,7 @@ class FindingHandlers:
         self._store = context.store
         self._queries = context.queries
         self._surroundings = Surroundings(context)
+        of_features = [check for feature in context.features for check in feature.checks]
         self._checks: dict[str, Callable[[], Awaitable[Iterable[Finding]]]] = {
             "nats": self._nats,
             "storage": self._storage,
@@ -48,9 +47,8 @@ class FindingHandlers:
             "audit": self._audit,
             "maintenance": self._maintenance,
             "queues": self._queues,
-            "crons": self._crons,
             "workers": self._workers,
-            **{check.name: partial(check.look, context.store) for feature in context.features for check in feature.checks},
+            **{check.name: partial(check.look, context.store, context.queries) for check in of_features},
             "durability": self._durability,
             "backup": self._backup,
         }
@@ -146,23 +144,6 @@ class FindingHandlers:
         if job.queue != queue.name or job.state is not State.AVAILABLE:
             return None
         return next((reason for reason in reasons(job, facts) if reason.code in work.CAUSES), None)
-
-    async def _crons(self) -> Iterable[Finding]:
-        store = self._store
-        if await store.queues.under_maintenance():
-            return ()
-        tokens = (await self._queries.late_crons()).tokens
-        now = store.clock.now()
-        crons = [one.cron for one in (await store.crons.many(tokens)).values() if one.cron is not None]
-        late = [cron for cron in crons if cron.enabled and not cron.deleted and work.is_late(cron.next_at, now)]
-        return work.crons([await self._late(cron) for cron in late[:SHOWN]], now)
-
-    async def _late(self, cron: Cron) -> LateCron:
-        queue = cron.draft.queue
-        await self._store.queues.settings(queue)
-        bound = self._store.queues.bound(queue)
-        full = bound > 0 and (await self._queries.queue(queue)).counts.available >= bound
-        return LateCron(name=cron.name, due_at=cron.next_at or 0, queue=queue, full=full)
 
     async def _workers(self) -> Iterable[Finding]:
         return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))

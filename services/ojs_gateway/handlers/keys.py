@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from ojs_api.keys import KeyList, MadeKey, OneKey
 from ojs_core.api.call import Call, Response
 from ojs_core.api.keyed import refuse_key
-from ojs_core.operations.outliving import crons_of
 from ojs_core.wire.access import key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 
@@ -54,10 +53,10 @@ class KeyHandlers:
         return Response(200, OneKey(key_answer(key, self._clock.now())))
 
     async def revoke(self, call: Call) -> Response:
-        """DELETE /admin/keys/{key_id}. What features do in its name ends; its cron entries are named."""
+        """DELETE /admin/keys/{key_id}. What features do in its name ends, or is named."""
         key = await self._keys.revoke(call.parameters[0])
         answer = key_answer(key, self._clock.now())
         if not await self._keys.lives(key.id):  # else what it has left is of the key that it was rotated to
             ended = {end.member: await end.change(self._store, key.id) for end in self._ends}
-            answer = replace(answer, **ended, crons=await crons_of(self._store, key.id))
+            answer = replace(answer, **ended)
         return Response(200, OneKey(answer))

@@ -40,9 +40,16 @@ class SystemHandlers:
             return self._manifest[1]
         limits, busy = context.limits, self._store.config.busy_queues
         offered = context.extensions.all
+        of_features = [name for feature in context.features for name in feature.capabilities]
         prefix = context.settings.path_prefix
         described = partial(
-            manifest, compression=SUPPORTED, extensions=offered, nats=context.nats_api, keys=asks, prefix=prefix
+            manifest,
+            compression=SUPPORTED,
+            extensions=offered,
+            of_features=of_features,
+            nats=context.nats_api,
+            keys=asks,
+            prefix=prefix,
         )
         room = await self._store.atomic.room_for(limits.max_batch_jobs)
         if room is None:

@@ -23,7 +23,6 @@ from ojs_gateway.openapi.queries import KnownQueries, checks
 from ojs_gateway.routes.access import KEYS
 from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK
-from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
 from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.history import HISTORY
@@ -61,7 +60,6 @@ _PARTS: Final = (
     WORKERS,
     QUEUES,
     DEAD_LETTERS,
-    CRONS,
     EVENTS,
     STATISTICS,
     FLEET,

@@ -19,14 +19,12 @@ import structlog
 from msgspec import Struct
 
 from ojs_core.base.timings import Order, Timings
-from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
 from ojs_core.read.followed import Followed, Table
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_projector.index import orders, workers
-from ojs_projector.index.crons import apply_crons
 from ojs_projector.index.labels import ROWS, keep_labels, labels_of
 from ojs_projector.index.locks import apply_locks, forget_locks, owners_ended
 from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count, counts_of
@@ -79,7 +77,6 @@ class Seen(Struct, frozen=True):
     held: object = None
     """What a feature's record holds."""
     worker: WorkerRecord | None = None
-    cron: Cron | None = None
     problem: str | None = None
 
     def unreadable(self, problem: str) -> Seen:
@@ -298,17 +295,15 @@ class Model:
         return len(gone)
 
     def rows_that_stay(self, until: int) -> int:
-        """How many jobs, cron entries and records of features there are, without those that leave before a time (Unix ms)."""
+        """How many jobs and records of features there are, without those that leave before a time (Unix ms)."""
         jobs = sum(number for state, number in counts_of(self._db).items() if state != DEAD)
-        [[others]] = self._db.execute(
-            "SELECT (SELECT count(*) FROM crons) - (SELECT count(*) FROM jobs WHERE leaves_at < ?)", (until,)
-        )
-        return jobs + int(others) + sum(table.count(self._db, until) for table in self._tables.values())
+        [[leaving]] = self._db.execute("SELECT count(*) FROM jobs WHERE leaves_at < ?", (until,))
+        return jobs - int(leaving) + sum(table.count(self._db, until) for table in self._tables.values())
 
     @property
     def counted(self) -> tuple[str, ...]:
         """The kinds of records that `rows_that_stay` counts."""
-        return ("job", "cron", *self._tables)
+        return ("job", *self._tables)
 
     def _apply_contained(self, batch: Sequence[Seen]) -> None:
         """Take up records; one that the index can't take is set aside, and does not take the others of its batch along."""
@@ -342,7 +337,6 @@ class Model:
         self._broken = set_aside(self._db, batch, known=self._broken)
         for kind, table in self._tables.items():
             table.apply(self._db, ((seen.record, seen.held) for seen in batch if seen.record.kind == kind))
-        apply_crons(self._db, ((seen.record, seen.cron) for seen in batch if seen.record.kind == "cron"))
         workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
         apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"), self.timings.lock_ms)
         ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
@@ -427,7 +421,7 @@ class Model:
         stayed = db.execute("SELECT * FROM jobs WHERE seq >= ?", (sequence,)).fetchall()
         for table in ("jobs", "labels", "queues", "starts"):
             db.execute(f"DELETE FROM {table}")
-        for table in ("workers", "crons", "locks", "unreadable", *(one.name for one in self._tables.values())):
+        for table in ("workers", "locks", "unreadable", *(one.name for one in self._tables.values())):
             db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
         if stayed:
             db.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * len(stayed[0]))})", stayed)

@@ -12,8 +12,7 @@ import msgspec
 from ojs_core.domain.job import State
 from ojs_core.domain.statistics.record import MINUTE_MS
 from ojs_core.domain.transitions import LIVENESS_MS
-from ojs_core.read.messages import Concerns, ConcernsAsk, LateCrons, QueueFacts
-from ojs_projector.index.crons import overdue
+from ojs_core.read.messages import Concerns, ConcernsAsk, QueueFacts
 from ojs_projector.index.model import Model
 from ojs_projector.index.starts import SECOND_MS
 from ojs_projector.index.time_buckets import ALL
@@ -23,8 +22,6 @@ _MOST: Final = 50
 """Queues of each kind in one answer."""
 _EXPLAINED: Final = 10
 """Queues whose oldest job is named, so that the reason why it waits can be found."""
-_LATE_CRONS: Final = 20
-"""Late cron entries in one answer. Those that wait for the job before them are among them, and are no concern."""
 
 
 def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
@@ -77,12 +74,6 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
         partial=model.partial,
         progress=model.progress,
     )
-
-
-def late_crons(model: Model, due: int) -> LateCrons:
-    """Return up to `_LATE_CRONS` entries that were due at a time (Unix ms) and have not run."""
-    tokens = overdue(model.db, due, "", _LATE_CRONS)
-    return LateCrons(tokens=tokens, partial=model.partial, progress=model.progress)
 
 
 def _oldest(db: sqlite3.Connection, queue: str) -> str | None:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from ojs_core.domain.cron.record import Cron
-from ojs_core.domain.events.crons import events_of_cron
-from ojs_core.domain.events.source import EventSource, first_of
+from ojs_core.domain.events.source import EventSource
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job
 from ojs_core.domain.past import birth_of
-from ojs_core.jetstream.subjects import encode_token
 from ojs_core.read.followed import Followed
 from ojs_core.store.store import Store
 from ojs_projector.index.model import Seen
-
-# Where the events of a job's subject name its queue.
-_CRONS: Final = "cron"
 
 
 class EventSources:
@@ -35,8 +29,6 @@ class EventSources:
             return _job(seen.job)
         if seen.held is not None:
             return self._of_features[seen.record.kind](seen.held)
-        if seen.cron is not None:
-            return _cron(seen.cron)
         return None
 
     async def creation(self, name: str) -> EventSource | None:
@@ -50,8 +42,3 @@ class EventSources:
 def _job(job: Job) -> EventSource:
     first, member_of = birth_of(job.transitions), None if job.workflow is None else job.workflow.id
     return EventSource(job.id, job.created_at, job.queue, job.transitions, first, partial(events_of, job), member_of)
-
-
-def _cron(cron: Cron) -> EventSource:
-    events = partial(events_of_cron, cron)
-    return EventSource(encode_token(cron.name), cron.created_at, _CRONS, cron.log, first_of(cron.log), events)

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 
 import structlog
 
-from ojs_core.base.errors import OjsError
 from ojs_core.base.timings import Timings
 from ojs_core.domain.job import State, Timer
 from ojs_core.read.followed import Followed
 from ojs_core.store.records.writer import CHUNK
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
-from ojs_projector.index.crons import overdue
 from ojs_projector.index.locks import settle, suspects
 from ojs_projector.index.model import Model
 from ojs_projector.reading import lists
@@ -56,16 +54,14 @@ class SafetyNet:
         self._model = model
         self._lost_tokens = LostTokens(store, model, timings.tokens)
         self.found: Counter[str] = Counter()
-        """What was repaired since the start: `token`, `timer`, `cron`, and what features count."""
+        """What was repaired since the start: `token`, `timer`, and what features count."""
         self._timers_after = lists.FIRST
-        self._crons_after = ""
         self._repairs = [one.repairs(store, model, self._count, of_features) for one in followed if one.repairs is not None]
 
     async def look(self) -> None:
         """One round. Raises OjsError backend_unavailable."""
         await self._look_at_tokens()
         await self._look_at_timers()
-        await self._look_at_crons()
         for repairs in self._repairs:
             await repairs.look()
         await self._look_at_locks()
@@ -113,25 +109,6 @@ class SafetyNet:
             if await records.leader_raw(hint) is not None:
                 return True
         return False
-
-    async def _look_at_crons(self) -> None:
-        late = self._store.clock.now() - self._timings.timer_grace_ms
-        tokens = overdue(self._model.db, late, self._crons_after, self._timings.at_once)
-        self._crons_after = tokens[-1] if len(tokens) == self._timings.at_once else ""
-        crons = self._store.crons
-        for stored in (await crons.many(tokens)).values() if tokens else ():
-            cron = stored.cron
-            if cron is None or cron.timer is None or cron.timer.at >= late or await crons.waits(cron.name, cron.timer):
-                continue
-            try:
-                if (await crons.get(cron.name)).timer != cron.timer:  # it was handled in this moment
-                    continue
-            except OjsError as error:
-                if error.code != "not_found":
-                    raise
-                continue
-            await crons.rearm(cron.name, cron.timer)
-            self._count("cron", cron=cron.name)
 
     async def _look_at_locks(self) -> None:
         """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""

@@ -23,7 +23,6 @@ _BATCH: Final = 1_000
 FeedKind = Literal[
     "job",
     "gone",
-    "cron",
     "worker",
     "unique",
     "queue",
@@ -35,7 +34,6 @@ FeedKind = Literal[
 
 _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("job", REST, "job"),
-    ("cron", ANY, "cron"),
     ("worker", ANY, "worker"),
     ("unique", ANY, "unique"),
     ("queue", ANY, "queue"),
@@ -51,7 +49,7 @@ _NAMELESS: Final[frozenset[FeedKind]] = frozenset({"barrier", "epoch"})
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint for `unique`, the name of a span
+    `job_id` is a worker's encoded id for `worker`, a fingerprint for `unique`, the name of a span
     of time for `stats`; `gone` is of jobs only, of the others one that has left has no data.
     """
 

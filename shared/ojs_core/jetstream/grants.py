@@ -34,7 +34,7 @@ ANSWERING: Final = "gateway-api"
 _STEPS: Final = "coordinator-steps"
 
 _DURABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "scheduler": ("scheduler", "cron"),
+    "scheduler": ("scheduler",),
     "reaper": ("reaper",),
     "coordinator": ("coordinator",),
 }
@@ -50,16 +50,15 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "checkpoint",
         "idempotency",
         "worker",
-        "cron",
         "queue",
         "pool",
         "key",
         "barrier",
     ),
-    "scheduler": (*_TOKENS, "cron"),
+    "scheduler": _TOKENS,
     "reaper": _TOKENS,
     "coordinator": (*_TOKENS, "blob"),
-    "projector": (*_TOKENS, "cron", "stats", "relay", "barrier"),
+    "projector": (*_TOKENS, "stats", "relay", "barrier"),
 }
 CLIENT: Final = (
     "createJob",
@@ -229,9 +228,8 @@ def _hints(config: StoreConfig, role: str) -> list[str]:
         config.timer(ANY, ANY),
         config.note("workflow", ANY, ANY),
     ]
-    crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
     probes = [config.record("probe", ANY)] if role == "gateway" else []
-    return [*every, *crons, *probes]
+    return [*every, *probes]
 
 
 def _own(config: StoreConfig, features: Sequence[FeatureGrants], role: str) -> list[str]:

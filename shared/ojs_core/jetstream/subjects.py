@@ -48,7 +48,6 @@ Kind = Literal[
     "unique",
     "idempotency",
     "worker",
-    "cron",
     "queue",
     "pool",
     "key",
@@ -244,14 +243,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def timer(self, job_id: str, op: str) -> str:
         check_names(job_id, op)
         return f"{self.namespace}.timer.job.{job_id}.{op}"
-
-    def cron(self, token: str) -> str:
-        """Subject of a cron entry's record; `token` is its encoded name."""
-        return self.record("cron", token)
-
-    def cron_timer(self, token: str, op: str) -> str:
-        check_names(token, op)
-        return f"{self.namespace}.timer.cron.{token}.{op}"
 
     def due(self, service: str, job_id: str) -> str:
         check_names(service, job_id)

@@ -25,7 +25,6 @@ from ojs_core.read.messages import (
     DispatchesAsk,
     JobPage,
     JobsAsk,
-    LateCrons,
     ProjectorStatus,
     QueueAsk,
     QueuesAsk,
@@ -109,10 +108,6 @@ class Queries:
     async def concerns(self, paused: tuple[str, ...]) -> Concerns:
         """The queues that an operator may have to see to."""
         return await self.ask("concerns", ConcernsAsk(paused=paused), Concerns)
-
-    async def late_crons(self) -> LateCrons:
-        """Return cron entries that should have run."""
-        return await self.ask("late_crons", StatsAsk(), LateCrons)
 
     async def history(self, ask: HistoryAsk) -> History:
         return await self.ask("history", ask, History)

@@ -307,13 +307,6 @@ class Concerns(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """How many queues there are."""
 
 
-class LateCrons(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """Some cron entries whose timer was due half a minute ago."""
-
-    tokens: list[str]
-    """Their encoded names."""
-
-
 class WorkerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`held` counts the active jobs that were handed to it by name; `stale` if it was not heard of for 30 s."""
 

@@ -1,4 +1,4 @@
-"""Creating the jobs that a stored record names: runs of cron entries, members of workflows (docs/adr/008, 011).
+"""Creating the jobs that a record of a feature names (docs/adr/008, 011).
 
 The record comes first. A job's id follows from it, and the job is created over nothing. So whoever holds the record
 sees to it that its jobs exist, as often as it takes, and each is created once.

@@ -26,7 +26,6 @@ from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
 from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
 from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
-from ojs_core.store.crons import Crons
 from ojs_core.store.dispatch.dispatcher import Dispatcher
 from ojs_core.store.dispatch.timings import DispatchTimings
 from ojs_core.store.enqueue.enqueue import Enqueue
@@ -66,9 +65,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
 
     measure_s: float = 10.0
     """How often the clock is compared with that of nats-server."""
-    tick_s: int = 2
-    """How long a scheduler may take over a tick before another gets it; short, so that the next tick of an entry that
-    runs every second isn't lost with the one that dies."""
     clock: ClockTimings = ClockTimings()
     """The clock."""
     due: DueTimings = DueTimings()
@@ -227,7 +223,6 @@ class Store:
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, self.unique)
-        self.crons = Crons(bucket, self.jobs, self.enqueue, self.room, self.spawner, timings.tick_s)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)

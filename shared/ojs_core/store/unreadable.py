@@ -11,7 +11,6 @@ from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import ANY, REST, Wildcard
-from ojs_core.store.crons import cron_reader
 from ojs_core.store.jobs.checkpoints import checkpoint_reader
 from ojs_core.store.jobs.progress import progress_reader
 from ojs_core.store.keys import key_reader
@@ -39,7 +38,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         lock_reader,
         request_reader,
         worker_reader,
-        cron_reader,
         queue_reader,
         pool_reader,
         span_reader,
@@ -97,8 +95,6 @@ class UnreadableRecords:
         match reader.kind:
             case "job":
                 return [config.timer(key, ANY), config.record("blob", Wildcard(f"{key}.{REST}"))]
-            case "cron":
-                return [config.cron_timer(key, ANY)]
             case _:
                 return reader.belongings(config, key)
 

@@ -28,7 +28,7 @@ LIMITS: Final = Feature(
     parts=(PART,),
     extensions=(Extension("rate-limiting", capability="rate_limiting"),),
     gates=FeatureGates(lanes=LIMITED_LANE, make=Limits),
-    loops=(blocked_jobs_loop,),
+    loops=(lambda store, _settings: blocked_jobs_loop(store),),
     jobs=(EXTRAS,),
     records=(limit_reader,),
     removed={"limit": _removed},

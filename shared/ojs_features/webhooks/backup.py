@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -13,7 +12,7 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.event_consumer import consumer_names
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 from ojs_core.store.backup.archive import Kept
-from ojs_core.store.backup.feature import Counted, FeatureBackup
+from ojs_core.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
 from ojs_core.store.records.records import Records
 from ojs_features.webhooks.subjects import CONSUMER, Subjects
 from ojs_features.webhooks.subscriptions import webhook_reader
@@ -30,12 +29,12 @@ async def _places(nats: Connection, config: StoreConfig) -> dict[str, int]:
     return found
 
 
-def _revive(name: str, kept: Kept, behind: Callable[[str, int], int]) -> bytes | None:
+def _revive(name: str, kept: Kept, restoring: Restoring) -> RevivedRecord | None:
     """Return the record of a subscription as it is restored, None for one that can't be read."""
     found = webhook_reader.read(name, kept.sequence, kept.data)
     if found is None or found.deleted:
-        return None if found is None else kept.data
-    return msgspec.json.encode(replace(found, since=behind(found.id, found.since)))
+        return None if found is None else RevivedRecord(kept.data)
+    return RevivedRecord(msgspec.json.encode(replace(found, since=restoring.behind(found.id, found.since))))
 
 
 async def _active(records: Records, config: StoreConfig) -> int:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from ojs_core.operations.findings.finding import Finding, problem, warning
 from ojs_core.operations.findings.server import SHOWN
+from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_features.webhooks.subscriptions import Webhooks
@@ -15,7 +16,7 @@ from ojs_features.webhooks.subscriptions import Webhooks
 _IN_A_ROW: Final = 5
 
 
-async def look(store: Store) -> Iterable[Finding]:
+async def look(store: Store, _queries: Queries) -> Iterable[Finding]:
     """Read the subscriptions and how their deliveries go. Raises OjsError backend_unavailable."""
     webhooks = store.of(Webhooks)
     subscriptions = await webhooks.all()

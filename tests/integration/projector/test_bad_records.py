@@ -20,7 +20,6 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, new_id, put_raw, refusal, timers
 from integration.store.workflows import flows
-from ojs_core.domain.cron.changes import Registration, delete
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
@@ -34,6 +33,8 @@ from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import fetched_jobs
 from ojs_features.all import FEATURES, FOLLOWED, GATES
+from ojs_features.crons.changes import Registration, delete
+from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.plug import LIMITS
@@ -301,13 +302,13 @@ class World:
     async def _cron(self, name: str) -> None:
         """The scheduler creates its jobs."""
         template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, queue=name)
-        await self.store.crons.register(Registration(name=name, expression="* * * * * *", draft=template))
+        await self.store.of(Crons).register(Registration(name=name, expression="* * * * * *", draft=template))
 
         async def has_run() -> bool:
             return bool(await fetch(self.store, name))
 
         await eventually(has_run, PATIENT)
-        await self.store.crons.change(name, delete)
+        await self.store.of(Crons).change(name, delete)
 
     async def _lists(self, ids: list[str]) -> None:
         queries = self.queries
@@ -325,7 +326,7 @@ class World:
         await self.store.of(Webhooks).health_of(await self.store.of(Webhooks).all())
         await self.store.of(Webhooks).deliveries.page(None, None, None, 0, 200)
         await self.store.queues.all()
-        await self.store.crons.all()
+        await self.store.of(Crons).all()
         await self.store.presence.of("*")
 
     async def _events(self, ids: list[str]) -> None:

@@ -16,10 +16,6 @@ from integration.projector.samples import ENDS, assert_events_complete, crash, d
 from integration.samples import KINDS, acked, draft, fetch, losing_answers, put_raw
 from integration.store.workflows.flows import create, finish, group
 from ojs_core.domain import transitions
-from ojs_core.domain.cron import changes, ticks
-from ojs_core.domain.cron.changes import Registration
-from ojs_core.domain.cron.record import Cron
-from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.jetstream.api import parse_ack
@@ -28,6 +24,12 @@ from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
 from ojs_core.read.client import Queries
 from ojs_core.store.announce import tell_of_job
 from ojs_core.store.store import Store
+from ojs_features.crons import changes, ticks
+from ojs_features.crons.changes import Registration
+from ojs_features.crons.record import Cron
+from ojs_features.crons.step import Step
+from ojs_features.crons.store import Crons
+from ojs_features.crons.subjects import cron_subject
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.relaying.relay import Relay, RelayTimings
 from support.nats import NatsServer
@@ -158,13 +160,13 @@ async def unchanged(job: Job) -> Job:
 async def register(store: Store, name: str) -> Cron:
     """An entry that is not due before the new year."""
     job = Job(id="", type="report.make", args=Raw(b"[]"), state=State.AVAILABLE, queue="reports")
-    _, cron = await store.crons.register(Registration(name=name, expression="0 0 1 1 *", draft=job))
+    _, cron = await store.of(Crons).register(Registration(name=name, expression="0 0 1 1 *", draft=job))
     return cron
 
 
 async def run(store: Store, name: str) -> None:
     """Run an entry, and the job."""
-    _, decided, _ = await store.crons.run_now(name, unchanged)
+    _, decided, _ = await store.of(Crons).run_now(name, unchanged)
     assert decided is not None
     [job] = await fetch(store, "reports")
     await store.jobs.change(job.id, acked)
@@ -180,7 +182,7 @@ async def skip(store: Store, name: str) -> None:
         assert isinstance(step, Step)
         return step
 
-    await store.crons.change(name, due)
+    await store.of(Crons).change(name, due)
 
 
 async def cron_events(store: Store) -> list[dict[str, Any]]:
@@ -199,7 +201,7 @@ async def test_each_run_of_a_cron_entry_is_one_event_in_order(projector: Project
         ("cron.triggered", "cron", "daily=2Ereport"),
     ]
     first, skipped, last = await cron_events(store)
-    log = (await store.crons.get(cron.name)).log
+    log = (await store.of(Crons).get(cron.name)).log
     assert [event["subject"] for event in (first, skipped, last)] == ["daily.report"] * 3
     assert (first["data"]["job_id"], first["data"]["run_count"], first["data"]["manual"]) == (log[0].job_id, 1, True)
     assert (skipped["data"]["reason"], skipped["data"]["existing_job_id"]) == ("overlap_skip", log[0].job_id)
@@ -236,21 +238,21 @@ async def test_a_cron_entry_registered_again_is_a_new_one(start_projector: Start
     old = await register(store, "entry")
     await run(store, "entry")
     await patient(store).until_relayed()
-    await store.crons.change("entry", changes.delete)
+    await store.of(Crons).change("entry", changes.delete)
     again = await register(store, "entry")
     await run(store, "entry")
-    assert (await store.crons.get("entry")).n == 2
+    assert (await store.of(Crons).get("entry")).n == 2
     await patient(store).until_relayed()
     await crash(first)
     # An hour later the deleted entry has left, and the count begins anew.
-    await store.crons.change("entry", changes.delete)
-    await put_raw(store, store.config.cron("entry"), b"")
+    await store.of(Crons).change("entry", changes.delete)
+    await put_raw(store, cron_subject(store.config, "entry"), b"")
     await relaying(await start_projector(in_memory=True))
     third = await register(store, "entry")
     await run(store, "entry")
     await eventually(lambda: all_relayed(store))
     assert old.created_at < again.created_at < third.created_at
-    assert (await store.crons.get("entry")).n == 1
+    assert (await store.of(Crons).get("entry")).n == 1
     events = await cron_events(store)
     assert [event["data"]["run_count"] for event in events] == [1, 1, 1]
     assert len({event["id"] for event in events}) == 3

@@ -18,9 +18,6 @@ from integration.samples import acked, delayed, draft, due_subjects, fetch, put_
 from integration.store.workflows.flows import create, end, group, hints
 from ojs_api.words import Overlap
 from ojs_core.domain import transitions
-from ojs_core.domain.cron import changes
-from ojs_core.domain.cron.changes import Registration
-from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.consumers import make_in_memory
@@ -28,6 +25,12 @@ from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from ojs_features.crons import changes
+from ojs_features.crons.changes import Registration
+from ojs_features.crons.loop import CronWorker
+from ojs_features.crons.record import Cron
+from ojs_features.crons.store import Crons
+from ojs_features.crons.timings import CronRepairTimings
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.loop import blocked_jobs_loop
 from ojs_features.limits.permits import key_scope
@@ -37,7 +40,6 @@ from ojs_features.workflows.store import Workflows
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
-from ojs_scheduler.crons import CronWorker
 from support.examples import amount, examples
 from support.outside import before, clock_of
 from support.waiting import PATIENCE_S, eventually
@@ -52,18 +54,19 @@ SOON_MS = 1_000
 """Longer than a push takes, which would make the job available at once."""
 SOON = SafetyTimings(tokens=LostTokenTimings(grace_ms=GRACE_MS), timer_grace_ms=0)
 OF_WORKFLOWS = RepairTimings(grace_ms=GRACE_MS, pause_ms=0)
+OF_CRONS = CronRepairTimings(grace_ms=0)
 
 
 def soon(**others: Any) -> pytest.MarkDecorator:
     """Have a safety net wait as short as `SOON`, with other numbers."""
     return projecting(
-        ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=replace(SOON, **others), features=(OF_WORKFLOWS,))
+        ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=replace(SOON, **others), features=(OF_CRONS, OF_WORKFLOWS))
     )
 
 
 @pytest.fixture
 def projector_timings() -> ProjectorTimings:
-    return ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=SOON, features=(OF_WORKFLOWS,))
+    return ProjectorTimings(wait_s=PATIENCE_S, safety_s=NEVER_S, safety=SOON, features=(OF_CRONS, OF_WORKFLOWS))
 
 
 @pytest.fixture
@@ -428,7 +431,7 @@ async def unchanged(job: Job) -> Job:
 async def register(store: Store, name: str, overlap: Overlap = "skip") -> Cron:
     """An entry that is due every second."""
     job = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, queue=name)
-    _, cron = await store.crons.register(Registration(name=name, expression="* * * * * *", draft=job, overlap=overlap))
+    _, cron = await store.of(Crons).register(Registration(name=name, expression="* * * * * *", draft=job, overlap=overlap))
     return cron
 
 
@@ -453,8 +456,8 @@ async def test_cron_entries_that_want_nothing_have_lost_nothing(net: SafetyNet, 
     for name in ("paused", "deleted"):
         await register(store, name)
     await eventually(lambda: cron_hints(store, "due"))
-    await store.crons.change("paused", lambda cron, moment: changes.switch(cron, False, moment))
-    await store.crons.change("deleted", changes.delete)
+    await store.of(Crons).change("paused", lambda cron, moment: changes.switch(cron, False, moment))
+    await store.of(Crons).change("deleted", changes.delete)
     await purge(store, store.config.records_stream, f"{store.config.namespace}.*.cron.>")
     await indexed(store)
     await net.look()
@@ -471,13 +474,13 @@ async def test_it_finds_nothing_while_entries_run_and_wait(net: SafetyNet, store
 
     async def has_run() -> bool:
         await net.look()
-        return (await store.crons.get("runs")).run_count >= 3
+        return (await store.of(Crons).get("runs")).run_count >= 3
 
     try:
         await eventually(has_run)
     finally:
         await keeper.stop()
-    assert len((await store.crons.get("waits")).waiting) > 0
+    assert len((await store.of(Crons).get("waits")).waiting) > 0
     assert net.found == {}
 
 

@@ -16,7 +16,6 @@ from integration.samples import KINDS, acked, draft, fetch, new_id, set_up, subj
 from integration.store.workflows.flows import chain, create
 from ojs_command.client.doctor.findings import Finding
 from ojs_command.client.doctor.streams import check_nats
-from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
@@ -26,6 +25,8 @@ from ojs_core.read.messages import JobsAsk
 from ojs_core.store.announce import announce, tell
 from ojs_core.store.store import Store
 from ojs_features.all import FOLLOWED
+from ojs_features.crons.changes import Registration
+from ojs_features.crons.store import Crons
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_projector.projector import Projector
@@ -62,7 +63,7 @@ async def everything(store: Store) -> set[str]:
 
 async def register(store: Store, name: str) -> None:
     template = keyed(Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, queue="crons"))
-    await store.crons.register(Registration(name=name, expression="0 0 1 1 *", draft=template))
+    await store.of(Crons).register(Registration(name=name, expression="0 0 1 1 *", draft=template))
 
 
 async def subscribe(store: Store) -> str:

@@ -25,6 +25,7 @@ from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 
+CAPABILITIES = [name for feature in FEATURES for name in feature.capabilities]
 SUPPORTED = SupportedExtensions(one for feature in FEATURES for one in feature.extensions).all
 
 
@@ -56,7 +57,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
 
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, (), SUPPORTED, nats=True, keys=False)
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), SUPPORTED, CAPABILITIES, nats=True, keys=False)
     assert claimed.capabilities["schema_validation"] is True
     assert claimed.capabilities["unique_jobs"] is True
     assert claimed.uniqueness.strength == "strong"
@@ -67,7 +68,7 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
 
 
 def test_what_supports_an_extension_is_said_in_every_form_that_clients_read() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, (), SUPPORTED, nats=True, keys=False)
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), SUPPORTED, CAPABILITIES, nats=True, keys=False)
     details = [*claimed.extension_details.official, *claimed.extension_details.experimental]
     assert [extension.name for extension in details] == list(claimed.extensions)
     assert all(extension.uri.startswith("urn:ojs:ext:") and extension.uri.endswith(extension.name) for extension in details)

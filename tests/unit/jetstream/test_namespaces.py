@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from ojs_features.crons.subjects import timer_subject
 from ojs_features.limits.subjects import Subjects as SubjectsOfLimits
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.workflows.subjects import Subjects as SubjectsOfWorkflows
@@ -25,7 +26,7 @@ def subjects(config: StoreConfig) -> set[str]:
     return {
         *config.hints,
         config.timer("id", "op"),
-        config.cron_timer("id", "op"),
+        timer_subject(config, "id", "op"),
         config.left_by_batches,
         SubjectsOfWorkflows(config).workflow_timer("id", "op"),
         SubjectsOfLimits(config).timer("key.a", "op"),

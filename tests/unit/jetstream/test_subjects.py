@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
+from ojs_features.crons.subjects import cron_subject, timer_subject
 from ojs_features.limits.subjects import Subjects as SubjectsOfLimits
 from ojs_features.webhooks.subjects import Subjects
 from ojs_features.workflows.subjects import Subjects as SubjectsOfWorkflows
@@ -18,8 +20,8 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.job,
     lambda name: CONFIG.timer(name, "op"),
     lambda name: CONFIG.timer("id", name),
-    CONFIG.cron,
-    lambda name: CONFIG.cron_timer(name, "op"),
+    partial(cron_subject, CONFIG),
+    lambda name: timer_subject(CONFIG, name, "op"),
     lambda name: CONFIG.due("scheduler", name),
     CONFIG.unique,
     CONFIG.progress,

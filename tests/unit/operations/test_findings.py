@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec import Raw
 
@@ -209,18 +208,6 @@ def test_only_late_queues_with_workers_are_explained() -> None:
     assert work.late(facts, [], [], NOW, held=False) == [facts[1]]
     assert work.late(facts, ["q"], [], NOW, held=False) == []
     assert work.late(facts, [], [], NOW, held=True) == []
-
-
-def test_a_cron_entry_that_should_have_run_is_a_problem_with_its_cause() -> None:
-    full = work.LateCron(name="night/ly", due_at=NOW - MINUTE, queue="q", full=True)
-    found = list(work.crons([full, msgspec.structs.replace(full, full=False)], NOW))
-    assert [one.message for one in found] == [
-        "cron entry night/ly should have run 1m ago, and its queue q is full",
-        "cron entry night/ly should have run 1m ago",
-    ]
-    assert [one.remedy.split(",")[0] for one in found] == ["make room: start workers", "see whether a scheduler runs"]
-    assert {one.link for one in found} == {"/crons/night%2Fly"}
-    assert [work.is_late(due_at, NOW) for due_at in (None, NOW, NOW - 30_000, NOW - 30_001)] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(("completed", "failed", "told"), [(14, 5, False), (16, 4, False), (15, 5, True), (0, 20, True)])

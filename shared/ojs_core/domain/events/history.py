@@ -90,7 +90,7 @@ def _changed(entry: Entry) -> dict[str, Any]:
 
 
 def _actor(job: Job, entry: Entry) -> Actor | None:
-    """None where the log doesn't tell: cron entries push as clients do."""
+    """None where the log doesn't tell: features push as clients do."""
     if entry.event in _WORKERS and not (entry.event == "requeued" and entry.reason is not None):
         return Actor("worker", entry.worker)
     if entry.event == "pushed":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
 
 from ojs_core.base.wording import counted, duration
 from ojs_core.domain.fair_pools import Pool, is_starved
@@ -21,8 +20,6 @@ _LEAST_ENDED: Final = 20
 """Attempts that must have ended within five minutes before a rate says anything."""
 _FAILING: Final = 0.2
 """Attempts to deliver that fail one after another."""
-_LATE_MS: Final = 30_000
-"""A cron entry is late so long after its time."""
 CAUSES: Final = frozenset({"limited", "no_handler"})
 """Codes of reasons for which the oldest job of a queue waits although the queue has workers."""
 
@@ -89,36 +86,6 @@ def queues(
         elif queue.oldest_at is not None and not held:
             yield from _waiting(queue, now, causes.get(queue.name), late=queue.name in waiting)
         yield from _failing(queue)
-
-
-class LateCron(Struct, frozen=True, kw_only=True):
-    """A cron entry that should have run at `due_at` (Unix ms). `full` says that its bounded queue has no room."""
-
-    name: str
-    due_at: int
-    queue: str
-    full: bool
-
-
-def is_late(due_at: int | None, now: int) -> bool:
-    """Return whether a cron entry should have run by now (Unix ms)."""
-    return due_at is not None and now - due_at > _LATE_MS
-
-
-def crons(late: Iterable[LateCron], now: int) -> Iterator[Finding]:
-    """Find cron entries that should have run and have not."""
-    for entry in late:
-        yield problem(
-            "crons",
-            f"cron entry {entry.name} should have run {duration((now - entry.due_at) / 1_000)} ago"
-            f"{f', and its queue {entry.queue} is full' if entry.full else ''}",
-            "it runs once when that is over; its other ticks until then are left out",
-            f"make room: start workers, or raise max_size of queue {entry.queue}"
-            if entry.full
-            else "see whether a scheduler runs, and its log for 'cron entry waits' with the reason",
-            f"/crons/{quote(entry.name, safe='')}",
-            now - entry.due_at,
-        )
 
 
 def _waiting(queue: QueueFacts, now: int, cause: Reason | None, *, late: bool) -> Iterator[Finding]:

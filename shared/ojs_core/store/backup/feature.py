@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, to_builtins
 
+from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Kept
@@ -17,12 +18,27 @@ from ojs_core.store.records.writer import Hint
 
 Places = Callable[[Connection, StoreConfig], Awaitable[dict[str, int]]]
 """Returns up to which event each of a feature's consumers has got them, by names of the feature."""
-Revive = Callable[[str, Kept, Callable[[str, int], int]], bytes | None]
-"""Makes the body of a record where it is restored, None for one that can't be read.
 
-It takes the record's name, the record, and a function from a consumer's name and the event at which it began to the
-event behind which it goes on.
-"""
+
+class Restoring(NamedTuple):
+    """What a restore gives to those who revive a record."""
+
+    config: StoreConfig
+    moment: Callable[[], Moment]
+    behind: Callable[[str, int], int]
+    """Takes a consumer's name and the event at which it began, and returns the event behind which it goes on."""
+
+
+class RevivedRecord(NamedTuple):
+    """A record as it is restored, with the hints ahead of it, and the counts of the restore that it adds one to."""
+
+    body: bytes
+    hints: Sequence[Hint] = ()
+    counts: Sequence[str] = ()
+
+
+Revive = Callable[[str, Kept, Restoring], RevivedRecord | None]
+"""Takes the name of a record, and the record. Returns None for one that can't be read."""
 Acting = Callable[[Records, StoreConfig], Awaitable[int]]
 """Counts the records that begin to act when a restored system is released."""
 

@@ -1,4 +1,4 @@
-"""The release of a restored system: from then on it hands out jobs, fires crons and calls URLs (docs/adr/085)."""
+"""The release of a restored system: from then on it hands out jobs, and its features act (docs/adr/085)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
 from ojs_core.jetstream.watch import Watches, WatchTimings
 from ojs_core.store.backup.archive import BackupProblem
 from ojs_core.store.backup.feature import FeatureBackup
-from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.queues import Queues, queue_reader
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import Committer, CommitTimings
@@ -37,7 +36,6 @@ class Held(Struct, frozen=True, kw_only=True):
     """Counts of what begins to act when a system is released. What was paused before the backup isn't among them."""
 
     mark: RestoreMark
-    crons: int
     features: dict[str, int]
     """Counts of features, by their names."""
     queues: int
@@ -93,13 +91,11 @@ class Release:
             return None
         config = self._config
         paused = {one.name for one in await self._read(config.queue(ANY), queue_reader) if _is_paused(one)}
-        crons = [one for one in await self._read(config.cron(ANY), cron_reader) if one.enabled and not one.deleted]
         acting = {name: await one.acting(self._records, config) for name, one in self._counted.items()}
         waiting = await self._waiting()
         moving = {queue: jobs for queue, jobs in waiting.items() if queue not in paused}
         return Held(
             mark=record.restored,
-            crons=len(crons),
             features=acting,
             queues=len(moving),
             jobs=sum(moving.values()),

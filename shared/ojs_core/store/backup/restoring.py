@@ -60,7 +60,6 @@ class Restored(Struct, frozen=True, kw_only=True):
     requeued: int
     timers: int
     workflows: int
-    crons: int
     passed_over: int
     features: dict[str, int]
     """Counts of features, by their names."""
@@ -217,7 +216,6 @@ class Restore:
             requeued=counts["requeued"],
             timers=counts["timer"],
             workflows=counts["workflow"],
-            crons=counts["crons"],
             passed_over=counts["passed_over"],
             features={name: counts[one.kind] for feature in self._features for name, one in feature.counted.items()},
             keys=counts["key"],

@@ -1,7 +1,7 @@
 """The form of a stored message where it is restored: its new name, and the hints that its record needs.
 
-A job that ran is given back without counting the attempt. A cron entry's ticks that have passed are left out. A consumer of
-events goes on behind the event that it has got last. What has ended its time meanwhile isn't written.
+A job that ran is given back without counting the attempt. A consumer of events goes on behind the event that it has got
+last. What has ended its time meanwhile isn't written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_core.base.times import parse_duration_ms
-from ojs_core.domain.cron import changes
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import QueueRecord, RestoreMark, released, waiting_for_release
@@ -25,9 +24,8 @@ from ojs_core.jetstream.headers import time_to_live
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Kept
-from ojs_core.store.backup.feature import FeatureBackup
+from ojs_core.store.backup.feature import FeatureBackup, Restoring
 from ojs_core.store.backup.selection import Selection
-from ojs_core.store.crons import cron_alarm, cron_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.records.commit import Committer, CommitTimings, encode_job
 from ojs_core.store.records.records import Records, job_reader
@@ -95,6 +93,7 @@ class Revival:
         self._delivered = delivered
         self._event = event
         self._revive = {kind: revive for feature in features for kind, revive in feature.revive.items()}
+        self._restoring = Restoring(config, clock.moment, self._behind)
         self._standing = standing
         self.counts: Counter[str] = Counter()
 
@@ -127,18 +126,18 @@ class Revival:
             case "job":
                 job = self._read(job_reader, name, kept)
                 return (kept.data, []) if job is None else self._job(job, kept)
-            case "cron":
-                return self._cron(name, kept)
             case "queue" if name == MAINTENANCE:
                 record = self._standing.of(self._read(queue_reader, name, kept))
                 return kept.data if record is None else _encode(record), []
             case _ if kind in self._notes:
                 return kept.data, [self._notes[kind](self._config, name)]
             case _ if kind in self._revive:
-                body = self._revive[kind](name, kept, self._behind)
-                if body is None:
+                revived = self._revive[kind](name, kept, self._restoring)
+                if revived is None:
                     self.counts["unreadable"] += 1
-                return kept.data if body is None else body, []
+                    return kept.data, []
+                self.counts.update(revived.counts)
+                return revived.body, list(revived.hints)
             case _:
                 return kept.data, []
 
@@ -161,17 +160,6 @@ class Revival:
         if job.state is State.AVAILABLE:
             hints.append(self._committer.token(job, 0))
         return kept.data, hints
-
-    def _cron(self, token: str, kept: Kept) -> tuple[bytes, list[Hint]]:
-        cron = self._read(cron_reader, token, kept)
-        if cron is None or cron.deleted:
-            return kept.data, []
-        self.counts["crons"] += 1
-        step = changes.pass_over(cron, self._clock.moment())
-        if step is not None:
-            cron = step.record
-            self.counts["passed_over"] += 1
-        return _encode(cron), [] if cron.timer is None else [cron_alarm(self._config, token, cron.timer)]
 
     def _read(self, reader: RecordReader[Any], name: str, kept: Kept) -> Any:
         found = reader.read(name, kept.sequence, kept.data)

@@ -10,23 +10,14 @@ from ojs_core.store.backup.feature import FeatureBackup
 
 _MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "backup"})
 """Records that say what is now: processes write them anew. The time of the last backup is of this system alone."""
-_HINTS: Final = frozenset(
-    {
-        ("due", "cron"),
-    }
-)
-"""Hints that are kept as they are: the words behind the namespace. `FeatureBackup.hints` has more.
-
-Others are made again of the records that they are of.
-"""
 
 
 class Selection:
-    """Tells by subjects."""
+    """Tells by subjects. Hints are made again of the records that they are of, but those that features keep."""
 
     def __init__(self, config: StoreConfig, features: Iterable[FeatureBackup]) -> None:
         self._config = config
-        self._kept = _HINTS.union(*(feature.hints for feature in features))
+        self._kept = frozenset[tuple[str, str]]().union(*(feature.hints for feature in features))
         self._records = len(config.records) - 1
         self._hints = len(config.namespace) + 1
 

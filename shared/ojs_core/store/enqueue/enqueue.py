@@ -49,7 +49,7 @@ class _Plan(NamedTuple):
 
 
 class Enqueue:
-    """Stores new jobs: those of clients, of cron entries and of workflows."""
+    """Stores new jobs: those of clients and of features."""
 
     def __init__(
         self,

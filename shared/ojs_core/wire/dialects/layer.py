@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ojs_core.wire.dialects.bulk import BULK
-from ojs_core.wire.dialects.crons import CRONS
 from ojs_core.wire.dialects.events import EVENTS
 from ojs_core.wire.dialects.fleet import FLEET
 from ojs_core.wire.dialects.jobs import JOBS
@@ -29,7 +28,6 @@ _SHAPES: Final[Shapes] = {
     **JOBS,
     **BULK,
     **QUEUES,
-    **CRONS,
     **EVENTS,
     **STATISTICS,
     **FLEET,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Final, Literal, get_args
 
@@ -19,8 +19,6 @@ _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by 
 _STRENGTH: Final = "strong"
 _CAPABILITIES: Final = {
     "batch_enqueue": True,
-    "cron": True,
-    "cron_jobs": True,
     "delayed_jobs": True,
     "events": True,
     "job_ttl": True,
@@ -119,6 +117,7 @@ def manifest(
     busy_queues: int,
     compression: Sequence[str],
     extensions: Sequence[Extension],
+    of_features: Iterable[str] = (),
     *,
     nats: bool,
     keys: bool,
@@ -126,11 +125,12 @@ def manifest(
 ) -> Manifest:
     """Return the manifest; `nats` says whether the API is offered over NATS, too, `keys` whether it asks for keys.
 
-    `prefix` is what clients put before the server's paths.
+    `of_features` are capabilities. `prefix` is what clients put before the server's paths.
 
     Extensions are names and capabilities booleans: the Go SDK reads nothing else.
     """
-    capabilities = _CAPABILITIES | {one.capability: True for one in extensions if one.capability is not None}
+    named = [*of_features, *(one.capability for one in extensions if one.capability is not None)]
+    capabilities = _CAPABILITIES | dict.fromkeys(named, True)
     sizes = {name: size for name, size in limits.sizes().items() if name not in _OF_PAYLOADS}
     return Manifest(
         specversion=OJS_VERSION,

@@ -32,7 +32,6 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain import transitions
-from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.queues.config import MAINTENANCE
@@ -50,6 +49,8 @@ from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
 from ojs_core.store.store import Store
 from ojs_features.all import BACKUPS
+from ojs_features.crons.changes import Registration
+from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.rules import LimitOverride
@@ -289,7 +290,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     webhook = Subscription(id="", url="http://127.0.0.1", events=("*",), secret="s", extensions=kept)
     await source.of(Webhooks).create(webhook)
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, extra=kept, retry_extensions=kept)
-    await source.crons.register(Registration(name="daily", expression="@daily", draft=template, extensions=kept))
+    await source.of(Crons).register(Registration(name="daily", expression="@daily", draft=template, extensions=kept))
     job = await source.enqueue.push(draft(queue=queue, extra=kept, retry_extensions=kept))
     await source.of(Limits).permits.override(key_scope("key"), LimitOverride(concurrency=1, extensions=kept))
     step = {"type": "a.c", "args": [], "options": {"queue": f"{queue}-2"}, "ext_vendor": {"n": 1}}
@@ -300,7 +301,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     settings = await there.queues.settings(queue)
     assert settings is not None
     [webhook] = await there.of(Webhooks).all()
-    cron = await there.crons.get("daily")
+    cron = await there.of(Crons).get("daily")
     restored = await there.jobs.get(job.id)
     override = (await there.of(Limits).permits.read(key_scope("key")))[1].override
     assert override is not None
@@ -324,15 +325,15 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
 async def test_a_cron_entry_goes_on_with_its_next_tick(source: Store, backups: Backups) -> None:
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE)
     registered = Registration(name="each-second", expression="* * * * * *", draft=template)
-    entry = (await source.crons.register(registered))[1]
+    entry = (await source.of(Crons).register(registered))[1]
     await backups.take(source)
     assert entry.next_at is not None
     late = entry.next_at + 3_000
     await eventually(lambda: source.clock.now() > late)
     restored = await backups.restore()
-    assert (restored.crons, restored.passed_over) == (1, 1)
+    assert (restored.features["crons"], restored.passed_over) == (1, 1)
     there = await backups.open(restored)
-    cron = await there.crons.get("each-second")
+    cron = await there.of(Crons).get("each-second")
     assert cron.next_at is not None
     assert cron.next_at > late
     assert (cron.run_count, cron.timer is not None) == (0, True)
@@ -463,7 +464,7 @@ async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
     await source.enqueue.push(draft(queue="paused"))
     await source.queues.pause("paused")
     template = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE)
-    await source.crons.register(Registration(name="daily", expression="@daily", draft=template))
+    await source.of(Crons).register(Registration(name="daily", expression="@daily", draft=template))
     made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
     for one in (made, replace(made, id="off", active=False)):
         await put_raw(source, Subjects(source.config).webhook(one.id), msgspec.json.encode(one))
@@ -475,7 +476,14 @@ async def test_in_another_namespace_nothing_is_handed_out_until_the_release(
     assert await there.queues.under_maintenance()
     held = await backups.waiting(restored)
     assert held is not None
-    assert (held.crons, held.features["webhooks"], held.queues, held.jobs, held.due, held.paused) == (1, 1, 1, 1, 0, 1)
+    assert (held.features["crons"], held.features["webhooks"], held.queues, held.jobs, held.due, held.paused) == (
+        1,
+        1,
+        1,
+        1,
+        0,
+        1,
+    )
     assert held.mark.namespace == source.config.namespace
     await backups.release(restored)
     found: list[Job] = []

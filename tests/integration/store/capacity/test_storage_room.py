@@ -11,8 +11,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from integration.conftest import MakeServer, OpenStore
+from integration.crons.test_crons import unchanged, wanted
 from integration.samples import acked, draft, failed, fetch, refusal, timed
-from integration.store.test_crons import unchanged, wanted
 from integration.store.workflows.flows import chain, coordinate, create, end
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
@@ -26,7 +26,8 @@ from ojs_core.store.store import Store, StoreTimings
 from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord
 from ojs_core.telemetry import metrics
 from ojs_features.all import GATES
-from ojs_scheduler.crons import CronWorker
+from ojs_features.crons.loop import CronWorker
+from ojs_features.crons.store import Crons
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.outside import before
@@ -91,7 +92,7 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
     with own_server(max_file_store=str(LIMIT)) as server:
         store = await open_store(server.url, room=NAMED)
         flow = await create(store, chain(f"{queue}-flow", "a", "b"))
-        await store.crons.register(wanted("yearly", "0 0 1 1 *", queue=f"{queue}-cron"))
+        await store.of(Crons).register(wanted("yearly", "0 0 1 1 *", queue=f"{queue}-cron"))
         await eventually(lambda: store.room.levels)
         ids = await fill(store, queue)
         assert LIMIT - RESERVE <= await used(store) < LIMIT, "the reserve is there"
@@ -101,8 +102,8 @@ async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else
             lambda: store.enqueue.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000)),
             lambda: store.enqueue.push_all([draft(queue=queue), draft(queue=queue)]),
             lambda: create(store, chain(queue, "a", "b")),
-            lambda: store.crons.register(wanted("another")),
-            lambda: store.crons.run_now("yearly", unchanged),
+            lambda: store.of(Crons).register(wanted("another")),
+            lambda: store.of(Crons).run_now("yearly", unchanged),
         ):
             with refusal("storage_full"):
                 await create_one()
@@ -167,14 +168,14 @@ async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, ope
     with own_server(max_file_store=str(LIMIT)) as server:
         store = await open_store(server.url, room=NAMED)
         await eventually(lambda: store.room.levels)
-        await store.crons.register(wanted("ticking", queue=f"{queue}-cron"))
+        await store.of(Crons).register(wanted("ticking", queue=f"{queue}-cron"))
         ids = await fill(store, queue)
         keeper = CronWorker(store, unchanged)
         await keeper.start()
         try:
-            runs = (await store.crons.get("ticking")).n
+            runs = (await store.of(Crons).get("ticking")).n
             assert await fetch(store, f"{queue}-cron", wait_ms=1_500) == []
-            assert (await store.crons.get("ticking")).n == runs, "no run is noted without its job"
+            assert (await store.of(Crons).get("ticking")).n == runs, "no run is noted without its job"
             for job_id in ids[: len(ids) // 2]:
                 await store.jobs.change(job_id, transitions.cancel)
                 await store.jobs.change(job_id, transitions.remove)

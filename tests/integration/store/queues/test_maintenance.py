@@ -8,13 +8,14 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import delayed, draft, due_subjects, fetch, requeued
-from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import Maintenance, resumed
 from ojs_core.jetstream.api import call
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_features.crons.changes import Registration
+from ojs_features.crons.store import Crons
 from ojs_scheduler import build
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -110,13 +111,13 @@ async def test_what_is_due_waits_for_its_end(store: Store) -> None:
     await store.queues.hold_all(Maintenance())
     job = await delayed(store, 100, queue="a")
     tick = draft(queue="b")
-    await store.crons.register(Registration(name="every", expression="* * * * * *", draft=tick))
+    await store.of(Crons).register(Registration(name="every", expression="* * * * * *", draft=tick))
     await eventually(lambda: due_subjects(store, job.id))
     since = store.clock.now()
     # Two ticks are due by then, and a scheduler would have come to the job within milliseconds.
     await eventually(lambda: store.clock.now() > since + 2_000)
     assert (await store.jobs.get(job.id)).state is State.SCHEDULED
-    assert (await store.crons.get("every")).run_count == 0
+    assert (await store.of(Crons).get("every")).run_count == 0
     await end(store)
     assert [one.id for one in await eventually(lambda: fetch(store, "a"))] == [job.id]
     await eventually(lambda: fetch(store, "b"))

@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 import pytest
 
 from ojs_core.base.timings import Order, Timings
-from ojs_core.domain.cron.ticks import GRACE_MS
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
 from ojs_core.jetstream.event_consumer import EventConsumerTimings
 from ojs_core.jetstream.ordered_consumer import OrderedTimings
@@ -19,6 +18,8 @@ from ojs_core.store.backup.restoring import RestoreTimings
 from ojs_core.store.backup.taking import BackupTimings
 from ojs_core.store.store import StoreTimings
 from ojs_core.store.workers.notes import NoteTimings
+from ojs_features.crons.ticks import GRACE_MS, LATE_MS
+from ojs_features.crons.timings import CronRepairTimings, CronTimings
 from ojs_features.limits.blocked_jobs import BlockedJobTimings
 from ojs_features.limits.rules import COMING_MS
 from ojs_features.webhooks.deliveries import DeliveryTimings
@@ -41,6 +42,7 @@ IN_STRUCTS = (
     "shared/ojs_link",
     "shared/ojs_nats",
     *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),
+    *(f"shared/ojs_features/crons/{one}.py" for one in ("store", "loop", "index")),
 )
 """Packages whose durations are all in structs."""
 NO_DURATIONS = {
@@ -94,7 +96,8 @@ def test_the_order_of_what_everybody_has_holds() -> None:
 STORE = StoreTimings()
 BETWEEN: Final = {
     "a claim that is being written would count as stuck": (STORE.commits.deadline_s, COMING_MS / 1_000),
-    "the tick of a scheduler that dies would count as missed": (STORE.tick_s, GRACE_MS / 1_000),
+    "the tick of a scheduler that dies would count as missed": (CronTimings().tick_s, GRACE_MS / 1_000),
+    "a cron entry would be late before its timer is repaired": (CronRepairTimings().grace_ms, LATE_MS),
     "a hint would be judged when its record's tombstone is gone": (BlockedJobTimings().ahead_ms / 1_000, TOMBSTONE_S),
     "a note would be judged when its record's tombstone is gone": (StepTimings().give_up_ms / 1_000, TOMBSTONE_S),
     "a note would be dropped whose record is being written": (STORE.commits.deadline_s, StepTimings().give_up_ms / 1_000),

@@ -11,20 +11,21 @@ from msgspec import Struct
 from ojs_api.crons import OneCron
 from ojs_api.schemas import OneSchema
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.cron.changes import register
 from ojs_core.domain.fair_pools import Pool, Prevention
 from ojs_core.domain.queues.config import Patch, QueueConfig, Rate, patched
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import LimitPolicy
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.crons.answers import cron_answer
-from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.members import bare, encode
 from ojs_core.wire.queues.answers import configured_queue
 from ojs_core.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
 from ojs_core.wire.queues.requests import parse_config
+from ojs_features.crons.answers import cron_answer
+from ojs_features.crons.changes import register
+from ojs_features.crons.dialects import SHAPES as OF_CRONS
+from ojs_features.crons.requests import parse_registration
 from ojs_features.limits.answers import limit_answer, parse_override
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord
@@ -42,7 +43,7 @@ RATE: Final = Rate(5, 60_000)
 
 
 def shown(answer: Struct, reader: Reader) -> Any:
-    shape = SHAPES.get(type(bare(answer)), {}).get(reader)
+    shape = {**SHAPES, **OF_CRONS}.get(type(bare(answer)), {}).get(reader)
     return msgspec.json.decode(answer_body(answer, reader) if shape is None else encode(shape(answer)))
 
 

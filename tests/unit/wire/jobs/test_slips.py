@@ -6,9 +6,9 @@ import pytest
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
-from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.members import AnswerWarning, encode
+from ojs_features.crons.requests import parse_registration
 from support.tables import each
 
 NOW = 1_780_000_000_000

@@ -1,1 +1,0 @@
-"""Cron entries (ojs-cron): records, expressions, schedules and what is due. Pure, like `transitions`."""

@@ -1,1 +1,0 @@
-"""Cron entries, as clients write and read them."""

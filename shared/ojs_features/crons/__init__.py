@@ -1,0 +1,1 @@
+"""Crons: the server pushes a job whenever its schedule says so."""

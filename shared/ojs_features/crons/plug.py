@@ -1,0 +1,39 @@
+"""The places where crons are plugged into the server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.plug import Check, Feature, KeyEnd
+from ojs_core.read.followed import Followed, Question
+from ojs_features.crons.backup import BACKUP
+from ojs_features.crons.events import source
+from ojs_features.crons.findings import look
+from ojs_features.crons.grants import GRANTS
+from ojs_features.crons.index import QUESTION, TABLE, LateCronsAsk, late_crons
+from ojs_features.crons.keys import crons_of
+from ojs_features.crons.loop import cron_loop
+from ojs_features.crons.repairs import LostTimers
+from ojs_features.crons.routes import PART
+from ojs_features.crons.store import cron_reader
+
+CRONS: Final = Feature(
+    name="crons",
+    parts=(PART,),
+    capabilities=("cron", "cron_jobs"),
+    loops=(cron_loop,),
+    records=(cron_reader,),
+    followed=(
+        Followed(
+            reader=cron_reader,
+            table=TABLE,
+            events=source,
+            repairs=LostTimers,
+            questions={QUESTION: Question(LateCronsAsk, late_crons)},
+        ),
+    ),
+    backup=BACKUP,
+    grants=GRANTS,
+    checks=(Check(name="crons", look=look),),
+    key_ends=(KeyEnd(member="crons", change=crons_of, only_names=True),),
+)
