@@ -11,13 +11,13 @@ from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.event_reader import EventFilter, EventReader
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from ojs_features.all import GATES
+from support.events import all_events_of
 from support.nats import NatsServer
 from support.system import Processes
 from support.waiting import eventually
@@ -48,7 +48,7 @@ async def push(store: Store, number: int, events: list[str]) -> None:
         job = Job(id=new_job_id(store.clock.now()), type="t", args=Raw(b"[]"), state=State.AVAILABLE)
         pushed = await store.enqueue.push(job)
         [entry] = pushed.transitions
-        events += [event.id for event in events_of(pushed, entry)]
+        events += [event.id for event in all_events_of(pushed, entry)]
 
 
 async def everything_is_there(store: Store, events: list[str]) -> bool:

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_job_id
 from ojs_core.domain import transitions
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions import JobHolder, Moment
 from ojs_core.jetstream.api import parse_ack
@@ -35,6 +34,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from ojs_features.all import GATES
+from support.events import all_events_of
 from support.figures import tell
 from support.nats import NatsServer
 from support.operator_commands import measured
@@ -80,7 +80,7 @@ def jobs() -> Iterator[Job]:
 def told(config: StoreConfig, job: Job, sequence: int) -> Iterator[Outgoing]:
     """The events of a job's life."""
     for entry in job.transitions:
-        for event in events_of(job, entry):
+        for event in all_events_of(job, entry):
             subject = config.event(event.type, job.queue, job.id)
             yield Outgoing(subject, msgspec.json.encode(event), job.created_at, entry.n, sequence)
 

@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.event_reader import StoredEvent
 from reliability.ledger import Disturbance, Flow, Hold, Kind, Ledger, Verdict
 from reliability.reading import Reading
 from reliability.traffic import BOUND, CONCURRENCY, KEY_CONCURRENCY, RATE, RATE_S, result_of
+from support.events import all_events_of
 from support.truth import counts_of
 
 _SLACK_S: Final = 0.02
@@ -269,7 +269,7 @@ def events(ledger: Ledger, reading: Reading) -> Told:  # noqa: ARG001
         places.setdefault(_event_id(event), place)
     expected: set[str] = set()
     for job in reading.jobs.values():
-        due = {event.id: event.type for entry in job.transitions for event in events_of(job, entry)}
+        due = {event.id: event.type for entry in job.transitions for event in all_events_of(job, entry)}
         expected |= due.keys()
         if untold := [due[one] for one in due if one not in places]:
             yield job.id, f"{', '.join(untold)} missing of {', '.join(due.values())}"

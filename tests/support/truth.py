@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Failed
@@ -18,6 +17,7 @@ from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEven
 from ojs_core.jetstream.feed import Feed
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.store import Store
+from support.events import all_events_of
 from support.waiting import answered
 
 _PAGE: Final = 2_000
@@ -84,7 +84,7 @@ def missing_events(jobs: Iterable[Job], events: Sequence[StoredEvent]) -> list[s
     told = by_job(events)
     wrong = []
     for job in jobs:
-        expected = {event.id: event.type for entry in job.transitions for event in events_of(job, entry)}
+        expected = {event.id: event.type for entry in job.transitions for event in all_events_of(job, entry)}
         found = told.pop(job.id, {})
         if list(found) != list(expected):
             wrong.append(f"{job.id}: {list(found.values())} instead of {list(expected.values())}")

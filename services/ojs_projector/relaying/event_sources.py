@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.source import EventSource
 from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.job import Job
-from ojs_core.domain.past import birth_of
-from ojs_core.read.followed import Followed
+from ojs_core.domain.job import Entry, Job
+from ojs_core.domain.past import Logged, birth_of
+from ojs_core.read.followed import Followed, Owner
 from ojs_core.store.store import Store
 from ojs_projector.index.model import Seen
 
@@ -21,24 +22,29 @@ class EventSources:
     def __init__(self, store: Store, followed: Sequence[Followed]) -> None:
         self._store = store
         self._of_features: dict[str, Callable[[Any], EventSource | None]] = {one.reader.kind: one.events for one in followed}
-        self._creations = [one.creation for one in followed if one.creation is not None]
+        self._owners = [one.owner for one in followed if one.owner is not None]
 
     def of(self, seen: Seen) -> EventSource | None:
         """None for what has no events of its own, and for what can't be read."""
         if seen.job is not None:
-            return _job(seen.job)
+            return self._job(seen.job)
         if seen.held is not None:
             return self._of_features[seen.record.kind](seen.held)
         return None
 
     async def creation(self, name: str) -> EventSource | None:
         """Read the creation of what jobs are members of, by its id. Raises OjsError backend_unavailable."""
-        for creation in self._creations:
-            if (found := await creation(self._store, name)) is not None:
+        for owner in self._owners:
+            if (found := await owner.creation(self._store, name)) is not None:
                 return found
         return None
 
+    def _job(self, job: Job) -> EventSource:
+        owner = next((one for one in self._owners if one.asks(job)), None)
+        events = partial(events_of, job) if owner is None else partial(_of_member, job, owner)
+        member_of = None if owner is None else owner.id(job)
+        return EventSource(job.id, job.created_at, job.queue, job.transitions, birth_of(job.transitions), events, member_of)
 
-def _job(job: Job) -> EventSource:
-    first, member_of = birth_of(job.transitions), None if job.workflow is None else job.workflow.id
-    return EventSource(job.id, job.created_at, job.queue, job.transitions, first, partial(events_of, job), member_of)
+
+def _of_member(job: Job, owner: Owner, entry: Entry) -> list[Event]:
+    return [*events_of(job, entry), *owner.events(Logged.of(job, entry))]

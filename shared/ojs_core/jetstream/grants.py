@@ -31,8 +31,6 @@ RESTORE: Final = "restore"
 ANSWERING: Final = "gateway-api"
 """The gateway's second user, who takes requests over NATS and answers them."""
 
-_STEPS: Final = "coordinator-steps"
-
 _DURABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "scheduler": ("scheduler",),
     "reaper": ("reaper",),
@@ -272,7 +270,6 @@ def _own(config: StoreConfig, features: Sequence[FeatureGrants], role: str) -> l
 def _durables(config: StoreConfig, features: Sequence[FeatureGrants]) -> dict[str, dict[str, str]]:
     """Return the subjects of the consumers that the processes of each role share, by their names."""
     found = {role: {name: config.due(name, ANY) for name in names} for role, names in _DURABLES.items()}
-    found["coordinator"][_STEPS] = config.notes("workflow")
     for feature in features:
         for role, durables in feature.durables.items():
             found.setdefault(role, {}).update({name: taken(config) for name, taken in durables.items()})

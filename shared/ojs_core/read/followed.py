@@ -10,10 +10,14 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ojs_core.base.timings import Timings
+from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.source import EventSource
+from ojs_core.domain.job import Job
+from ojs_core.domain.past import Logged
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.read.messages import Answer
+from ojs_core.store.gates import Asks
 from ojs_core.store.store import Store
 
 
@@ -67,6 +71,21 @@ class Found(Protocol):
         """Count some of a kind. `what` goes into the log."""
 
 
+class Owner(Struct, frozen=True, kw_only=True):
+    """The part of a record in the events of jobs that are its members."""
+
+    asks: Asks
+    """Tells whether a job is a member of one."""
+    id: Callable[[Job], str]
+    events: Callable[[Logged], list[Event]]
+    """Returns what an entry of a member's log means for the record. They come behind the job's own events."""
+    creation: Callable[[Store, str], Awaitable[EventSource | None]]
+    """Reads the source of a record's creation alone, by its id, where its jobs are met ahead of it.
+
+    Raises OjsError backend_unavailable.
+    """
+
+
 class Followed(Struct, frozen=True, kw_only=True):
     """A kind of records that projectors read. They list one that can't be read."""
 
@@ -74,11 +93,7 @@ class Followed(Struct, frozen=True, kw_only=True):
     table: Table | None = None
     events: Callable[[Any], EventSource | None] = lambda _found: None
     """Returns the source of the events of what a record holds, None if it has none."""
-    creation: Callable[[Store, str], Awaitable[EventSource | None]] | None = None
-    """Reads the source of a record's creation alone, by its id, where its jobs are met ahead of it.
-
-    Raises OjsError backend_unavailable.
-    """
+    owner: Owner | None = None
     repairs: Callable[[Store, Index, Found, tuple[Timings, ...]], Repairs] | None = None
     """Makes what looks for lost hints. It takes the durations of features that aren't the usual ones."""
     questions: Mapping[str, Question] = MappingProxyType({})

@@ -1,4 +1,8 @@
-"""Events of workflows that are made of their own logs (ojs-events §3.4; ojs-workflows appendix B)."""
+"""Events of workflows (ojs-events §3.4; ojs-workflows appendix B).
+
+Those of jobs are made of the logs of jobs, the others of the workflow's own log. So that stays short, however many jobs
+there are.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ojs_core.domain.events.envelope import Event
+from ojs_core.base.ids import derived_job_id
+from ojs_core.base.times import format_ms
+from ojs_core.domain.events.envelope import Event, job_event
 from ojs_core.domain.events.source import EventSource, first_of
-from ojs_core.domain.events.workflows import workflow_event
+from ojs_core.domain.job import CALLED_OFF, TERMINAL, Entry, Job, Membership, State
+from ojs_core.domain.past import Logged
 from ojs_core.store.store import Store
 from ojs_features.workflows.record import Claim, Workflow, WorkflowEntry
 from ojs_features.workflows.records import workflow_reader
@@ -69,7 +76,7 @@ def events_of_workflow(record: Workflow, entry: WorkflowEntry) -> list[Event]:
                 data["error"] = _failure(record)["error"]
     if entry.run:
         data["retries"] = entry.run
-    return [workflow_event(f"workflow.{entry.event}", record.id, entry.at, data, str(entry.n), entry.op)]
+    return [_event(f"workflow.{entry.event}", record.id, entry.at, data, str(entry.n), entry.op)]
 
 
 def _failure(record: Workflow) -> dict[str, Any]:
@@ -82,3 +89,58 @@ def _failure(record: Workflow) -> dict[str, Any]:
         "failed_step_type": error.type,
         "error": {"code": error.code, "message": error.message},
     }
+
+
+def events_of_member(one: Logged) -> list[Event]:
+    """Return what one entry of a member's log means for its workflow."""
+    job, entry, member = one.job, one.entry, one.job.workflow
+    if member is None or job.generation:
+        return []
+    if entry.event == "claimed" and member.opens and entry.attempt == 1:
+        return [_started(job, entry, member)]
+    if entry.event == "pushed" and member.callback is not None:
+        return [_member_event(one, "workflow.callback_fired", member, callback=member.callback)]
+    if entry.after not in TERMINAL or entry.reason == CALLED_OFF:
+        return []
+    what = "step" if member.kind in {"chain", "dag"} and member.callback is None else "job"
+    members: dict[str, Any] = {"duration_ms": one.duration_ms or 0}
+    if entry.after is State.COMPLETED:
+        return [_member_event(one, f"workflow.{what}_completed", member, **members)]
+    if job.error is not None:
+        members["error"] = {"code": job.error.code, "message": job.error.message}
+    else:
+        members["error"] = {"code": "cancelled", "message": entry.reason or "the job was cancelled"}
+    return [_member_event(one, f"workflow.{what}_failed", member, **members)]
+
+
+def _member_event(one: Logged, event_type: str, member: Membership, **more: Any) -> Event:
+    event = job_event(
+        one,
+        event_type,
+        workflow_id=member.id,
+        workflow_name=member.name,
+        workflow_type=member.kind,
+        step_id=member.step,
+        step_index=member.index,
+        step_type=one.job.type,
+        steps_remaining=max(0, member.size - member.index - 1),
+        **more,
+    )
+    return replace(event, subject=member.id)
+
+
+def _started(job: Job, entry: Entry, member: Membership) -> Event:
+    """The workflow's start, told where it happens, so that it comes ahead of what its jobs do."""
+    data = {"workflow_id": member.id, "workflow_name": member.name, "total_steps": member.opens, "job_id": job.id}
+    return _event("workflow.started", member.id, entry.at, data, "started")
+
+
+def _event(event_type: str, workflow_id: str, at: int, data: dict[str, Any], *origin: str) -> Event:
+    """Return an event of a workflow. Its id follows from what it is of."""
+    return Event(
+        id=f"evt_{derived_job_id(at, 'event', workflow_id, *origin)}",
+        type=event_type,
+        time=format_ms(at),
+        subject=workflow_id,
+        data=data,
+    )

@@ -6,7 +6,7 @@ from typing import Final
 
 from ojs_core.jetstream.grants import FeatureGrants
 from ojs_core.jetstream.subjects import ANY, StoreConfig
-from ojs_features.workflows.subjects import Subjects
+from ojs_features.workflows.subjects import STEPS, Subjects
 
 _KINDS: Final = ("workflow", "wfdef", "wfres")
 _TIMERS: Final = frozenset({"gateway", "coordinator", "projector"})
@@ -21,4 +21,5 @@ def _publishes(config: StoreConfig, role: str) -> list[str]:
 GRANTS: Final = FeatureGrants(
     writes={"gateway": _KINDS, "scheduler": ("workflow",), "coordinator": _KINDS, "projector": ("workflow",)},
     publishes=_publishes,
+    durables={"coordinator": {STEPS: lambda config: config.notes("workflow")}},
 )

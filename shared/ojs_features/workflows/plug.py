@@ -8,12 +8,12 @@ from typing import Final
 from ojs_core.api.job_extras import Inputs
 from ojs_core.domain.job import Job
 from ojs_core.plug import Feature, Process
-from ojs_core.read.followed import Followed, Question
+from ojs_core.read.followed import Followed, Owner, Question
 from ojs_core.store.store import Store
 from ojs_core.wire.workers.answers import ParentResults
 from ojs_features.workflows.backup import BACKUP
 from ojs_features.workflows.definitions import part_reader
-from ojs_features.workflows.events import creation, source
+from ojs_features.workflows.events import creation, events_of_member, source
 from ojs_features.workflows.grants import GRANTS
 from ojs_features.workflows.index import QUESTION, TABLE, WorkflowsAsk, workflows
 from ojs_features.workflows.records import workflow_reader
@@ -44,7 +44,7 @@ WORKFLOWS: Final = Feature(
             reader=workflow_reader,
             table=TABLE,
             events=source,
-            creation=creation,
+            owner=Owner(asks=attrgetter("workflow"), id=attrgetter("workflow.id"), events=events_of_member, creation=creation),
             repairs=WorkflowRepairs,
             questions={QUESTION: Question(WorkflowsAsk, workflows)},
         ),

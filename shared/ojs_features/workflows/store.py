@@ -38,11 +38,11 @@ from ojs_features.workflows.record import QUEUED, Claim, Workflow, expand, job_i
 from ojs_features.workflows.records import SERVICE, StoredWorkflow, UnderWay, WorkflowRecords
 from ojs_features.workflows.results import Results
 from ojs_features.workflows.step_end import gone, outcome_of
+from ojs_features.workflows.subjects import STEPS
 from ojs_features.workflows.timings import WorkflowTimings
 
 log = structlog.get_logger(__name__)
 
-_STEPS: Final = "coordinator-steps"
 _PORTION: Final = 500
 """Jobs that are read, created or cancelled together."""
 _LEFT: Final = "the jobs of a workflow are left to the coordinator"
@@ -101,7 +101,7 @@ class Workflows:
 
     def step_messages(self) -> DueMessages:
         """The notes of members; `Due.job_id` is `<workflow id>.<job id>`."""
-        return DueMessages(self._nats, self._bulk, self._config, _STEPS, subject=self._config.notes("workflow"))
+        return DueMessages(self._nats, self._bulk, self._config, STEPS, subject=self._config.notes("workflow"))
 
     async def clear(self) -> None:
         """Forget what was read (reset)."""

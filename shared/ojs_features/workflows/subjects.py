@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, check_names
+
+STEPS: Final = "coordinator-steps"
+"""The consumer of notes that coordinators share."""
 
 
 class Subjects(NamedTuple):

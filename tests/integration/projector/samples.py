@@ -11,13 +11,13 @@ from msgspec import Raw
 
 from integration.samples import ANYONE, acked, draft, failed, fetch, requeued
 from ojs_core.domain import transitions
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Failure, Moment, Transition, nack
 from ojs_core.jetstream.event_reader import StoredEvent
 from ojs_core.read.client import Queries, QueryTimings
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
+from support.events import all_events_of
 from support.truth import all_events, all_jobs, counts_of
 from support.waiting import PATIENCE_S
 
@@ -63,7 +63,7 @@ async def assert_events_complete(store: Store, ids: Sequence[str], *, ignoring: 
             by_job[event.subject_id].append(event)
     for job_id in ids:
         job = await store.jobs.get(job_id)
-        expected = [event.type for entry in job.transitions for event in events_of(job, entry)]
+        expected = [event.type for entry in job.transitions for event in all_events_of(job, entry)]
         assert [event.type for event in by_job[job_id]] == expected, job_id
 
 

@@ -11,13 +11,13 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Entry, Job, Membership, State
 from ojs_core.jetstream.event_reader import StoredEvent
 from reliability.judgement import RULES, judge
 from reliability.ledger import Asked, Disturbance, Flow, Hold, Kind, Ledger, Verdict
 from reliability.reading import Reading
 from reliability.traffic import BOUND, CONCURRENCY, KEY_CONCURRENCY, RATE
+from support.events import all_events_of
 
 T = 1_000_000.0
 
@@ -63,7 +63,7 @@ class Run(Struct):
 
     def tell(self) -> None:
         """Store the events of all jobs."""
-        told = [event for one in self.jobs.values() for entry in one.transitions for event in events_of(one, entry)]
+        told = [event for one in self.jobs.values() for entry in one.transitions for event in all_events_of(one, entry)]
         self.events = [
             StoredEvent(number, event.type, "q", event.subject, msgspec.json.encode({"id": event.id}))
             for number, event in enumerate(told, 1)

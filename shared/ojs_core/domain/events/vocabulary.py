@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event, job_event
-from ojs_core.domain.events.workflows import events_of_member
 from ojs_core.domain.job import Entry, Job, JobError, State
 from ojs_core.domain.past import Logged, stack_trace
 from ojs_core.domain.rate_limits.policy import policy_of
@@ -40,13 +39,8 @@ _PUT_OFF: Final = {"code": "put_off", "type": "put_off", "message": "the worker 
 
 
 def events_of(job: Job, entry: Entry) -> list[Event]:
-    """The events of one entry of the job's log, in lifecycle order; `job` may be any later revision.
-
-    What a member of a workflow does is an event of the workflow, too.
-    """
-    one = Logged.of(job, entry)
-    events = _lifecycle(one)
-    return events if job.workflow is None else [*events, *events_of_member(one)]
+    """Return the events of one entry of the job's log, in lifecycle order; `job` may be any later revision."""
+    return _lifecycle(Logged.of(job, entry))
 
 
 def _lifecycle(one: Logged) -> list[Event]:

@@ -6,11 +6,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import CALLED_OFF, NOTHING, Job, Membership, Retry, State
 from ojs_core.domain.transitions import Failure, JobHolder, Moment, ack, cancel, claim, nack, push
 from ojs_features.workflows.events import events_of_workflow
 from ojs_features.workflows.record import StepError, Workflow, WorkflowEntry
+from support.events import all_events_of
 
 WF = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 AT = 1_800_000_000_000
@@ -24,7 +24,7 @@ def member(**more: Any) -> Job:
 
 def told(job: Job) -> list[tuple[str, dict[str, Any]]]:
     """The events of workflows in the last entry of a job's log."""
-    events = events_of(job, job.transitions[-1])
+    events = all_events_of(job, job.transitions[-1])
     assert all(event.subject == WF for event in events if event.type.startswith("workflow."))
     return [(event.type, event.data) for event in events if event.type.startswith("workflow.")]
 
