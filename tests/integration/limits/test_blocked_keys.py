@@ -13,7 +13,7 @@ from msgspec import Raw
 from integration.conftest import OpenStore
 from integration.limits.test_limits import held, ids
 from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal, subjects, timed, tokens
-from integration.store.workflows import flows
+from integration.workflows import flows
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream import contents
 from ojs_core.jetstream.api import call, delete, deleted

@@ -19,7 +19,7 @@ from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, new_id, put_raw, refusal, timers
-from integration.store.workflows import flows
+from integration.workflows import flows
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives, patient, projecting
 from integration.samples import KINDS, acked, draft, fetch, losing_answers, put_raw
-from integration.store.workflows.flows import create, finish, group
+from integration.workflows.flows import create, finish, group
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition

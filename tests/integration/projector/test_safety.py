@@ -15,7 +15,7 @@ from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, lives, patient, projecting
 from integration.samples import acked, delayed, draft, due_subjects, fetch, put_raw, subjects, timers, tokens, unreachable
-from integration.store.workflows.flows import create, end, group, hints
+from integration.workflows.flows import create, end, group, hints
 from ojs_api.words import Overlap
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from integration.conftest import OpenStore
 from integration.samples import KINDS, acked, draft, fetch, new_id, set_up, subjects
-from integration.store.workflows.flows import chain, create
+from integration.workflows.flows import chain, create
 from ojs_command.client.doctor.findings import Finding
 from ojs_command.client.doctor.streams import check_nats
 from ojs_core.domain.job import Job, State

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from integration.conftest import MakeServer, OpenStore
 from integration.crons.test_crons import unchanged, wanted
 from integration.samples import acked, draft, failed, fetch, refusal, timed
-from integration.store.workflows.flows import chain, coordinate, create, end
+from integration.workflows.flows import chain, coordinate, create, end
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State

@@ -18,7 +18,7 @@ from integration.samples import (
     subjects,
     unreachable,
 )
-from integration.store.workflows.flows import Crash, chain, coordinate, crashing, create, end
+from integration.workflows.flows import Crash, chain, coordinate, crashing, create, end
 from ojs_core.domain import transitions
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.transitions import Moment, Transition, ack

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import draft, fetch, refusal, set_up, timed, tokens
-from integration.store.workflows.flows import (
+from integration.workflows.flows import (
     Crash,
     batch,
     chain,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from integration.samples import ANYONE, fetch, message, refusal, subjects
-from integration.store.workflows.flows import batch, chain, coordinate, create, end, finish, group, hints, job, members
+from integration.workflows.flows import batch, chain, coordinate, create, end, finish, group, hints, job, members
 from ojs_core.base.ids import new_job_id
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State

@@ -10,7 +10,7 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import KINDS, fetch, new_id, put_raw, subjects
-from integration.store.workflows.flows import (
+from integration.workflows.flows import (
     Crash,
     batch,
     chain,

@@ -12,7 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from integration.samples import acked, fetch, holding, losing_answers, new_id, put_raw, refusal, set_up
-from integration.store.workflows.flows import Crash, chain, coordinate, crashing, create, end, finish, members
+from integration.workflows.flows import Crash, chain, coordinate, crashing, create, end, finish, members
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST

@@ -12,7 +12,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
 from ojs_features.workflows.requests import parse_workflow, workflow_id_of
 from support.tables import each
-from unit.domain.workflows.definitions import NOW, batch, chain, dag, group, job, parsed, tree
+from unit.workflows.definitions import NOW, batch, chain, dag, group, job, parsed, tree
 
 ALL = ["step-0", "step-1"]
 

@@ -24,8 +24,8 @@ from ojs_features.workflows.advance import (
 from ojs_features.workflows.graph import Graph
 from ojs_features.workflows.record import MAX_RUNS, StepError, Workflow, counts, expand, job_id, membership, run_of
 from support.examples import costly
-from unit.domain.workflows.definitions import batch, chain, dag, group, job, parsed
-from unit.domain.workflows.model import Model
+from unit.workflows.definitions import batch, chain, dag, group, job, parsed
+from unit.workflows.model import Model
 
 WF = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 

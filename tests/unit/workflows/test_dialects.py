@@ -25,7 +25,7 @@ from ojs_features.workflows.graph import Graph
 from ojs_features.workflows.index import WorkflowPage as FoundWorkflows
 from ojs_features.workflows.index import WorkflowRow
 from ojs_features.workflows.record import Workflow
-from unit.domain.workflows.definitions import batch, chain, group, job, parsed
+from unit.workflows.definitions import batch, chain, group, job, parsed
 
 WF = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from ojs_features.workflows.inputs import has_inputs, inputs_of, leaves, needed
-from unit.domain.workflows.definitions import batch, chain, dag, group, job, parsed
+from unit.workflows.definitions import batch, chain, dag, group, job, parsed
 
 
 def by_index(definition: Any, node: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration.conftest import OpenStore
-from integration.store.workflows.flows import batch, chain, create, end, finish, group, job, members
+from integration.workflows.flows import batch, chain, create, end, finish, group, job, members
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call
 from ojs_features.workflows.coordinator import Coordinator
