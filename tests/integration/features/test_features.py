@@ -127,8 +127,11 @@ async def test_the_server_runs_jobs_without_a_feature(serve: Serve, queue: str, 
 async def test_the_server_supports_the_extensions_of_its_features_alone(serve: Serve, features: tuple[Feature, ...]) -> None:
     client = await serve(features)
     async with client.get("/ojs/manifest") as answer:
-        supported = set((await answer.json())["extensions"])
+        manifest = await answer.json()
+    supported = set(manifest["extensions"])
     for feature in FEATURES:
+        for capability in feature.capabilities:
+            assert (manifest["capabilities"].get(capability) is True) == (feature in features)
         for extension in feature.extensions:
             assert (extension.name in supported) == (feature in features)
             async with client.get("health", headers={"OJS-Requires-Extension": extension.uri}) as answer:
