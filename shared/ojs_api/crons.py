@@ -259,4 +259,5 @@ HISTORY: Final = Operation(
 CRONS: Final = Subject(
     "Cron", "Jobs on a schedule",
     (REGISTER, LIST, GET, UPDATE, DELETE, TRIGGER, PAUSE, RESUME, COMING, PREVIEW, HISTORY),
+    (Parameter("cron", _Name, "The cron entry's name."),),
 )

@@ -109,3 +109,5 @@ class Subject(Struct, frozen=True, eq=False):
     name: str
     about: str
     operations: tuple[Operation, ...]
+    in_paths: tuple[Parameter, ...] = ()
+    """The names in paths that stand for what it is about."""

@@ -13,7 +13,7 @@ import msgspec
 
 from ojs_core.api.common import JOB_ID, QUEUE_NAME, SHORT
 from ojs_core.api.route import Other, Parameter, Part, Route
-from ojs_core.api.schema import TEXT, Named, Schema, answer_of, either, text, whole
+from ojs_core.api.schema import TEXT, Named, Schema, answer_of, either, whole
 from ojs_core.base.errors import CODES
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.errors import ErrorAnswer, wire_code
@@ -29,7 +29,6 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "worker_id": (SHORT, "What the worker calls itself."),
     "workflow_id": (JOB_ID, "The workflow's id."),
     "queue": (QUEUE_NAME, "The queue's name."),
-    "cron": (text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=255), "The cron entry's name."),
     "pool": (QUEUE_NAME, "The pool's name."),
     "schema": (
         {"type": "string", "minLength": 1, "maxLength": 2_048},
@@ -157,7 +156,7 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
     view["security"] = [] if route.need == "nothing" else _SECURITY
     if about:
         view["description"] = " ".join(about)
-    parameters = [_in_path(found) for found in parameters_of(place.path)]
+    parameters = [_in_path(part, found) for found in parameters_of(place.path)]
     parameters += [_parameter(parameter) for parameter in route.query]
     if parameters:
         view["parameters"] = components.placed(parameters)
@@ -183,8 +182,9 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
     return view
 
 
-def _in_path(name: str) -> dict[str, Any]:
-    schema, about = _IN_PATHS[name]
+def _in_path(part: Part, name: str) -> dict[str, Any]:
+    own = next((each for each in part.in_paths if each.name == name), None)
+    schema, about = _IN_PATHS[name] if own is None else (own.schema, own.about)
     return {"name": name, "in": "path", "required": True, "schema": schema, "description": about}
 
 

@@ -24,7 +24,8 @@ def part_of(
     routes = {each: _route(each, owner, handler) for owner, handlers in served for each, handler in handlers.items()}
     if other := routes.keys() - set(subject.operations):
         raise TypeError(f"{subject.name} has no {', '.join(operation.name for operation in other)}")
-    return Part(subject.name, subject.about, tuple(routes[each] for each in subject.operations), shapes)
+    in_paths = tuple(Parameter(each.name, sent_member(each.kind), each.about) for each in subject.in_paths)
+    return Part(subject.name, subject.about, tuple(routes[each] for each in subject.operations), shapes, in_paths)
 
 
 def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHandler) -> Route:

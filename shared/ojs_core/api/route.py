@@ -86,3 +86,5 @@ class Part(NamedTuple):
     routes: tuple[Route, ...]
     shapes: Shapes = MappingProxyType({})
     """Its answers as official clients read them, beside those of `ojs_core.wire.dialects`."""
+    in_paths: tuple[Parameter, ...] = ()
+    """The names in its paths that no other part has."""
