@@ -14,7 +14,7 @@ from ojs_api.words import JobState, WorkflowState
 
 NodeKind = Literal["chain", "group", "batch", "dag"]
 Role = Literal["on_complete", "on_success", "on_failure"]
-"""What a callback is called for."""
+"""The ends of a batch or graph that a callback is called for."""
 StepState = Literal["waiting", "pending", "active", "running", "completed", "failed", "cancelled"]
 MAX_JOBS: Final = 10_000
 """Jobs in one workflow, nested ones and callbacks included."""
@@ -128,7 +128,7 @@ class WorkflowStep(MemberCounts, OpenAnswer, frozen=True, kw_only=True, omit_def
 
 
 class StepsPagination(Struct, frozen=True, kw_only=True):
-    """Which of the outermost steps are shown, when not all are."""
+    """The part of the outermost steps that is shown, when not all are."""
 
     total: Count
     offset: Count

@@ -1,4 +1,4 @@
-"""What the relay needs to know of a record: one function for each kind of record that has a log."""
+"""The sources of events: jobs, and the records of features that have a log."""
 
 from __future__ import annotations
 

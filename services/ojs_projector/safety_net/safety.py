@@ -57,6 +57,9 @@ class SafetyNet:
         """What was repaired since the start: `token`, `timer`, and what features count."""
         self._timers_after = lists.FIRST
         self._repairs = [one.repairs(store, model, self._count, of_features) for one in followed if one.repairs is not None]
+        for one in followed:
+            if one.repairs is not None:
+                metrics.SAFETY_NET.labels(one.reader.kind)  # so that the first find is an increase
 
     async def look(self) -> None:
         """One round. Raises OjsError backend_unavailable."""

@@ -310,7 +310,7 @@ SAFETY_NET: Final = _projector(
     "kind",
 )
 
-for _kind in ("token", "timer", "workflow", "record"):
+for _kind in ("token", "timer", "record"):
     SAFETY_NET.labels(_kind)  # so that the first find is an increase
 
 _BUILD: Final = Info("ojs_build", "The process: service, version and the namespace of its system in NATS.", registry=REGISTRY)

@@ -1,7 +1,7 @@
 """A workflow's transitions as pure functions: `(graph, record, what happened, moment) -> new record`.
 
-The record names what is to be done besides storing it (`to_create`, `creating`, `cancelling`), so whoever finds it
-later can do it, or do it again.
+The record names what has to be done after it is stored (`to_create`, `creating`, `cancelling`). So any process that reads
+it later can do that, or do it again.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def cancel(graph: Graph, record: Workflow, moment: Moment) -> Workflow:
 
 
 def cancelled(record: Workflow, moment: Moment) -> Workflow | None:
-    """All of its jobs have been told; None if they had been."""
+    """Note that all of its jobs are cancelled; None if that was noted."""
     if not record.cancelling:
         return None
     return _with_cleanup(replace(record, cancelling=False, op=moment.op), moment)

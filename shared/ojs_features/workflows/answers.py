@@ -58,7 +58,7 @@ _OF_JOB: Final[dict[State, StepState]] = {
 
 
 class StepPage(NamedTuple):
-    """Which of the root's members to show; `limit` also bounds the steps shown of all nested workflows together."""
+    """The part of the root's members to show; `limit` also bounds the steps shown of all nested workflows together."""
 
     offset: int
     limit: int

@@ -1,4 +1,4 @@
-"""What of a workflow never changes: its shape, and its jobs' templates in chunks.
+"""Definitions: the parts of a workflow that never change, its shape and the templates of its jobs in chunks.
 
 Every try to create a workflow writes a definition of its own, under its op; the record names the one that it runs
 (docs/adr/011).
@@ -29,7 +29,7 @@ from ojs_features.workflows.timings import WorkflowTimings
 _GRAPHS_BYTES: Final = 32 * 1024 * 1024
 _CHUNKS_BYTES: Final = 32 * 1024 * 1024
 _HEADROOM: Final = 4_096
-"""What a job's record has beyond its template, and a message beyond its body."""
+"""The bytes of a job's record beyond its template, and of a message beyond its body."""
 _AT_ONCE: Final = 64
 _SHAPE: Final = "shape"
 

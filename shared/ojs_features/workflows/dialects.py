@@ -23,7 +23,7 @@ _TIMES: Final = ("created_at", "started_at", "completed_at", "cancelled_at")
 
 
 def _flat(view: dict[str, Any]) -> dict[str, Any]:
-    """The members stand beside `workflow`, too. Long ones are encoded once, though they stand twice."""
+    """Return the members twice: in `workflow`, and next to it. Long ones are encoded once."""
     held = {name: Raw(encode(value)) if type(value) in {list, dict} else value for name, value in view.items()}
     return {"workflow": held} | held
 
@@ -33,7 +33,7 @@ def _bare(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
 
 
 def _beside(answer: Struct) -> dict[str, Any]:
-    """What an answer says beside the workflow itself."""
+    """Return the members of an answer without the workflow itself."""
     return {name: value for name, value in members(answer).items() if name != "workflow"}
 
 

@@ -130,7 +130,7 @@ def _member_event(one: Logged, event_type: str, member: Membership, **more: Any)
 
 
 def _started(job: Job, entry: Entry, member: Membership) -> Event:
-    """The workflow's start, told where it happens, so that it comes ahead of what its jobs do."""
+    """Return the workflow's start. Its first job's log has it, so that it comes ahead of what its jobs do."""
     data = {"workflow_id": member.id, "workflow_name": member.name, "total_steps": member.opens, "job_id": job.id}
     return _event("workflow.started", member.id, entry.at, data, "started")
 

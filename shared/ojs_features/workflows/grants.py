@@ -14,7 +14,7 @@ _TIMERS: Final = frozenset({"gateway", "coordinator", "projector"})
 
 
 def _publishes(config: StoreConfig, role: str) -> list[str]:
-    """Return what a service publishes beside the records."""
+    """Return the timers, for services that go on with workflows."""
     return [Subjects(config).workflow_timer(ANY, ANY)] if role in _TIMERS else []
 
 

@@ -31,7 +31,7 @@ class Composite(Struct, frozen=True, omit_defaults=True):
     size: int
     """Its children, callbacks included."""
     roles: tuple[Role, ...] = ()
-    """What its last children are called back for."""
+    """The ends that its last children are called back for."""
     name: str = ""
     ids: tuple[str, ...] = ()
     """The ids of its children; empty: their positions."""
@@ -60,7 +60,7 @@ class Composite(Struct, frozen=True, omit_defaults=True):
         return str(position) if role is None else role
 
     def role(self, position: int) -> Role | None:
-        """What the child at a position is called back for; None for a member."""
+        """Return the end that the child at a position is called back for; None for a member."""
         return self.roles[position - self.members] if position >= self.members else None
 
     def depends_on(self, position: int) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ class Composite(Struct, frozen=True, omit_defaults=True):
 
 
 class Shape(Struct, frozen=True, omit_defaults=True):
-    """A graph as it is stored, apart from what its jobs are given. Immutable once stored."""
+    """A graph as it is stored, without the templates of its jobs. It never changes once it is stored."""
 
     composites: tuple[Composite, ...]
     """By number, the root first; so their children's ranges ascend, too."""

@@ -41,7 +41,7 @@ from ojs_features.workflows.store import Workflows
 
 _LOCATION: Final = "/ojs/v1/workflows/"
 _STATES: Final[dict[str, WorkflowState]] = {state: state for state in get_args(WorkflowState)} | {"active": "running"}
-"""What a list may be filtered by; `active` is the admin UI's word."""
+"""The words that a list may be filtered by; `active` is the admin UI's word."""
 _NEVER: Final = "pending"
 """A workflow's first jobs are in their queues when it is stored, so none is ever in this state of ojs-workflows §8.1."""
 
@@ -133,7 +133,7 @@ class WorkflowHandlers:
         return Response(200, await self._answer(stored, StepPage(0, self._limits.max_workflow_page)))
 
     async def progress(self, call: Call) -> Response:
-        """GET /workflows/{id}/progress: numbers alone, whatever its size."""
+        """GET /workflows/{id}/progress: numbers alone."""
         stored = await self._own(call)
         return Response(200, workflow_progress(stored.graph, stored.record))
 

@@ -46,7 +46,7 @@ class WorkflowsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the index knows of a workflow; `steps` are its direct ones."""
+    """A workflow as the index has it; `steps` are its direct ones."""
 
     id: str
     name: str

@@ -51,12 +51,12 @@ def invalid_workflow(path: str, message: str, *, canonical: str | None = None) -
 
 
 def is_workflow(members: dict[str, Raw]) -> bool:
-    """Whether a step is a workflow itself: told by its members, since a job may be of a type called chain."""
+    """Return whether a step is a workflow itself. Its members say so, since a job may be of a type called chain."""
     return "args" not in members and ("steps" in members or "jobs" in members or "callbacks" in members)
 
 
 def outline(members: dict[str, Raw], path: str, limits: PayloadLimits) -> Outline:
-    """Take one workflow apart; what it has to say of its steps is checked, the steps themselves are not.
+    """Divide one workflow into its steps. Its own members are checked, the steps are not.
 
     Raises invalid_workflow.
     """
@@ -175,7 +175,7 @@ def _untyped(items: list[Item], path: str, limits: PayloadLimits) -> Outline:
 
 
 def _kind(needs: tuple[tuple[int, ...], ...], members: int) -> NodeKind:
-    """What the dependencies amount to; the simple kinds need no list of them."""
+    """Return the kind that the dependencies make; the simple kinds need no list of them."""
     free = not any(needs[:members])
     called = needs[members:]
     if not called:

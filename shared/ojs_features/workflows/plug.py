@@ -37,6 +37,7 @@ async def _wanted(_store: Store) -> bool:
 WORKFLOWS: Final = Feature(
     name="workflows",
     parts=(PART,),
+    capabilities=("workflows",),
     inputs=Inputs(asks=attrgetter("workflow"), of=_inputs),
     records=(workflow_reader, result_reader, part_reader),
     followed=(

@@ -1,4 +1,4 @@
-"""The small part of a workflow that changes: one letter for each node, and what is to be remembered beside it."""
+"""The record of a workflow, the small part of it that changes: one letter for each node, and some members."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_ST
     runs: str = ""
     """The run of each node, from `0`, once there was a retry."""
     to_create: tuple[NodeRange, ...] = ()
-    """Jobs that the last steps decided on. Until they are known to exist, whoever goes on with the workflow creates them."""
+    """Jobs that the last steps decided on. Until they are known to exist, each process that goes on with it creates them."""
     creating: tuple[NodeRange, ...] = ()
-    """The same for more than 500 jobs, which are created in portions while the timer watches."""
+    """More than 500 such jobs, which are created in portions while the timer watches."""
     cancelling: bool = False
-    """Cancelled, and not all of its jobs have been told so; the timer watches over it."""
+    """Whether it is cancelled, and some of its jobs may not be yet; the timer watches over it."""
     created_at: At
     started_at: At | None = None
     ended_at: At | None = None
@@ -135,7 +135,7 @@ _decode_claim: Final = msgspec.json.Decoder(Claim).decode
 
 
 def read_record(body: bytes) -> Workflow | Claim | None:
-    """What stands under a workflow's key; None for nothing. Raises msgspec.DecodeError."""
+    """Return the record or claim of a workflow; None for an empty body. Raises msgspec.DecodeError."""
     if not body:
         return None
     return _decode_claim(body) if body.startswith(_CLAIM) else _decode(body)
@@ -197,7 +197,7 @@ def member_job(graph: Graph, record: Workflow, node: int, template: Job, now: in
 
 
 def membership(graph: Graph, record: Workflow, node: int) -> Membership:
-    """What a job's own document says of its place."""
+    """Return a job's place, as its own document has it."""
     parent = graph.parent(node)
     position = node - parent.first
     return Membership(

@@ -59,7 +59,7 @@ class WorkflowRecords:
         self._documents = Documents(bucket, self._subjects.workflow, workflow_reader, _carries)
 
     async def look(self, workflow_id: str) -> tuple[int, Workflow | Claim | None]:
-        """What stands in a workflow's place, as the leader has it, and its sequence (0: nothing ever, or long ago)."""
+        """Return a workflow's record or claim, as the leader has it, and its sequence (0: nothing ever, or long ago)."""
         return await self._documents.read(workflow_id)
 
     async def load(self, workflow_id: str) -> StoredWorkflow | None:
@@ -114,7 +114,7 @@ class WorkflowRecords:
             raise _open(record.id, 1) from None
 
     async def vacate(self, workflow_id: str, expected: int) -> None:
-        """Take away what stands in a record's place, so that whoever counts on it can't write there any more.
+        """Delete a record or claim, so that a process which has read it can't write over it any more.
 
         Raises Conflict if it has changed, OjsError backend_unavailable.
         """
@@ -122,7 +122,7 @@ class WorkflowRecords:
         await self._writer.write(Write(subject, b"", expected, lambda _found: False, ttl_s=self._timings.vacated_s))
 
     async def change(self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow]) -> StoredWorkflow:
-        """Apply a decision. Raises not_found, or whatever `decide` raises."""
+        """Apply a decision. Raises not_found, and what `decide` raises."""
         changed = await self.try_change(workflow_id, decide)
         if changed is None:
             raise not_found("workflow", workflow_id)
@@ -131,7 +131,7 @@ class WorkflowRecords:
     async def try_change(
         self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow | None]
     ) -> StoredWorkflow | None:
-        """As `change`; None if there is no such workflow. `decide` returns None to leave it as it is."""
+        """Apply a decision; None if there is no such workflow. `decide` returns None to leave it as it is."""
         async for _ in self._tries():
             stored = await self.load(workflow_id)
             if stored is None:
@@ -165,12 +165,12 @@ class WorkflowRecords:
 
 
 def _claiming(op: str) -> str:
-    """What the claim of a record is known by, which has that record's own `op`."""
+    """Return the op that a claim is known by. It has the `op` of its record."""
     return f"claim {op}"
 
 
 def _carries(record: Workflow | Claim | None, op: str) -> bool:
-    """Whether a stored record is, or comes after, the change `op`, as far as can be told from it."""
+    """Return whether a stored record is the change `op`, or shows that it comes after it."""
     if isinstance(record, Claim):
         return _claiming(record.claim) == op
     return record is not None and (record.op == op or any(entry.op == op for entry in record.log))

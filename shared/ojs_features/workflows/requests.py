@@ -38,7 +38,7 @@ class _Pending(NamedTuple):
 
 
 _OF_STEPS: Final = ("depends_on", "callback_type", "name")
-"""What may stand beside the attributes of a step's job."""
+"""Members that a step has besides the attributes of its job."""
 
 
 def parse_workflow(
@@ -166,7 +166,7 @@ def _root(found: Outline) -> int | None:
 
 
 def _priority(item: Item) -> dict[str, Raw]:
-    """What a step says of its priority: those that come after it have it, too, unless told otherwise (ojs-priority §9.2)."""
+    """Return the priority of a step, which those after it have, too, unless they name another (ojs-priority §9.2)."""
     said = item.members | _options(item.members, item.path)
     return {} if absent(said.get("priority", Raw())) else {"priority": said["priority"]}
 
@@ -184,7 +184,7 @@ def _extensions(members: dict[str, Raw], path: str, limits: PayloadLimits) -> Ex
 
 
 def _options(members: dict[str, Raw], path: str) -> dict[str, Raw]:
-    """What a workflow says for all of its jobs; each may say otherwise."""
+    """Return the options of a workflow, which its jobs have unless they name others."""
     raw = members.get("options", Raw())
     return {} if absent(raw) else object_at(raw, f"{path}.options")
 

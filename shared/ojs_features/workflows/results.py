@@ -1,4 +1,4 @@
-"""Results on their way from one job of a workflow to later ones: kept apart, so that the jobs themselves may expire."""
+"""Results of jobs for later ones of their workflow: they have records of their own, so that the jobs may expire."""
 
 from __future__ import annotations
 

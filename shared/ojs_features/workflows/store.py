@@ -1,9 +1,9 @@
 """Workflows in the bucket: `workflow.<id>` is the small record that is swapped, beside a definition that never changes.
 
-Every step is swapped first, with the jobs that follow from it named in the record, and these are created then. Whoever goes on
-with the workflow sees to it that they exist, so a crash in between is made good by the note or timer that comes again; and
-since a job's id follows from its place, a second creation is refused. So each step is created exactly once, with any number of
-coordinators and whoever dies in between.
+Every step is swapped first. The record names the jobs that follow from it, and these are created then. Each process that goes
+on with the workflow creates those that are missing, so the note or timer that comes again makes a crash in between good. A
+job's id follows from its place, so a second creation is refused. So each step is created exactly once, with any number of
+coordinators, and when one dies in between.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LEFT: Final = "the jobs of a workflow are left to the coordinator"
 
 
 class Report:
-    """What is new of some jobs of one workflow."""
+    """The news of some jobs of one workflow."""
 
     def __init__(self) -> None:
         self.outcomes: dict[int, StepOutcome] = {}
@@ -58,7 +58,7 @@ class Report:
         self.started_at: int | None = None
 
     def ended(self, node: int, outcome: StepOutcome, job: Job | None) -> None:
-        """Of several jobs that a node had, one for each run, the latest counts. None stands for one that is gone."""
+        """Note the end of a node's job, None if it is gone. A node has one for each run, and the latest counts."""
         known = self.outcomes.get(node)
         if known is not None and known.run > outcome.run:
             return
@@ -112,9 +112,9 @@ class Workflows:
     # What clients ask for
 
     async def create(self, definition: Definition) -> StoredWorkflow:
-        """Store a workflow and create its first jobs. Once its record is stored it will run, whatever happens to this process.
+        """Store a workflow and create its first jobs. Once its record is stored it runs, even if this process dies.
 
-        Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, or whatever the queues of its jobs
+        Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, and what the queues of its jobs
         refuse.
         """
         until = asyncio.get_running_loop().time() + self._timings.double_s
@@ -141,8 +141,8 @@ class Workflows:
             return await self._created(record, parts, graph, vacant)
 
     async def _created(self, record: Workflow, parts: Mapping[str, bytes], graph: Graph, vacant: int) -> StoredWorkflow:
-        # The claim goes ahead of the definition, and only the record of the same try takes its place: so what a definition
-        # belongs to can always be told, and one that can't come to be any more is cleared away without harm (docs/adr/011).
+        # The claim goes ahead of the definition, and only the record of the same try takes its place. So each definition has an
+        # owner, and one whose record can't be stored any more is deleted without harm (docs/adr/011).
         claimed = await self._flows.claim(record, vacant)
         await self._definitions.write(record.id, record.definition, parts, graph)
         sequence = await self._flows.create(record, claimed)
@@ -164,7 +164,7 @@ class Workflows:
         return await self._definitions.templates(stored.record, stored.graph, nodes)
 
     async def drafts(self, stored: StoredWorkflow) -> Collection[Job]:
-        """What all of its jobs are made of, those of nested workflows included."""
+        """Return the templates of all of its jobs, those of nested workflows included."""
         return (await self.templates(stored, stored.graph.jobs_in(0, stored.graph.size))).values()
 
     async def members(self, record: Workflow, nodes: Sequence[int]) -> dict[int, Job]:
@@ -236,9 +236,9 @@ class Workflows:
         raise contended(f"workflow {workflow_id}")
 
     async def recheck(self, workflow_id: str) -> int:
-        """Look at every job that hasn't ended as far as the workflow knows; returns how many had.
+        """Read every job that hasn't ended as far as the workflow knows; returns how many had.
 
-        For whoever suspects that a hint was lost: the timer of a workflow that runs for long, the safety net.
+        It is for lost hints: the timer of a workflow that runs for long and the safety net ask for it.
         """
         stored = await self._flows.load(workflow_id)
         if stored is None:
@@ -260,7 +260,7 @@ class Workflows:
         """Do what a workflow's timer is there for, at the server's time `now`; to be repeated until it returns."""
         sequence, found = await self._flows.look(workflow_id)
         if isinstance(found, Claim) and found.at + self._timings.given_up_ms > now:
-            # Whoever creates it may still be at it. If it comes to be, this goes on to be its timer.
+            # A process may still be creating it. If it succeeds, this stays its timer.
             await self._flows.set(self._flows.alarm(workflow_id, found.claim, now + self._timings.again_ms))
             return
         if not isinstance(found, Workflow):
@@ -309,9 +309,9 @@ class Workflows:
             await self._create_many(stored, fresh=True)
 
     async def _catch_up(self, stored: StoredWorkflow, known: Collection[int] = (), *, fresh: bool = False) -> None:
-        """See to it that the jobs exist that the last step decided on; whoever took that step may have died.
+        """Create the jobs that the last step decided on, if they are missing: the process that took the step may have died.
 
-        Those of the nodes `known` do. `fresh`: nobody has tried to create them yet.
+        Those of the nodes `known` exist. `fresh`: no process has tried to create them yet.
         """
         _, record, graph = stored
         key = record.id, record.definition, record.run, record.to_create
@@ -354,7 +354,7 @@ class Workflows:
             await self._spawner.discard(draft, refusal)
 
     async def _call_off(self, stored: StoredWorkflow) -> None:
-        """Cancel the jobs of a cancelled workflow that nobody works on."""
+        """Cancel the jobs of a cancelled workflow that no worker has."""
         _, record, graph = stored
         queued = [node for node, letter in enumerate(record.states) if letter == QUEUED]
         for nodes in portions(queued, _PORTION):

@@ -25,7 +25,6 @@ _CAPABILITIES: Final = {
     "pause_resume": True,
     "priority_queues": True,
     "unique_jobs": True,
-    "workflows": True,
 }
 """`cron`, `events` and `fair_scheduling` are what the admin UI's menu goes by."""
 _ENDPOINTS: Final = {
