@@ -37,6 +37,8 @@ from ojs_projector.index.unreadable import forget_unreadable, set_aside
 log = structlog.get_logger(__name__)
 
 _FORGOTTEN: Final = 2_000
+_OF_FEATURES: Final = "features"
+"""The name under which a file says with which tables of features it is kept."""
 _CACHE_KIB: Final = 64_000
 _READING: Final = 0.8
 """The part of a rebuild that is reading, about."""
@@ -182,11 +184,16 @@ class Model:
         self._db.close()
 
     def _open(self) -> None:
-        self._db = connect(self._path, "".join(table.schema for table in self._tables.values()))
+        self._db = connect(self._path, self._schema)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
         self._numbers = itertools.count(last + 1)
         self.time_buckets = TimeBuckets(self._db, self.timings.buried_ms, self.timings.ahead_ms)
+
+    @property
+    def _schema(self) -> str:
+        """The tables of features, in SQL."""
+        return "".join(table.schema for table in self._tables.values())
 
     @property
     def _settings(self) -> dict[str, str]:
@@ -201,8 +208,10 @@ class Model:
         found = dict(self._db.execute("SELECT key, value FROM meta"))
         applied = int(found.get("applied", 0))
         settings = {name: value for name, value in found.items() if name in self._settings}
-        if found.get("stream") == stream and applied <= last_sequence and settings == self._settings and self._has_tables():
+        is_ours = settings == self._settings and self._is_of_features(found)
+        if found.get("stream") == stream and applied <= last_sequence and is_ours:
             self.applied, self.target = applied, int(found.get("target", 0))
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_OF_FEATURES, self._schema))
             if self._path is not None and not orders.are_there(self._db):
                 self.ordering = self._make_ordering(self._path)
             return
@@ -211,10 +220,15 @@ class Model:
             self._empty()
         self._begin(stream, last_sequence)
 
-    def _has_tables(self) -> bool:
-        """Whether the file was made with the tables of all features."""
+    def _is_of_features(self, found: dict[str, str]) -> bool:
+        """Return whether the file has been kept with the tables of these features all the time.
+
+        A table that was left out for a while lacks what was read meanwhile.
+        """
+        if (kept := found.get(_OF_FEATURES)) is not None:
+            return kept == self._schema
         there = {name for [name] in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return there.issuperset(table.name for table in self._tables.values())
+        return there.issuperset(table.name for table in self._tables.values())  # a file of an older version
 
     def rebuild(self, stream: str, last_sequence: int) -> None:
         """Start from nothing."""
@@ -236,7 +250,7 @@ class Model:
         if last_sequence and self._path is not None:
             orders.leave_out(self._db)
             self.ordering = self._make_ordering(self._path)
-        values = {"stream": stream, "applied": "0", "target": str(last_sequence), **self._settings}
+        values = {"stream": stream, "applied": "0", "target": str(last_sequence), _OF_FEATURES: self._schema, **self._settings}
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
 
     def reached_end(self) -> None:

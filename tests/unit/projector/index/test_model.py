@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from ojs_core.domain.job import JobError, State, Timer
 from ojs_core.jetstream.feed import Record
+from ojs_core.read.followed import Followed
 from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk, UnreadableAsk
 from ojs_core.read.numbers import Counts
+from ojs_features.all import FOLLOWED
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.unreadable import unreadable
 from ojs_projector.reading import jobs, lists
@@ -175,6 +177,33 @@ def test_a_model_of_another_history_is_built_anew(tmp_path: Path, stream: str, l
     assert (second.applied, second.partial) == (0, True)
     assert lists.queue(second, "default", NOW).counts.total == 0
     second.close()
+
+
+def attached(file: Path, followed: Sequence[Followed]) -> Model:
+    model = Model(file, followed=followed)
+    model.attach(STREAM, 9)
+    return model
+
+
+def test_a_file_that_was_kept_without_a_feature_is_built_anew_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "index.sqlite"
+    for followed, at_hand in ((FOLLOWED, 0), (FOLLOWED, 9), ((), 0), ((), 9), (FOLLOWED, 0), (FOLLOWED, 9)):
+        model = attached(file, followed)
+        assert model.applied == at_hand
+        model.apply([seen(9, job())])
+        model.close()
+
+
+def test_a_file_of_a_version_that_named_no_features_goes_on_if_it_has_their_tables(tmp_path: Path) -> None:
+    file = tmp_path / "index.sqlite"
+    for followed, at_hand in ((FOLLOWED, 9), ((), 0)):
+        model = attached(file, followed)
+        model.apply([seen(9, job())])
+        model.db.execute("DELETE FROM meta WHERE key = 'features'")
+        model.close()
+        model = attached(file, FOLLOWED)
+        assert model.applied == at_hand
+        model.close()
 
 
 def test_a_file_that_is_none_is_replaced(tmp_path: Path) -> None:
