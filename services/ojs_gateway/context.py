@@ -12,6 +12,7 @@ from ojs_core.api.context import HandlerContext
 from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.timings import Order, Timings
+from ojs_core.domain.members import not_honoured
 from ojs_core.runtime.connections import HttpTimings
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_core.wire.system.extensions import SupportedExtensions
@@ -84,7 +85,8 @@ class Context(HandlerContext):
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
     ) -> None:
-        super().__init__(store, limits, settings, [check for feature in features for check in feature.job_checks])
+        checks = [check for feature in features for check in feature.job_checks]
+        super().__init__(store, limits, settings, checks, not_honoured({feature.name for feature in features}))
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from ojs_core.base.errors import OjsError
+from ojs_core.domain.members import not_honoured
 from ojs_core.domain.transitions import Liveness
 from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.consumers import remove
@@ -62,7 +63,8 @@ async def _no_liveness(_worker: str, _now: int) -> Liveness:
 
 def build(store: Store, settings: Settings) -> Service:
     """Return a scheduler that is not started yet."""
-    check = job_check(store, [one for feature in FEATURES for one in feature.job_checks], settings.strict_mode)
+    checks = [one for feature in FEATURES for one in feature.job_checks]
+    check = job_check(store, checks, settings.strict_mode, not_honoured({feature.name for feature in FEATURES}))
     jobs = Timekeeper(store, "scheduler", _no_liveness)
     loops = [loop(store, check) for feature in FEATURES for loop in feature.loops]
     return Scheduler(store, jobs, loops)

@@ -135,4 +135,4 @@ def test_where_none_can_start_the_process_says_why_and_ends(processes: Processes
 def test_a_name_that_is_none_of_them_is_refused(processes: Processes, name: str) -> None:
     services = processes.start("services", name)
     assert services.process.wait(60) == 2
-    assert f"'{name}' is none of scheduler, reaper, coordinator, projector, webhooks" in services.output
+    assert f"'{name}' is none of scheduler, reaper, projector, coordinator, webhooks" in services.output

@@ -12,10 +12,20 @@ from support.without import NAMES, without
 
 pytestmark = pytest.mark.slow
 
+OF_FEATURES = [("rate_limit", "limits", {"key": "api", "concurrency": 1}), ("schema", "schemas", "urn:ojs:schema:a:v1")]
+"""Members of a job, the features that do what they say, and a value."""
+
 
 @pytest.mark.parametrize("name", [*NAMES, "all"])
 def test_a_system_without_a_feature_runs_jobs_and_lists_them(tmp_path: Path, name: str) -> None:
     with System.started(tmp_path, "--together", program=(*without(name), "dev")) as system:
+        for member, feature, value in OF_FEATURES:
+            if name in {feature, "all"}:
+                refused = system.call("POST", "/jobs", {"type": "a", "args": [], member: value}, status=422)
+                assert refused["error"]["details"]["field"] == member
+        if name in {"limits", "all"}:
+            refused = system.call("PUT", "/queues/plain/config", {"concurrency": 1}, status=422)
+            assert refused["error"]["details"]["field"] == "concurrency"
         pushed = system.push("email.send", queue="plain")
         [fetched] = system.fetch("plain")
         assert fetched["id"] == pushed["id"]

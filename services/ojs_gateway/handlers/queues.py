@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 import structlog
 
 from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import not_found
+from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import queue_name
 from ojs_core.domain import transitions
 from ojs_core.domain.queues import config
@@ -22,6 +23,9 @@ from ojs_core.wire.queues.requests import parse_config, parse_create, parse_dele
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)
+
+_OF_LIMITS: Final = ("concurrency", "rate_limit")
+"""Settings of a queue that do nothing without the feature of this name."""
 
 
 async def known_queue(context: Context, name: str) -> tuple[QueueRecord | None, Queue]:
@@ -48,6 +52,7 @@ class QueueHandlers:
         """POST /queues: 201, or 409 if it was created before."""
         name, patch = await call.read(parse_create, self._limits)
         call.require_queue(name)
+        self._check_honoured(patch)
         record = await self._store.queues.change(
             name, lambda old, moment: queue_record.created(old, name, config.patched(NOT_SET, patch), moment)
         )
@@ -72,7 +77,16 @@ class QueueHandlers:
         name = self._name(call)
         return await self._configure(name, await call.read(parse_config, self._limits))
 
+    def _check_honoured(self, patch: Patch) -> None:
+        """Raise OjsError unsupported for a setting of a feature that was left out."""
+        sent = next((name for name in _OF_LIMITS if patch.get(name) is not None), None)
+        if sent is not None and all(feature.name != "limits" for feature in self._context.features):
+            message = f"{sent} is not supported: this server runs without the feature; leave it out"
+            raise OjsError("unsupported", message, details={"field": sent})
+
     async def _configure(self, name: str, patch: Patch) -> Response:
+        self._check_honoured(patch)
+
         def decide(old: QueueRecord | None, moment: transitions.Moment) -> QueueRecord:
             standing = old.config if old is not None and old.state != "deleted" else NOT_SET
             return queue_record.configured(old, name, config.patched(standing, patch), moment)

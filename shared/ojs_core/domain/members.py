@@ -7,6 +7,7 @@ that has no row is hidden, and a test refuses it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -34,6 +35,8 @@ class Member(Struct, frozen=True):
     """It stays in the tombstone of a job that was deleted."""
     printed: bool = False
     """The official command line prints it among the options of a job."""
+    feature: str = ""
+    """The feature that does what it says. A server without that feature refuses a push with it."""
     kind: Kind | None = None
     """How it is read and described if that takes nothing of its own: `ojs_core.wire.jobs.enqueue` and
     `ojs_gateway.openapi.envelope` have a check and a schema for each kind.
@@ -75,9 +78,9 @@ MEMBERS: Final = (
     Member("expires_at", "client", option=True, printed=True),
     Member("retry", "client", option=True, printed=True),
     Member("unique", "client", option=True, printed=True),
-    Member("rate_limit", "client", option=True, printed=True),
+    Member("rate_limit", "client", option=True, printed=True, feature="limits"),
     Member("tags", "client", option=True, printed=True, kind="texts"),
-    Member("schema", "client", option=True),
+    Member("schema", "client", option=True, feature="schemas"),
     Member("version", "client", option=True),
     Member("meta", "client", option=True, carried=True),
     Member("metadata", "client", option=True, carried=True),
@@ -180,6 +183,11 @@ KEPT: Final = frozenset(member.field or member.name for member in MEMBERS if mem
     inner.name for inner in INNER if inner.kept
 }
 """Fields of the record."""
+
+
+def not_honoured(features: Collection[str]) -> tuple[str, ...]:
+    """Return the fields of a job that nobody does what they say, where only these features are there."""
+    return tuple(member.field or member.name for member in MEMBERS if member.feature and member.feature not in features)
 
 
 def shown_in(*answers: Shown) -> frozenset[str]:

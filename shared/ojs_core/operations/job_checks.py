@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
+from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
 from ojs_core.domain.strict import Strict
 from ojs_core.store.gates import Asks
@@ -46,8 +47,11 @@ JobCheck = Callable[[Job], Awaitable[Sequence[JobWarning]]]
 """Returns what the sender is warned of. Raises OjsError for a job that isn't taken."""
 
 
-def job_check(store: Store, checks: Iterable[FeatureCheck], strict: Strict | None) -> JobCheck:
-    """Return the check of every job before it is pushed: strict mode where that is on, then those of features."""
+def job_check(store: Store, checks: Iterable[FeatureCheck], strict: Strict | None, not_honoured: Sequence[str]) -> JobCheck:
+    """Return the check of every job before it is pushed: strict mode where that is on, then those of features.
+
+    `not_honoured` are the members of features that were left out: a job with one is refused.
+    """
     every = [(one.types(store), one.asks, one.check) for one in checks]
 
     async def check(draft: Job) -> Sequence[JobWarning]:
@@ -55,6 +59,13 @@ def job_check(store: Store, checks: Iterable[FeatureCheck], strict: Strict | Non
         for types, _, _ in every:
             if types.names is None:
                 await types.learn()
+        for name in not_honoured:
+            if getattr(draft, name):
+                raise OjsError(
+                    "unsupported",
+                    f"{name} is not supported: this server runs without the feature; leave it out",
+                    details={"field": name},
+                )
         if strict is not None:
             strict.require(draft, registered=any(draft.type in (types.names or ()) for types, _, _ in every))
         for types, asks, judge in every:

@@ -7,12 +7,15 @@ from operator import attrgetter
 from typing import Final, cast
 
 import pytest
+from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
+from ojs_core.domain.members import MEMBERS, not_honoured
 from ojs_core.domain.strict import Strict
 from ojs_core.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning, job_check
 from ojs_core.store.store import Store
+from ojs_features.all import FEATURES
 from unit.domain.transitions.samples import draft
 
 STORE: Final = cast("Store", object())
@@ -47,14 +50,14 @@ class Feature:
 )
 async def test_a_feature_sees_the_jobs_of_its_types_and_those_that_ask(job: Job, warnings: int) -> None:
     features = [Feature("checked"), Feature()]
-    check = job_check(STORE, [feature.check for feature in features], None)
+    check = job_check(STORE, [feature.check for feature in features], None, ())
     assert len(await check(job)) == warnings
     assert len(await check(job)) == warnings
     assert [feature.learned for feature in features] == [1, 1], "types are learned once, before the first job"
 
 
 async def test_in_strict_mode_a_type_that_a_feature_checks_is_registered() -> None:
-    check = job_check(STORE, [Feature("checked").check], Strict())
+    check = job_check(STORE, [Feature("checked").check], Strict(), ())
     assert len(await check(draft(type="checked"))) == 1
     with pytest.raises(OjsError) as refused:
         await check(draft(type="plain"))
@@ -62,5 +65,20 @@ async def test_in_strict_mode_a_type_that_a_feature_checks_is_registered() -> No
 
 
 async def test_without_features_strict_mode_goes_by_its_setting() -> None:
-    check = job_check(STORE, (), Strict(("plain",)))
+    check = job_check(STORE, (), Strict(("plain",)), ())
     assert await check(draft(type="plain")) == []
+
+
+async def test_what_nobody_would_do_as_a_job_says_is_refused() -> None:
+    check = job_check(STORE, (), None, not_honoured({"limits"}))
+    limited = Raw(b'{"key":"api","concurrency":1}')
+    assert await check(draft(rate_limit=limited)) == []
+    with pytest.raises(OjsError) as refused:
+        await check(draft(schema="urn:a"))
+    assert (refused.value.code, refused.value.details) == ("unsupported", {"field": "schema"})
+
+
+def test_each_feature_of_a_member_is_one_that_there_is() -> None:
+    named = {member.feature for member in MEMBERS if member.feature}
+    assert named <= {feature.name for feature in FEATURES}
+    assert len(named) == len(not_honoured(()))
