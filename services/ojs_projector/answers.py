@@ -32,7 +32,6 @@ from ojs_core.read.messages import (
     UnreadableAsk,
     WorkersAsk,
 )
-from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
 from ojs_link.address import INBOX
 from ojs_projector.index import workers
@@ -43,7 +42,6 @@ from ojs_projector.index.watermark import Watermark
 from ojs_projector.reading import jobs, lists
 from ojs_projector.reading.concerns import concerns
 from ojs_projector.reading.dispatches import dispatches
-from ojs_projector.reading.history import history
 from ojs_projector.relaying.relay import Relay
 from ojs_projector.safety_net.pruning import next_round
 
@@ -115,7 +113,6 @@ class Answers:
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
             ),
-            "history": _Query(HistoryAsk, lambda ask: history(model, ask)),
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "unreadable": _Query(UnreadableAsk, lambda ask: unreadable(model, ask)),
             "status": _Query(StatsAsk, lambda _ask: status()),

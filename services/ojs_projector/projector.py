@@ -24,12 +24,11 @@ from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import REST
-from ojs_core.read.followed import Followed
+from ojs_core.read.followed import Followed, Keeper
 from ojs_core.read.messages import ProjectorStatus
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.records.records import job_reader
-from ojs_core.store.statistics import span_reader
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.presence import worker_reader
@@ -46,7 +45,6 @@ from ojs_projector.relaying.relay import Relay, RelayTimings
 from ojs_projector.safety_net.completeness import Completeness, CompletenessTimings
 from ojs_projector.safety_net.pruning import Pruner, PruningTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
-from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 
 log = structlog.get_logger(__name__)
 
@@ -84,8 +82,6 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     """Comparing index and bucket."""
     pruning: PruningTimings = PruningTimings()
     """Pruning dead letters."""
-    statistics: StatisticsTimings = StatisticsTimings()
-    """Keeping statistics."""
     features: tuple[Timings, ...] = ()
     """Those of features that aren't the usual ones."""
     usual: ClassVar[Order] = (("partial_wait_s", "wait_s", "a question would wait longer while the index is built"),)
@@ -129,7 +125,7 @@ class Projector:
         self._checkpoints: Checkpoints | None = None
         self._feed: Feed | None = None
         self._safety: SafetyNet | None = None
-        self._keeper: StatisticsWriter | None = None
+        self._keepers: list[Keeper] = []
         self._dead_letters = dead_letters
         self._lag_ms = 0
         self._broken = self._full = False
@@ -181,8 +177,13 @@ class Projector:
         store.on_reset(relay.clear)
         self._safety = safety = SafetyNet(store, model, self._features, self._timings.safety, self._timings.features)
         self._completeness = completeness = Completeness(store, model, self._timings.completeness)
-        self._keeper = keeper = StatisticsWriter(store, model, lambda: relay.leading, self._timings.statistics)
-        store.on_reset(keeper.clear)
+        self._keepers = [
+            one.keeper(store, model, lambda: relay.leading, self._timings.features)
+            for one in self._features
+            if one.keeper is not None
+        ]
+        for keeper in self._keepers:
+            store.on_reset(keeper.clear)
         pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters, self._timings.pruning)
         self._answers = Answers(
             store,
@@ -199,9 +200,10 @@ class Projector:
         await self._answers.start()
         await self._know_queues()
         await relay.start()
-        await keeper.start()
+        for keeper in self._keepers:
+            await keeper.start()
         self._tasks = [
-            start_loop("projector", partial(self._read, model, feed, relay, keeper, self._answers)),
+            start_loop("projector", partial(self._read, model, feed, relay, self._answers)),
             start_loop(
                 "projector-tend", partial(self._tend, model, relay, safety, completeness), every_s=self._timings.safety_s
             ),
@@ -214,8 +216,8 @@ class Projector:
         if self._stop_gauges is not None:
             self._stop_gauges()
         await stop_tasks(self._tasks)
-        if self._keeper is not None:
-            await self._keeper.stop()
+        for keeper in self._keepers:
+            await keeper.stop()
         if self._relay is not None:
             await self._relay.stop()
         if self._answers is not None:
@@ -273,19 +275,19 @@ class Projector:
 
     async def _last_span(self) -> Record | None:
         """The statistics that were written last, as far as one can tell: their subjects' last word may be that one has left."""
-        found = await self._store.records.leader_raw(self._store.config.span(REST))
+        found = await self._store.records.leader_raw(self._store.config.record("stats", REST))
         return None if found is None else Record("stats", found[0], 0, "", found[1], None)
 
     # Reading
 
-    async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
+    async def _read(self, model: Model, feed: Feed, relay: Relay, answers: Answers) -> None:
         try:
             if self._broken or self._gone:
                 await self._rebuild(model, feed, answers)
             elif self._full:
                 await feed.seek(model.applied + 1)
             self._broken = self._full = self._gone = False
-            await self._turn(model, feed, relay, keeper, answers)
+            await self._turn(model, feed, relay, answers)
         except sqlite3.DatabaseError as error:
             # What was taken up and is taken back now has to be read again before anybody is answered by it.
             self.reached.fall_back(model.applied)
@@ -298,7 +300,7 @@ class Projector:
                 log.error("the index is broken and is built anew", error=str(error))
                 await asyncio.sleep(self._timings.pause_s)
 
-    async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
+    async def _turn(self, model: Model, feed: Feed, relay: Relay, answers: Answers) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         wanted = relay.wanted
@@ -323,7 +325,9 @@ class Projector:
             await answers.fit()
             log.info("the index is complete", applied=model.applied)
         if not batch.behind:
-            keeper.caught_up(model.applied, at)
+            model.time_buckets.caught_up(model.applied)
+            for keeper in self._keepers:
+                keeper.caught_up(at)
         if not seen:
             model.save()
             await self._keep_up(model)
@@ -380,8 +384,6 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
                 return Seen(record, None, None, worker_reader.decode(name, body))
             case "unique":
                 lock_reader.decode(name, body)
-            case "stats":
-                span_reader.decode(name, body)
             case "queue":
                 queue_reader.decode(name, body)
             case "pool":

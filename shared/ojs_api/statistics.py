@@ -91,5 +91,5 @@ STREAM: Final = Operation(
     {200: Other("text/event-stream", "The event `stats` every two seconds: as `GET /admin/stats`.")},
 )
 STATISTICS: Final = Subject(
-    "Statistics", "What happened when, and how long it took", (HISTORY, QUEUE_HISTORY, STREAM),
+    "Statistics", "What happened when, and how long it took", (HISTORY, QUEUE_HISTORY),
 )

@@ -8,10 +8,11 @@ from ojs_core.plug import Feature
 from ojs_features.crons.plug import CRONS
 from ojs_features.limits.plug import LIMITS
 from ojs_features.schemas.plug import SCHEMAS
+from ojs_features.statistics.plug import STATISTICS
 from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
-FEATURES: Final[tuple[Feature, ...]] = (SCHEMAS, CRONS, LIMITS, WORKFLOWS, WEBHOOKS)
+FEATURES: Final[tuple[Feature, ...]] = (STATISTICS, SCHEMAS, CRONS, LIMITS, WORKFLOWS, WEBHOOKS)
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)

@@ -552,6 +552,7 @@ export interface Operations {
 	'GET /health': { permission: "nothing"; query: { }; body: undefined; answer: Health };
 	'GET /metrics': { permission: "read"; query: { format?: Value; }; body: undefined; answer: SystemMetrics };
 	'GET /admin/stats': { permission: "read"; query: { queue?: Value; detail?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminStats };
+	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /admin/findings': { permission: "read"; query: { }; body: undefined; answer: Findings };
 	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
 	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
@@ -667,10 +668,6 @@ export interface Operations {
 	'GET /jobs/{job_id}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
 	'GET /queues/{queue}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
 	'GET /ws': { permission: "read"; query: { }; body: undefined; answer: null };
-	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: Statistics };
-	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
-	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
-	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /admin/workers': { permission: "read"; query: { state?: Value; search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: FleetPage };
 	'GET /workers': { permission: "read"; query: { state?: Value; search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WorkerList };
 	'GET /admin/workers/{worker_id}': { permission: "read"; query: { }; body: undefined; answer: WorkerDetail };
@@ -683,6 +680,9 @@ export interface Operations {
 	'PUT /admin/pools/{pool}': { permission: "configure"; query: { }; body: PutPoolBody; answer: OnePool };
 	'DELETE /admin/pools/{pool}': { permission: "configure"; query: { }; body: undefined; answer: DeletedPool };
 	'GET /admin/scheduling/stats': { permission: "read"; query: { }; body: undefined; answer: SchedulingStats };
+	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: Statistics };
+	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
+	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
 	'GET /schemas': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: SchemaPage };
 	'POST /schemas': { permission: "configure"; query: { }; body: RegisterSchemaBody; answer: OneSchema };
 	'GET /schemas/{schema}': { permission: "read"; query: { }; body: undefined; answer: OneSchema };

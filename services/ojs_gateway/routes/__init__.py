@@ -29,7 +29,6 @@ from ojs_gateway.routes.history import HISTORY
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.pools import POOLS
 from ojs_gateway.routes.queues import QUEUES
-from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
 
@@ -61,7 +60,6 @@ _PARTS: Final = (
     QUEUES,
     DEAD_LETTERS,
     EVENTS,
-    STATISTICS,
     FLEET,
     POOLS,
 )

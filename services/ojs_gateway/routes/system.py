@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_api.statistics import STREAM
 from ojs_core.api.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
+from ojs_core.api.contract import route_of
 from ojs_core.api.route import Other, Parameter, Part, Route
 from ojs_core.api.schema import (
     FLAG,
@@ -25,6 +27,7 @@ from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.findings import FindingHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
+from ojs_gateway.handlers.statistics import StatisticsStreamHandlers
 from ojs_gateway.handlers.system import SystemHandlers
 from ojs_gateway.handlers.unreadable import UnreadableHandlers
 from ojs_gateway.openapi.envelope import SECONDS
@@ -98,6 +101,7 @@ SYSTEM: Final = Part(
             ),
             errors=("queue_name_too_long",),
         ),
+        route_of(STREAM, StatisticsStreamHandlers, StatisticsStreamHandlers.stream),
         Route(
             FindingHandlers,
             FindingHandlers.read,

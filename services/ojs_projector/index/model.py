@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.job import Job
+from ojs_core.domain.statistics.record import Span
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
 from ojs_core.read.followed import Followed, Table
@@ -356,8 +357,8 @@ class Model:
         ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
         owners_ended(self._db, ((seen.record.job_id, seen.record.at + self.timings.lock_ms) for seen in ended))
         for seen in batch:
-            if seen.record.kind == "stats" and seen.problem is None:
-                self.time_buckets.take(seen.record)
+            if isinstance(seen.held, Span):
+                self.time_buckets.take(seen.record, seen.held)
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
         newest: dict[str, Seen] = {}

@@ -7,7 +7,7 @@ counted, and closes it: whatever an older log says of a closed minute is in its 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,6 @@ from ojs_core.domain.statistics.activity import Activity, count
 from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, Span
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RecordReader
-from ojs_core.store.statistics import span_reader
 
 ALL: Final = ""
 """The queue under which the sums of all queues stand; no queue has this name."""
@@ -173,12 +172,9 @@ class TimeBuckets:
 
     # Closing
 
-    def take(self, record: Record) -> None:
-        """Take up the record of a span. Raises ValueError if it is none."""
-        if not record.data:
-            return
+    def take(self, record: Record, span: Span) -> None:
+        """Take up the record of a span. Raises ValueError if the span was not over."""
         self.flush()
-        span = span_reader.decode(record.job_id, record.data)
         if span.start + span.length > record.at + self._ahead_ms:
             raise ValueError("it keeps a span that was not over")
         self._write(span.length, ((name, span.start, activity) for name, activity in span.queues.items()), closed=True)
@@ -269,6 +265,14 @@ class TimeBuckets:
             total.add(activity_of(row))
         return total
 
+    def minutes(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+        """Yield the starts of minutes with activity, of a queue or of all, each with it."""
+        return minutes(self._db, queue or ALL, since, until)
+
+    def hours(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+        """Yield the same of hours that are closed, and of minutes everywhere else."""
+        return hours(self._db, queue or ALL, since, until)
+
     # Housekeeping
 
     def forget(self, now: int) -> None:
@@ -299,3 +303,34 @@ def activity_of(row: tuple[Any, ...]) -> Activity:
     activity = Activity(*row[:-2])
     activity.waits, activity.runs = _unpack(row[-2]), _unpack(row[-1])
     return activity
+
+
+def minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+    return _read(db, MINUTE_MS, queue, since, until)
+
+
+def hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+    """Read whole hours where their record is complete and lies within, and minutes everywhere else."""
+    first = since + -since % HOUR_MS
+    last = until - until % HOUR_MS
+    rows = db.execute(
+        "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1 ORDER BY start",
+        (HOUR_MS, ALL, first, last),
+    )
+    complete = [start for (start,) in rows]
+    known = frozenset(complete)
+    yield from (found for found in _read(db, HOUR_MS, queue, first, last) if found[0] in known)
+    at = since
+    for hour in [*complete, until]:
+        if hour > at:
+            yield from minutes(db, queue, at, hour)
+        at = hour + HOUR_MS
+
+
+def _read(db: sqlite3.Connection, length: int, queue: str, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+    rows = db.execute(
+        f"SELECT start, {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
+        (length, queue, since, until),
+    )
+    for row in rows:
+        yield row[0], activity_of(row[1:])

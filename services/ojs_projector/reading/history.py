@@ -1,45 +1,23 @@
-"""Reading statistics over time: the last minutes, hours and days, and series for charts (docs/adr/018)."""
+"""Reading what happened lately: the last minutes, hours and days, and which jobs have waited longest (docs/adr/018)."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
-from ojs_core.domain.statistics.activity import COUNTED, Activity
-from ojs_core.domain.statistics.histogram import percentiles
-from ojs_core.domain.statistics.point import Point
+from ojs_core.domain.statistics.activity import Activity
+from ojs_core.domain.statistics.point import Point, point_of
 from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS
-from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, MAX_POINTS, History, HistoryAsk
-from ojs_projector.index.model import Model
-from ojs_projector.index.time_buckets import ALL, COLUMNS, activity_of
+from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS
+from ojs_projector.index.time_buckets import ALL, hours, minutes
 
 WINDOWS: Final = {"5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": 24 * HOUR_MS}
 """The windows that `windows` tells of, with the present minute as their last."""
 _BELOW_ALL: Final = -(1 << 62)
 """Less than any priority."""
-
-
-class _Found(NamedTuple):
-    start: int
-    activity: Activity
-
-
-def history(model: Model, ask: HistoryAsk) -> History:
-    """One point for each `step` from `since` to `until`, those without activity included."""
-    step = ask.step_ms
-    first = ask.since - ask.since % step
-    since = max(first, ask.until - ask.until % step - (MAX_POINTS - 1) * step)
-    found: defaultdict[int, Activity] = defaultdict(Activity)
-    source = _minutes if step < HOUR_MS else _hours
-    for start, activity in source(model.db, ask.queue or ALL, since, ask.until):
-        found[start - start % step].add(activity)
-    nothing = Activity()
-    points = [_point(at, found.get(at, nothing)) for at in range(since, ask.until, step)]
-    return History(points=points, partial=model.partial, progress=model.progress)
 
 
 def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence[str] = tuple(WINDOWS)) -> dict[str, Point]:
@@ -51,8 +29,8 @@ def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence
     lengths = {name: WINDOWS[name] for name in names}
     totals = {name: Activity() for name in names}
     for source, read in (
-        (_minutes, {name: length for name, length in lengths.items() if length <= HOUR_MS}),
-        (_hours, {name: length for name, length in lengths.items() if length > HOUR_MS}),
+        (minutes, {name: length for name, length in lengths.items() if length <= HOUR_MS}),
+        (hours, {name: length for name, length in lengths.items() if length > HOUR_MS}),
     ):
         if not read:
             continue
@@ -60,7 +38,7 @@ def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence
             for name, length in read.items():
                 if start >= until - length:
                     totals[name].add(activity)
-    return {name: _point(until - lengths[name], total) for name, total in totals.items()}
+    return {name: point_of(until - lengths[name], total) for name, total in totals.items()}
 
 
 def backlog(db: sqlite3.Connection, queue: str, now_there: int, now: int) -> tuple[int, ...]:
@@ -125,50 +103,3 @@ def oldest_available(db: sqlite3.Connection) -> dict[str, int]:
     """Since when the job waits that has waited longest, by queue: one statement, so that no other thread comes in between."""
     [found] = db.execute(_OLDEST).fetchone()
     return msgspec.json.decode(found, type=dict[str, int])
-
-
-def _minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
-    return _read(db, MINUTE_MS, queue, since, until)
-
-
-def _hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
-    """Read whole hours where their record is complete and lies within, and minutes everywhere else."""
-    first = since + -since % HOUR_MS
-    last = until - until % HOUR_MS
-    rows = db.execute(
-        "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1 ORDER BY start",
-        (HOUR_MS, ALL, first, last),
-    )
-    complete = [start for (start,) in rows]
-    known = frozenset(complete)
-    yield from (found for found in _read(db, HOUR_MS, queue, first, last) if found.start in known)
-    at = since
-    for hour in [*complete, until]:
-        if hour > at:
-            yield from _minutes(db, queue, at, hour)
-        at = hour + HOUR_MS
-
-
-def _read(db: sqlite3.Connection, length: int, queue: str, since: int, until: int) -> Iterator[_Found]:
-    rows = db.execute(
-        f"SELECT start, {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
-        (length, queue, since, until),
-    )
-    for row in rows:
-        yield _Found(row[0], activity_of(row[1:]))
-
-
-def _point(at: int, activity: Activity) -> Point:
-    return Point(
-        at=at,
-        avg_wait_ms=mean(activity.wait_ms, activity.started),
-        avg_run_ms=mean(activity.completed_ms, activity.completed),
-        wait=percentiles(activity.waits),
-        run=percentiles(activity.runs),
-        **{name: getattr(activity, name) for name in COUNTED},
-    )
-
-
-def mean(total: int, number: int) -> float | None:
-    """None of nothing."""
-    return round(total / number, 1) if number else None

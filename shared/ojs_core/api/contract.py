@@ -21,14 +21,15 @@ def part_of(
 
     Raises KeyError for an operation that has no handler, TypeError for one of another subject.
     """
-    routes = {each: _route(each, owner, handler) for owner, handlers in served for each, handler in handlers.items()}
+    routes = {each: route_of(each, owner, handler) for owner, handlers in served for each, handler in handlers.items()}
     if other := routes.keys() - set(subject.operations):
         raise TypeError(f"{subject.name} has no {', '.join(operation.name for operation in other)}")
     in_paths = tuple(Parameter(each.name, sent_member(each.kind), each.about) for each in subject.in_paths)
     return Part(subject.name, subject.about, tuple(routes[each] for each in subject.operations), shapes, in_paths)
 
 
-def _route(operation: Operation, owner: Callable[[Any], Any], handler: RouteHandler) -> Route:
+def route_of(operation: Operation, owner: Callable[[Any], Any], handler: RouteHandler) -> Route:
+    """Return the route of one operation, which a class serves by a handler."""
     return Route(
         owner,
         handler,

@@ -27,7 +27,6 @@ FeedKind = Literal[
     "unique",
     "queue",
     "pool",
-    "stats",
     "barrier",
     "epoch",
 ]
@@ -38,7 +37,6 @@ _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("unique", ANY, "unique"),
     ("queue", ANY, "queue"),
     ("pool", ANY, "pool"),
-    ("stats", REST, "stats"),
     ("barrier", REST, "barrier"),
     ("reset", "epoch", "epoch"),
 )
@@ -49,8 +47,8 @@ _NAMELESS: Final[frozenset[FeedKind]] = frozenset({"barrier", "epoch"})
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is a worker's encoded id for `worker`, a fingerprint for `unique`, the name of a span
-    of time for `stats`; `gone` is of jobs only, of the others one that has left has no data.
+    `job_id` is a worker's encoded id for `worker`, a fingerprint for `unique`; `gone` is of jobs only, of the others one that
+    has left has no data.
     """
 
     kind: str

@@ -56,7 +56,7 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
     "scheduler": _TOKENS,
     "reaper": _TOKENS,
     "coordinator": (*_TOKENS, "blob"),
-    "projector": (*_TOKENS, "stats", "relay", "barrier"),
+    "projector": (*_TOKENS, "relay", "barrier"),
 }
 CLIENT: Final = (
     "createJob",

@@ -51,7 +51,6 @@ Kind = Literal[
     "queue",
     "pool",
     "key",
-    "stats",
     "service",
     "relay",
     "barrier",
@@ -219,10 +218,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def last_backup(self) -> str:
         """Subject of the record that says when the last backup was made."""
         return self.record("backup", "last")
-
-    def span(self, name: str) -> str:
-        """Subject of the statistics of a minute or an hour: `minute.<start in Unix s>.<part>`, or `hour.…`."""
-        return self.record("stats", name)
 
     # Timers and what they become
 

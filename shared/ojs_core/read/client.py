@@ -37,7 +37,7 @@ from ojs_core.read.messages import (
     WorkerPage,
     WorkersAsk,
 )
-from ojs_core.read.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
+from ojs_core.read.numbers import Levels, Queue, QueuePage, Totals
 from ojs_core.store.store import Store
 
 _NOBODY: Final = "no projector answers; start one with 'ojs-nats projector'"
@@ -108,9 +108,6 @@ class Queries:
     async def concerns(self, paused: tuple[str, ...]) -> Concerns:
         """The queues that an operator may have to see to."""
         return await self.ask("concerns", ConcernsAsk(paused=paused), Concerns)
-
-    async def history(self, ask: HistoryAsk) -> History:
-        return await self.ask("history", ask, History)
 
     async def workers(self, ask: WorkersAsk) -> WorkerPage:
         return await self.ask("workers", ask, WorkerPage)

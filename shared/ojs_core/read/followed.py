@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.source import EventSource
 from ojs_core.domain.job import Job
 from ojs_core.domain.past import Logged
+from ojs_core.domain.statistics.activity import Activity
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.read.messages import Answer
@@ -21,8 +22,43 @@ from ojs_core.store.gates import Asks
 from ojs_core.store.store import Store
 
 
+class TimeBuckets(Protocol):
+    """Counts of what happened to jobs, by queue, minute and hour. Times are Unix ms."""
+
+    def minutes(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+        """Yield the starts of minutes with activity, of a queue or of all, each with it."""
+
+    def hours(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
+        """Yield the same of hours that are closed, and of minutes everywhere else."""
+
+    def open_minutes(self, before: int) -> list[int]:
+        """Return the starts of minutes with activity that end by `before` and that no record keeps, the oldest first."""
+
+    def open_hours(self, before: int) -> list[int]:
+        """Return the same of hours."""
+
+    def minute(self, start: int) -> dict[str, Activity]:
+        """Return all queues of a minute."""
+
+    def settled(self, start: int, end: int) -> bool:
+        """Return whether records keep all minutes with activity from `start` to `end`."""
+
+    def close(self, until: int) -> None:
+        """Count nothing more in what ends by `until`: records are about to keep it."""
+
+    def queues_within(self, start: int, end: int) -> list[str]:
+        """Return the queues with activity in the minutes from `start` to `end`."""
+
+    def within(self, queue: str, start: int, end: int) -> Activity:
+        """Return what happened in a queue in the minutes from `start` to `end`."""
+
+
 class Index(Protocol):
     """A projector's index, for reading."""
+
+    @property
+    def time_buckets(self) -> TimeBuckets:
+        """Counts of what happened to jobs."""
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -64,6 +100,22 @@ class Repairs(Protocol):
         """Make one round. Raises OjsError backend_unavailable."""
 
 
+class Keeper(Protocol):
+    """A writer of records of what an index has counted."""
+
+    async def start(self) -> None:
+        """Begin to write."""
+
+    async def stop(self) -> None:
+        """End."""
+
+    def caught_up(self, at: int) -> None:
+        """Note that the index has everything that was stored by `at` (server time, Unix ms)."""
+
+    async def clear(self) -> None:
+        """Hold back: a reset has begun."""
+
+
 class Found(Protocol):
     """A counter of hints that were lost and were issued again."""
 
@@ -96,5 +148,10 @@ class Followed(Struct, frozen=True, kw_only=True):
     owner: Owner | None = None
     repairs: Callable[[Store, Index, Found, tuple[Timings, ...]], Repairs] | None = None
     """Makes what looks for lost hints. It takes the durations of features that aren't the usual ones."""
+    keeper: Callable[[Store, Index, Callable[[], bool], tuple[Timings, ...]], Keeper] | None = None
+    """Makes what writes its records, where they are of what the index has counted.
+
+    It takes whether this replica is the one to write, and durations as `repairs`.
+    """
     questions: Mapping[str, Question] = MappingProxyType({})
     """By the word that names the question on NATS."""

@@ -1,4 +1,4 @@
-"""What is asked of the projectors about numbers, and what they answer: queues, totals and statistics over time."""
+"""What is asked of the projectors about numbers, and what they answer: queues and totals."""
 
 from __future__ import annotations
 
@@ -8,27 +8,11 @@ from msgspec import Struct, field
 
 from ojs_core.domain.job import State
 from ojs_core.domain.statistics.point import Point
-from ojs_core.read.messages import Answer, Ask, PageAnswer
-
-MAX_POINTS: Final = 1_500
-"""Of one series: a day in minutes, or two months in hours."""
-
+from ojs_core.read.messages import Answer, PageAnswer
 
 BACKLOG_STEP_MS: Final = 180_000
 BACKLOG_STEPS: Final = 20
 """Steps of `Queue.backlog`: the last hour."""
-
-
-class HistoryAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
-    """Statistics over time, of one queue or of all: a point for every `step_ms` from `since` to `until` (Unix ms).
-
-    Steps are whole minutes below an hour, else whole hours.
-    """
-
-    queue: str | None = None
-    step_ms: int
-    since: int
-    until: int
 
 
 class Counts(Struct, frozen=True, kw_only=True):
@@ -103,9 +87,3 @@ class Totals(Numbers, frozen=True, kw_only=True, omit_defaults=True):
     queues: int = 0
     queues_busy: int = 0
     """Queues with jobs that are available, active or waiting for a retry."""
-
-
-class History(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """Points in order of time."""
-
-    points: list[Point]

@@ -21,7 +21,6 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.idempotency import request_reader
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.writer import Conflict, Write
-from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_core.store.workers.presence import worker_reader
@@ -40,7 +39,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         worker_reader,
         queue_reader,
         pool_reader,
-        span_reader,
         key_reader,
     )
 }

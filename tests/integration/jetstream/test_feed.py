@@ -21,13 +21,11 @@ READ: dict[str, str] = {
     "unique": "unique",
     "queue": "queue",
     "pool": "pool",
-    "schema": "schema",
     "of_a_feature": "of_a_feature",
-    "stats": "stats",
     "barrier": "barrier",
 }
 KINDS = (*get_args(Kind), "of_a_feature")
-PARTED = {"schema", "stats", "barrier"}
+PARTED = {"of_a_feature", "barrier"}
 """Kinds whose names have several parts."""
 
 

@@ -16,6 +16,7 @@ from ojs_core.domain.transitions import Failure, Moment, Transition, nack
 from ojs_core.jetstream.event_reader import StoredEvent
 from ojs_core.read.client import Queries, QueryTimings
 from ojs_core.store.store import Store
+from ojs_features.statistics.keeper import StatisticsWriter
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.events import all_events_of
 from support.truth import all_events, all_jobs, counts_of
@@ -69,11 +70,16 @@ async def assert_events_complete(store: Store, ids: Sequence[str], *, ignoring: 
 
 async def crash(projector: Projector) -> None:
     """End a projector as SIGKILL would: nothing is finished, given up or said."""
-    relay, keeper, answers = projector._relay, projector._keeper, projector._answers
+    relay, answers = projector._relay, projector._answers
+    keepers = [keeper for keeper in projector._keepers if isinstance(keeper, StatisticsWriter)]
     assert relay is not None
-    assert keeper is not None
     assert answers is not None
-    for task in [*projector._tasks, relay._task, keeper._task, *([relay._term._task] if relay._term else [])]:
+    for task in [
+        *projector._tasks,
+        relay._task,
+        *(keeper._task for keeper in keepers),
+        *([relay._term._task] if relay._term else []),
+    ]:
         if task is not None:
             task.cancel()
     await answers.stop()

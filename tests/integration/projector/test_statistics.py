@@ -8,10 +8,10 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
@@ -24,10 +24,10 @@ from ojs_core.domain.statistics.activity import COUNTED, Activity
 from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, Span
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.subjects import REST
-from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
+from ojs_features.statistics.keeper import StatisticsTimings, StatisticsWriter
+from ojs_features.statistics.series import QUESTION, History, HistoryAsk
 from ojs_projector.projector import Projector, ProjectorTimings
-from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.waiting import PATIENCE_S, eventually
@@ -63,7 +63,7 @@ async def told(store: Store, step: int = MINUTE_MS) -> Done:
     found: Done = Counter()
     for queue in "abcdef":
         ask = HistoryAsk(queue=queue, step_ms=step, since=now - 6 * HOUR_MS, until=now + MINUTE_MS)
-        series = await patient(store).history(ask)
+        series = await patient(store).ask(QUESTION, ask, History)
         assert not series.partial
         for point in series.points:
             found.update({(queue, name): n for name in COUNTED if (n := getattr(point, name))})
@@ -72,8 +72,9 @@ async def told(store: Store, step: int = MINUTE_MS) -> Done:
 
 async def kept(store: Store) -> list[str]:
     """Names of the records that are there."""
-    prefix = len(store.config.span(""))
-    return sorted(subject[prefix:] for subject in await subjects(store, store.config.records_stream, store.config.span(REST)))
+    prefix = len(store.config.record("stats", ""))
+    every = await subjects(store, store.config.records_stream, store.config.record("stats", REST))
+    return sorted(subject[prefix:] for subject in every)
 
 
 async def let_records_leave(store: Store, ids: list[str]) -> None:
@@ -93,14 +94,15 @@ class Keeping:
     pretends to be in them.
     """
 
-    look_s = 0.05
-    grace_ms = StatisticsTimings().grace_ms
-    break_ms = StatisticsTimings().break_ms
-    reset_ms = StatisticsTimings().reset_ms
-    steady_ms = 10**15
+    def __init__(self) -> None:
+        self.timings = StatisticsTimings(look_s=0.05, steady_ms=10**15)
 
     def let(self, now: bool) -> None:
-        self.steady_ms = 0 if now else 10**15
+        force_setattr(self.timings, "steady_ms", 0 if now else 10**15)
+
+    def wait(self, grace_ms: int) -> None:
+        """Keep a minute so long after its end."""
+        force_setattr(self.timings, "grace_ms", grace_ms)
 
 
 @pytest.fixture
@@ -110,14 +112,14 @@ def keeping() -> Keeping:
 
 @pytest.fixture
 def projector_timings(keeping: Keeping) -> ProjectorTimings:
-    return ProjectorTimings(wait_s=PATIENCE_S, statistics=cast("StatisticsTimings", keeping))
+    return ProjectorTimings(wait_s=PATIENCE_S, features=(keeping.timings,))
 
 
 async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
     keeping: Keeping, start_projector: StartProjector, store: Store, tmp_path: Path
 ) -> None:
     # An hour that is kept is closed, with the minute that something is added to below. Now no such hour is over.
-    keeping.grace_ms = 4 * MINUTE_MS
+    keeping.wait(4 * MINUTE_MS)
     first = await start_projector()
     second = await start_projector()
     with ago(store, 70):
@@ -152,7 +154,7 @@ async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
     expected += done_by(("f", 1))
     before = len(await kept(store))
     await read_by(store, other)
-    keeping.grace_ms = MINUTE_MS // 2
+    keeping.wait(MINUTE_MS // 2)
     keeping.let(True)
 
     async def kept_by_the_successor() -> bool:
@@ -183,7 +185,7 @@ async def test_the_records_say_what_was_counted_and_leave_by_themselves(
     async def all_is_kept() -> bool:
         """In one minute or in two; their hour is kept as well if it is over."""
         for name in await kept(store):
-            found = await message(store, store.config.span(name)) if name.startswith("minute") else None
+            found = await message(store, store.config.record("stats", name)) if name.startswith("minute") else None
             if found is not None:
                 stored[name] = msgspec.json.decode(found[0], type=Span), int(found[1]["Nats-TTL"].rstrip("s"))
         return sum(activity.pushed for span, _ in stored.values() for activity in span.queues.values()) == 2 * len(ENDS)
@@ -202,9 +204,10 @@ async def test_the_records_say_what_was_counted_and_leave_by_themselves(
 async def test_a_minute_that_somebody_has_kept_stays_as_it_is(projector: Projector, store: Store) -> None:
     start = (store.clock.now() // MINUTE_MS - 4) * MINUTE_MS
     span = Span(start=start, length=MINUTE_MS, queues={"a": Activity(pushed=42)})
-    await put_raw(store, store.config.span(f"minute.{start // 1_000}.0"), msgspec.json.encode(span))
-    assert projector._keeper is not None
-    await projector._keeper._keep(start, MINUTE_MS, {"a": Activity(pushed=7)})
+    await put_raw(store, store.config.record("stats", f"minute.{start // 1_000}.0"), msgspec.json.encode(span))
+    [keeper] = projector._keepers
+    assert isinstance(keeper, StatisticsWriter)
+    await keeper._keep(start, MINUTE_MS, {"a": Activity(pushed=7)})
     assert await told(store) == {("a", "pushed"): 42}
 
 
@@ -218,10 +221,10 @@ async def test_a_minute_is_not_kept_before_it_is_surely_over(projector: Projecto
     await told(store)
     at = now - now % MINUTE_MS + MINUTE_MS + times.grace_ms - early_ms
     for since in range(times.steady_ms, 0, -1_000):
-        writer.caught_up(projector.status().applied, at - since)
+        writer.caught_up(at - since)
         await writer.look()
         assert await kept(store) == [], "records have not come for long enough"
-    writer.caught_up(projector.status().applied, at)
+    writer.caught_up(at)
     await writer.look()
     assert len(await kept(store)) == (0 if early_ms else 1)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ojs_core.domain.statistics.histogram import Percentiles
+from ojs_core.domain.statistics.activity import COUNTED, Activity
+from ojs_core.domain.statistics.histogram import Percentiles, percentiles
 
 
 class Point(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,3 +28,20 @@ class Point(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """From available to started."""
     run: Percentiles | None = None
     """From started to the end of the attempt, however it ended."""
+
+
+def point_of(at: int, activity: Activity) -> Point:
+    """Return what an activity from `at` on adds up to."""
+    return Point(
+        at=at,
+        avg_wait_ms=mean(activity.wait_ms, activity.started),
+        avg_run_ms=mean(activity.completed_ms, activity.completed),
+        wait=percentiles(activity.waits),
+        run=percentiles(activity.runs),
+        **{name: getattr(activity, name) for name in COUNTED},
+    )
+
+
+def mean(total: int, number: int) -> float | None:
+    """Return the mean of a total, None of nothing."""
+    return round(total / number, 1) if number else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ojs_api.statistics import Statistics
 from ojs_core.read.messages import WorkerPage
 from ojs_core.read.numbers import QueuePage, Totals
 from ojs_core.wire.dialects.shaping import Shapes
@@ -32,11 +31,6 @@ def _for_cli(answer: AskedStats) -> dict[str, Any]:
         "workers": fleet_summary(answer.workers),
         "throughput": throughput,
     }
-
-
-def _with_data_points(answer: Statistics) -> dict[str, Any]:
-    points = [members(point) | {"completed": point.processed} for point in answer.data]
-    return members(answer) | {"data_points": points}
 
 
 def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str, Any]:
@@ -70,5 +64,4 @@ def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str,
 
 STATISTICS: Final[Shapes] = {
     AskedStats: {"standard": _plain, "sdk": _plain, "cli": _for_cli, "ui": _plain},
-    Statistics: {"cli": _with_data_points},
 }

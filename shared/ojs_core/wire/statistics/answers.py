@@ -1,20 +1,18 @@
-"""Statistics as clients read them: now, lately and over time (ojs-admin-api §6, §10; docs/statistics.md)."""
+"""Statistics as clients read them: now and lately (ojs-admin-api §6, §10; docs/statistics.md)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import asdict
 
-from ojs_api.statistics import Percentiles, Statistics, StatisticsPoint, Throughput, Window
+from ojs_api.statistics import Percentiles, Throughput, Window
 from ojs_core.domain.statistics import histogram
 from ojs_core.domain.statistics.point import Point
 from ojs_core.read.messages import WorkerSummary
-from ojs_core.read.numbers import Counts, History, HistoryAsk, Numbers, Queue
-from ojs_core.wire.members import Count, Timestamp, members, moment, timestamp
-from ojs_core.wire.pages import PartialFlag, ProgressShare, progress, with_progress
-from ojs_core.wire.statistics.requests import Period
+from ojs_core.read.numbers import Counts, Numbers, Queue
+from ojs_core.wire.members import Count, Timestamp, members, timestamp
+from ojs_core.wire.pages import PartialFlag, ProgressShare, with_progress
 
 _NOTHING: Final = Point(at=0)
 
@@ -63,23 +61,8 @@ class AskedStats(Struct):
     queues: list[QueueInBrief] | None
 
 
-def history_answer(history: History, ask: HistoryAsk, period: Period) -> Statistics:
-    """A series of one queue or of all."""
-    points = [_point(point) for point in history.points]
-    return Statistics(period=period, data=points, queue=ask.queue, **progress(history))
-
-
-def _point(point: Point) -> StatisticsPoint:
-    wait = point.wait
-    return StatisticsPoint(
-        **asdict(_window(point)),
-        timestamp=moment(point.at),
-        latency_p50_ms=wait.p50 if wait is not None else 0.0,
-        latency_p99_ms=wait.p99 if wait is not None else 0.0,
-    )
-
-
-def _window(point: Point) -> Window:
+def window(point: Point) -> Window:
+    """Return what happened within the time of a point."""
     return Window(
         enqueued=point.pushed,
         started=point.started,
@@ -101,7 +84,7 @@ def _percentiles(found: histogram.Percentiles) -> Percentiles:
 
 def windows(numbers: Numbers) -> dict[str, Window]:
     """What happened within the last five minutes, hour and day."""
-    return {name: _window(point) for name, point in numbers.windows.items()}
+    return {name: window(point) for name, point in numbers.windows.items()}
 
 
 def latest(numbers: Numbers) -> Point:

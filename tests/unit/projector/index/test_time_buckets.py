@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.statistics.activity import COUNTED, Activity
-from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, parts_of
+from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, Span, parts_of
 from ojs_core.domain.transitions import Failure, Moment, Transition
 from ojs_core.jetstream.feed import Record
-from ojs_core.read.numbers import HistoryAsk
+from ojs_features.statistics.series import HistoryAsk, history
 from ojs_projector.index.model import Model, Seen
-from ojs_projector.reading.history import WINDOWS, history, oldest_available, windows
+from ojs_projector.reading.history import WINDOWS, oldest_available, windows
 from support.examples import costly
 from unit.domain.transitions.samples import ANYONE, T0, draft
 from unit.projector.samples import STREAM, epoch, fresh, gone, job, seen
@@ -63,7 +63,8 @@ class Bucket:
     def _add(self, subject: str, kind: str, name: str, data: bytes, found: Job | None, ttl_s: int | None) -> None:
         self.sequence += 1
         record = Record(kind, self.sequence, self.now, name, data, ttl_s)
-        self.messages[subject] = Seen(record, found)
+        held = msgspec.json.decode(data, type=Span) if kind == "stats" else None
+        self.messages[subject] = Seen(record, found, held)
 
     def count(self, queue: str, *what: str) -> None:
         for name in what:

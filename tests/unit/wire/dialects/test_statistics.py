@@ -5,12 +5,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ojs_core.domain.statistics.point import Point
 from ojs_core.read.messages import WorkerSummary
-from ojs_core.read.numbers import Counts, History, HistoryAsk, Queue, Totals
+from ojs_core.read.numbers import Counts, Queue, Totals
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.statistics.answers import AskedStats, admin_stats, history_answer, queue_in_brief
+from ojs_core.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
 
 NOW = 1_800_000_000_000
 WORKERS = WorkerSummary(total=5, running=2, quiet=1, terminate=1, stale=1)
@@ -36,13 +35,3 @@ def test_the_command_line_reads_objects_or_the_queues_in_place_of_numbers() -> N
     listed = AskedStats(stats, 1, WORKERS, [queue_in_brief(queue)])
     assert read(listed, "standard") == standard
     assert read(listed, "cli")["queues"] == [{"name": "q", "depth": 2, "avg_duration_ms": 0.0, "error_rate": 0.25}]
-
-
-def test_the_command_line_has_its_own_names_for_points() -> None:
-    history = History(points=[Point(at=NOW, completed=2, discarded=1, avg_wait_ms=1.5)])
-    answer = history_answer(history, HistoryAsk(step_ms=60_000, since=0, until=1), "1m")
-    standard = read(answer, "standard")
-    [point] = standard["data"]
-    assert (point["processed"], point["failed"], point["avg_latency_ms"]) == (2, 1, 1.5)
-    assert ("completed" in point, "queue" in standard) == (False, False)
-    assert read(answer, "cli") == standard | {"data_points": [point | {"completed": 2}]}

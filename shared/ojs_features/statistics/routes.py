@@ -6,16 +6,17 @@ from typing import Final
 
 from ojs_api import statistics as contract
 from ojs_core.api.contract import part_of
-from ojs_gateway.handlers.statistics import StatisticsHandlers
+from ojs_features.statistics.answers import SHAPES
+from ojs_features.statistics.handlers import StatisticsHandlers
 
-STATISTICS: Final = part_of(
+PART: Final = part_of(
     contract.STATISTICS,
     (
         StatisticsHandlers,
         {
             contract.HISTORY: StatisticsHandlers.history,
             contract.QUEUE_HISTORY: StatisticsHandlers.queue_history,
-            contract.STREAM: StatisticsHandlers.stream,
         },
     ),
+    shapes=SHAPES,
 )

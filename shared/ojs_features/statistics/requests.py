@@ -11,7 +11,7 @@ from ojs_core.base.errors import invalid
 from ojs_core.base.fields import queue_name, shown, timestamp
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS
-from ojs_core.read.numbers import HistoryAsk
+from ojs_features.statistics.series import HistoryAsk
 
 _DAY_MS: Final = 24 * HOUR_MS
 Period = words.Period

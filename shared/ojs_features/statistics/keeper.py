@@ -14,12 +14,13 @@ import msgspec
 import structlog
 
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import Timings
+from ojs_core.base.timings import Timings, of_kind
 from ojs_core.domain.statistics.activity import Activity
 from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
 from ojs_core.jetstream.api import put_if
+from ojs_core.read.followed import Index
 from ojs_core.store.store import Store
-from ojs_projector.index.model import Model
+from ojs_features.statistics.records import span_reader
 
 log = structlog.get_logger(__name__)
 
@@ -48,10 +49,10 @@ class StatisticsTimings(Timings, frozen=True, kw_only=True):
 class StatisticsWriter:
     """`leading` says whether this replica is the one to write."""
 
-    def __init__(self, store: Store, model: Model, leading: Callable[[], bool], timings: StatisticsTimings) -> None:
+    def __init__(self, store: Store, index: Index, leading: Callable[[], bool], timings: StatisticsTimings) -> None:
         self._timings = timings
         self._store = store
-        self._model = model
+        self._index = index
         self._leading = leading
         self._steady_since = 0
         self._caught_up_at = 0
@@ -65,12 +66,11 @@ class StatisticsWriter:
     async def stop(self) -> None:
         await stop_loop(self._task)
 
-    def caught_up(self, sequence: int, at: int) -> None:
-        """The index has everything that was stored by `at` (server time, Unix ms); `sequence` is the last that it has."""
+    def caught_up(self, at: int) -> None:
+        """Note that the index has everything that was stored by `at` (server time, Unix ms)."""
         if at - self._caught_up_at > self._timings.break_ms:
             self._steady_since = at
         self._caught_up_at = at
-        self._model.time_buckets.caught_up(sequence)
 
     async def clear(self) -> None:
         """A reset has begun (see `Store.on_reset`): what was counted so far is being wiped."""
@@ -78,7 +78,7 @@ class StatisticsWriter:
         self._written.clear()
 
     async def _run(self) -> None:
-        if not self._leading() or self._model.partial:
+        if not self._leading() or self._index.partial:
             return
         try:
             await self.look()
@@ -92,7 +92,7 @@ class StatisticsWriter:
             return
         over = at - self._timings.grace_ms
         minutes_since = at - KEPT_MS[MINUTE_MS]
-        spans = self._model.time_buckets
+        spans = self._index.time_buckets
         # Of a time for which no minutes are kept any more there are only hours; they come first, being older.
         for start in spans.open_hours(min(over, minutes_since)):
             spans.close(start + HOUR_MS)
@@ -107,7 +107,7 @@ class StatisticsWriter:
 
     async def _keep_hour(self, start: int) -> None:
         """Add up its minutes, which change no more, and let others do something in between."""
-        spans = self._model.time_buckets
+        spans = self._index.time_buckets
         queues: dict[str, Activity] = {}
         for number, queue in enumerate(spans.queues_within(start, start + HOUR_MS), 1):
             queues[queue] = spans.within(queue, start, start + HOUR_MS)
@@ -122,8 +122,15 @@ class StatisticsWriter:
                 continue
             leaves_at = start + length + KEPT_MS[length]
             ttl_s = max(1, (leaves_at - self._store.clock.now()) // 1_000)
-            subject = self._store.config.span(name)
+            subject = self._store.config.record(span_reader.kind, name)
             await put_if(self._store.nats, subject, _encode(span), 0, "statistics", ttl_s=ttl_s)  # or it is there already
             if len(self._written) >= _REMEMBERED:
                 self._written.clear()
             self._written.add(name)
+
+
+def statistics_keeper(
+    store: Store, index: Index, leading: Callable[[], bool], timings: tuple[Timings, ...]
+) -> StatisticsWriter:
+    """Return a writer that is not started yet."""
+    return StatisticsWriter(store, index, leading, of_kind(StatisticsTimings, timings))

@@ -1,0 +1,40 @@
+"""Series as clients read them, official ones included (ojs-admin-api §10.2)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from ojs_api.statistics import Statistics, StatisticsPoint
+from ojs_api.words import Period
+from ojs_core.domain.statistics.point import Point
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import members, moment
+from ojs_core.wire.pages import progress
+from ojs_core.wire.statistics.answers import window
+from ojs_features.statistics.series import History, HistoryAsk
+
+
+def history_answer(history: History, ask: HistoryAsk, period: Period) -> Statistics:
+    """Return a series of one queue or of all."""
+    points = [_point(point) for point in history.points]
+    return Statistics(period=period, data=points, queue=ask.queue, **progress(history))
+
+
+def _point(point: Point) -> StatisticsPoint:
+    wait = point.wait
+    return StatisticsPoint(
+        **asdict(window(point)),
+        timestamp=moment(point.at),
+        latency_p50_ms=wait.p50 if wait is not None else 0.0,
+        latency_p99_ms=wait.p99 if wait is not None else 0.0,
+    )
+
+
+def _with_data_points(answer: Statistics) -> dict[str, Any]:
+    points = [members(point) | {"completed": point.processed} for point in answer.data]
+    return members(answer) | {"data_points": points}
+
+
+SHAPES: Final[Shapes] = {Statistics: {"cli": _with_data_points}}

@@ -1,0 +1,21 @@
+"""The places where statistics over time are plugged into the server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.jetstream.grants import FeatureGrants
+from ojs_core.plug import Feature
+from ojs_core.read.followed import Followed, Question
+from ojs_features.statistics.keeper import statistics_keeper
+from ojs_features.statistics.records import span_reader
+from ojs_features.statistics.routes import PART
+from ojs_features.statistics.series import QUESTION, HistoryAsk, history
+
+STATISTICS: Final = Feature(
+    name="statistics",
+    parts=(PART,),
+    records=(span_reader,),
+    followed=(Followed(reader=span_reader, keeper=statistics_keeper, questions={QUESTION: Question(HistoryAsk, history)}),),
+    grants=FeatureGrants(writes={"projector": (span_reader.kind,)}),
+)
