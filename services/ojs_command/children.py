@@ -32,8 +32,8 @@ async def start_all(children: Sequence[Kept]) -> None:
 class ServiceChild(Supervised):
     """Runs `ojs-nats <service>` with the settings of this process, handed down in the environment.
 
-    The child holds one end of a socket pair: through it comes its ready line, and its end tells the child that its parent is
-    gone, whatever killed that.
+    The child holds one end of a socket pair: through it comes its ready line, and its end tells the child that its
+    parent is gone, whatever killed that.
     """
 
     def __init__(

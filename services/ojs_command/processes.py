@@ -1,7 +1,7 @@
 """`ojs-nats gateway --processes N`: several gateway processes that share one port.
 
-The kernel gives each new connection to one of them, by chance; none knows of the others. This process serves nothing: it starts
-them, starts those again that die, and stops them.
+The kernel gives each new connection to one of them, by chance; none knows of the others. This process serves nothing:
+it starts them, starts those again that die, and stops them.
 """
 
 from __future__ import annotations

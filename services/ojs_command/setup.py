@@ -56,7 +56,8 @@ async def set_up(settings: Settings, timings: SetupTimings = SetupTimings()) -> 
 
 
 async def _once_led(settings: Settings, timings: SetupTimings, what: Callable[[], Awaitable[T]]) -> T:
-    """Return what something returns once all streams have leaders: a cluster that has lost one chooses another in seconds.
+    """Return what something returns once all streams have leaders: a cluster that has lost one chooses another in
+    seconds.
 
     Raises StartupProblem, that there is none as well after as long as services wait for NATS.
     """

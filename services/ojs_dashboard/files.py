@@ -1,8 +1,9 @@
 """The dashboard's files as a gateway serves them: read once, packed once, immutable under a hash of them all.
 
-Its modules run as they are written. They are sent as one file, which is a fifth smaller than all of them by themselves,
-and takes one request in place of twenty. Each module becomes a function that is called once; what it imports and exports goes
-into it and comes out of it. Documentation comments (`/** … */`) aren't sent: those are types and words for readers of the code.
+Its modules run as they are written. They are sent as one file, which is a fifth smaller than all of them by
+themselves, and takes one request in place of twenty. Each module becomes a function that is called once; what it
+imports and exports goes into it and comes out of it. Documentation comments (`/** … */`) aren't sent: those are types
+and words for readers of the code.
 """
 
 from __future__ import annotations

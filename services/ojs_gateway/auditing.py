@@ -61,8 +61,8 @@ class Auditor:
         await self._trail.stop()
 
     def watching(self, endpoint: Endpoint, *, reads: bool) -> Endpoint:
-        """The endpoint, such that each call of it gets an entry; as it is if calls of it don't. `reads` says that it changes
-        nothing: who reads over and over is told of in few entries.
+        """The endpoint, such that each call of it gets an entry; as it is if calls of it don't. `reads` says that it
+        changes nothing: who reads over and over is told of in few entries.
         """
         if endpoint.need not in _ACTS and endpoint.name not in _NAMED:
             return endpoint

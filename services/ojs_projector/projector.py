@@ -64,8 +64,9 @@ class ProjectorTimings(Timings, frozen=True, kw_only=True):
     partial_wait_s: float = 0.5
     """The same while the index is being built, before it is looked whether another one is whole."""
     pace_s: float = 0.25
-    """Between two reads that were not full: a larger batch costs less for each record, in nats-server, too, and a job that has
-    moved on meanwhile is read once."""
+    """Between two reads that were not full: a larger batch costs less for each record, in nats-server, too, and a job
+    that has moved on meanwhile is read once.
+    """
     park_s: float = 1.5
     """How long a read waits for the first record: longer than a relay's lease, which is one, waits for its renewal."""
     pause_s: float = 0.5

@@ -1,5 +1,5 @@
-"""The scheduler: makes jobs available whose delay or back-off is over, and runs the loops of features, such as that which
-lets blocked jobs go on.
+"""The scheduler: makes jobs available whose delay or back-off is over, and runs the loops of features, such as that
+which lets blocked jobs go on.
 
 Any number of them may run.
 """

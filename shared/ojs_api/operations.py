@@ -14,9 +14,9 @@ Need = Permission | Literal["nothing", "key"]
 Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
 """How an operation is held to the queues and job types that its caller may reach.
 
-By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
-narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
-that the caller's key has registered. What doesn't say so is `refused`.
+By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the
+caller is narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer;
+by the `worker` that the caller's key has registered. What doesn't say so is `refused`.
 """
 
 
@@ -67,8 +67,8 @@ class Other(Struct, frozen=True):
 class Operation(Struct, frozen=True, eq=False):
     """An operation. Its `name` is the operationId, by which it is asked for over NATS.
 
-    It is `at` a place, `METHOD /path`, below /ojs/v1 unless it begins with /ojs/; `also` are further names of it. `errors` are
-    codes of refusals, besides those that any request may meet.
+    It is `at` a place, `METHOD /path`, below /ojs/v1 unless it begins with /ojs/; `also` are further names of it.
+    `errors` are codes of refusals, besides those that any request may meet.
     """
 
     name: str

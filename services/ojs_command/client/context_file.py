@@ -101,8 +101,8 @@ def write_contexts(contexts: Contexts, env: Mapping[str, str]) -> None:
 
 
 def target_of(server: str | None, context: str | None, files: Tls, env: Mapping[str, str]) -> Target:
-    """The server that counts: that of --server, --context, OJS_URL, the current context, this machine. `files` are those that
-    were named with it. Raises UsageProblem.
+    """The server that counts: that of --server, --context, OJS_URL, the current context, this machine. `files` are
+    those that were named with it. Raises UsageProblem.
     """
     if server and context:
         raise UsageProblem("Name a server by --server or by --context, not both: a context's headers are for its own server.")

@@ -130,8 +130,8 @@ class Output:
         sys.stderr.write(f"{clean(said)}\n")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "", whole: bool = False) -> None:
-        """Rows under their columns, numbers to the right; `empty` is a note that says so if there are none. On a terminal
-        what is long in the last column is cut to a line, unless the `whole` of it is to be seen.
+        """Rows under their columns, numbers to the right; `empty` is a note that says so if there are none. On a
+        terminal what is long in the last column is cut to a line, unless the `whole` of it is to be seen.
         """
         told = [[shown(cell) for cell in row] for row in rows]
         if not told:

@@ -52,8 +52,8 @@ class AdminHandlers:
         return Response(200, AskedStats(stats, paused, workers.summary, briefs))
 
     async def retry(self, call: Call) -> Response:
-        """POST /admin/jobs/{id}/retry: a discarded or cancelled job gets a new life, one that waits for its next attempt gets
-        it now.
+        """POST /admin/jobs/{id}/retry: a discarded or cancelled job gets a new life, one that waits for its next
+        attempt gets it now.
         """
         change = await self._store.jobs.revive(
             job_id_of(call.parameters[0]), lambda job, moment: transitions.retry_one(call.own(job), moment)

@@ -31,8 +31,8 @@ class OperationHandlers:
         return Response(200, maintenance_answer(record, self._store.clock.now()))
 
     async def maintain(self, call: Call) -> Response:
-        """POST /admin/system/maintenance `{enabled, reason, duration, estimated_duration}`: once it is answered, nothing is
-        fetched from any queue, and nothing that was delayed becomes available.
+        """POST /admin/system/maintenance `{enabled, reason, duration, estimated_duration}`: once it is answered,
+        nothing is fetched from any queue, and nothing that was delayed becomes available.
         """
         queues = self._store.queues
         plan = await call.parsed(

@@ -96,8 +96,8 @@ class WorkerHandlers:
     async def fetch(self, call: Call) -> Response:
         """POST /workers/fetch. What is claimed for a client that left meanwhile is given back.
 
-        Acks are carried out first, and answered whatever becomes of the rest. The place of a refused one may still be taken, so
-        each of those lets the fetch bring one job fewer.
+        Acks are carried out first, and answered whatever becomes of the rest. The place of a refused one may still be
+        taken, so each of those lets the fetch bring one job fewer.
         """
         ask = await call.read_jobs(parse_fetch, self._limits)
         call.require_entry(*ask.queues)
@@ -408,10 +408,11 @@ class WorkerHandlers:
         return Response(200, DeregisteredWorker(True, worker_id))
 
     async def _own_worker(self, call: Call, record: WorkerRecord) -> WorkerRecord:
-        """Return the record as a worker of the caller's. Raises permission_denied for queues that the caller doesn't reach.
+        """Return the record as a worker of the caller's. Raises permission_denied for queues that the caller doesn't
+        reach.
 
-        The same if a caller of another reach has a worker of this id. A key of the same reach goes on with its worker, as
-        one does that another was rotated to.
+        The same if a caller of another reach has a worker of this id. A key of the same reach goes on with its
+        worker, as one does that another was rotated to.
         """
         if not call.principal.narrowed:
             return record

@@ -18,8 +18,9 @@ _BODILESS: Final = frozenset({204, 304})
 class Answer(web.StreamResponse):
     """A status, headers and a whole body.
 
-    aiohttp's own makes a multidict of the headers, asks it a dozen questions and serialises it, which takes more than half of
-    what it needs for a request (docs/adr/042). Nothing here can be changed once it is made but that the connection is to end.
+    aiohttp's own makes a multidict of the headers, asks it a dozen questions and serialises it, which takes more than
+    half of what it needs for a request (docs/adr/042). Nothing here can be changed once it is made but that the
+    connection is to end.
     """
 
     def __init__(self, status: int, body: bytes, headers: Iterable[tuple[str, str]]) -> None:

@@ -21,8 +21,9 @@ _MOST_MEMBERS: Final = 100
 """Of one gzip body. Each costs as much as a body of its own, and what follows it is copied."""
 
 _QUICKEST: Final = 1
-"""Of gzip's levels: a list of 200 jobs becomes a tenth by it, in a third of a millisecond. Level 6 takes 2.5 times as long for
-a tenth less of that."""
+"""Of gzip's levels: a list of 200 jobs becomes a tenth by it, in a third of a millisecond. Level 6 takes 2.5 times as
+long for a tenth less of that.
+"""
 
 
 def beyond(limit: int) -> OjsError:

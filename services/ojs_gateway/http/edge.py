@@ -90,8 +90,9 @@ class Edge:
         self._limits = limits
         self._extensions = extensions
         self.closing: Callable[[], bool] = lambda: False
-        """Whether each answer is the last on its connection, and says so: else a client that asks again at once would be
-        cut off without an answer, and a balancer go on with the connections that it has."""
+        """Whether each answer is the last on its connection, and says so: else a client that asks again at once would
+        be cut off without an answer, and a balancer go on with the connections that it has.
+        """
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()

@@ -49,10 +49,11 @@ def headers_of(block: bytes | None) -> Headers:
 
 
 class NatsCall(Call):
-    """The client is gone when the time is over that it said it would wait. `listened` finds out whether it is there, by an
-    interim answer, if it said that it passes over those.
+    """The client is gone when the time is over that it said it would wait. `listened` finds out whether it is there,
+    by an interim answer, if it said that it passes over those.
 
-    Raises invalid_request for headers that can't be read, permission_denied for a path about another queue than the subject's.
+    Raises invalid_request for headers that can't be read, permission_denied for a path about another queue than the
+    subject's.
     """
 
     __slots__ = ("_body", "_headers", "_listened", "_queries", "_unreadable", "_until")

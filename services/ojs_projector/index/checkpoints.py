@@ -1,9 +1,9 @@
 """SQLite's checkpoints of the index: what was saved goes from the log into the file, beside the work.
 
-A checkpoint waits for the disk, some 100 ms and more, and SQLite makes it where the transaction ends that is one too many:
-whoever asked something or waited for an event would wait for it. Here a thread makes it, on a connection of its own. What is
-taken up goes on meanwhile; the log starts anew when a checkpoint ends ahead of the next transaction, which is waited for where
-it has grown long.
+A checkpoint waits for the disk, some 100 ms and more, and SQLite makes it where the transaction ends that is one too
+many: whoever asked something or waited for an event would wait for it. Here a thread makes it, on a connection of its
+own. What is taken up goes on meanwhile; the log starts anew when a checkpoint ends ahead of the next transaction,
+which is waited for where it has grown long.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Checkpoints:
         self._under_way: asyncio.Future[None] | None = None
 
     async def keep_up(self) -> None:
-        """Begin one if it is time for it; nothing may be being written. A long log is waited for until it can start anew.
+        """Begin one if it is time for it; nothing may be being written. A long log is waited for until it can start
+        anew.
 
         Raises sqlite3.DatabaseError for one that has failed since the last time.
         """

@@ -1,7 +1,7 @@
 """What jobs are found by that they may have any number of: a row for each tag and each member of `meta` of a job.
 
-A label is a letter for its kind and its text. No row says what state its job is in, so a transition leaves them alone. Which
-labels a job has is decided here once (`labels_of`), and kept with its row.
+A label is a letter for its kind and its text. No row says what state its job is in, so a transition leaves them
+alone. Which labels a job has is decided here once (`labels_of`), and kept with its row.
 """
 
 from __future__ import annotations

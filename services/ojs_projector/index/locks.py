@@ -1,7 +1,8 @@
 """The locks of unique jobs in the read model: what is unique now, and which locks their jobs may have left behind.
 
-A lock without a time to live belongs to a job that lives, or to nobody any more (docs/adr/012). It is looked at a minute after
-it was written and a minute after its owner ended, not again and again: so nothing here grows with the number of locks.
+A lock without a time to live belongs to a job that lives, or to nobody any more (docs/adr/012). It is looked at a
+minute after it was written and a minute after its owner ended, not again and again: so nothing here grows with the
+number of locks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The read model: what is stored in the bucket, as rows and exact counts, and how far it has come.
 
-Rows, counts and the applied sequence change in one transaction. A revision that is not newer than the row it would replace
-is passed over, so any part of the bucket may be read again.
+Rows, counts and the applied sequence change in one transaction. A revision that is not newer than the row it would
+replace is passed over, so any part of the bucket may be read again.
 """
 
 from __future__ import annotations
@@ -202,7 +202,8 @@ class Model:
         return {"searched": "0", "copied": str(self._copied)}
 
     def attach(self, stream: str, last_sequence: int) -> None:
-        """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
+        """Go on with what is there if it was read from `stream` (its name and birth), which has come to
+        `last_sequence`.
 
         Otherwise everything is read anew.
         """
@@ -289,7 +290,8 @@ class Model:
         self.applied = last
 
     def forget(self, now: int) -> int:
-        """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
+        """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of
+        rows.
 
         A follower that was away did not see them leave. While the index is built there is time for that later.
         """

@@ -1,4 +1,5 @@
-"""What lists follow and are found by: left out while an index is built anew, made at its end, each sorted (docs/adr/006).
+"""What lists follow and are found by: left out while an index is built anew, made at its end, each sorted
+(docs/adr/006).
 
 Their rows come in no order of theirs, so that one by one nearly each would touch a page of its own.
 """

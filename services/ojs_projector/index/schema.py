@@ -110,8 +110,9 @@ class Known(Struct, frozen=True):
 
 
 Lasting = tuple[str, str, int, int, int | None, str | None]
-"""What hardly ever changes of a job: type, queue, priority, creation, its schedule, and its labels. Where it does, its row is
-replaced; a row that stays is changed in what `changing` returns."""
+"""What hardly ever changes of a job: type, queue, priority, creation, its schedule, and its labels. Where it does,
+its row is replaced; a row that stays is changed in what `changing` returns.
+"""
 
 KNOWN: Final = ", ".join(Known.__struct_fields__)
 _CHANGING: Final = (

@@ -1,7 +1,7 @@
 """Statistics over time in the read model: minutes and hours by queue, counted once each (docs/adr/018).
 
-Minutes that no record keeps yet are counted here, from the logs of jobs. A record of a minute or an hour replaces what was
-counted, and closes it: whatever an older log says of a closed minute is in its record already.
+Minutes that no record keeps yet are counted here, from the logs of jobs. A record of a minute or an hour replaces
+what was counted, and closes it: whatever an older log says of a closed minute is in its record already.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class TimeBuckets:
         """From this sequence on, what is new is not in that record: its own, or how far we had read when we wrote it."""
 
     def begin(self, now: int, last: Record | None, instance: str = "") -> None:
-        """Reading begins. `instance` is this replica's name, `last` the latest record of a span, None if there may be none.
+        """Reading begins. `instance` is this replica's name, `last` the latest record of a span, None if there may be
+        none.
 
         What it says is closed need not be counted only to be replaced. Without one, no more than a day is counted.
         """

@@ -148,8 +148,8 @@ class Filters:
             self._states = tuple(state for state in _STATES if (state,) in found)
 
     def counted(self, db: sqlite3.Connection, names: frozenset[str] | None = None) -> int | None:
-        """How many jobs fit these filters, or all, by the numbers that are kept; None if that takes more than queue, type and
-        state.
+        """How many jobs fit these filters, or all, by the numbers that are kept; None if that takes more than queue,
+        type and state.
         """
         asked = self._conditions.keys() if names is None else names & self._conditions.keys()
         if not asked <= {"queue", "type", "state"} or (self.since, self.until) != (-END, END):

@@ -1,8 +1,9 @@
 """Lists of jobs by any combination of filters, in any order, either way round (docs/adr/006).
 
-One of the filters' sets is followed in its order: a page by that filter alone costs what it shows. Where there are other
-filters, or is another order, the smallest set is looked through as a whole if it is small; else, and where the kept numbers say
-that more than a page fits, an order is followed and what doesn't fit is passed over, up to `Bounds.passed` jobs for each page.
+One of the filters' sets is followed in its order: a page by that filter alone costs what it shows. Where there are
+other filters, or is another order, the smallest set is looked through as a whole if it is small; else, and where the
+kept numbers say that more than a page fits, an order is followed and what doesn't fit is passed over, up to
+`Bounds.passed` jobs for each page.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The orders of lists: ranges of indexes, merged as far as they are read.
 
-A position is (key, creation time, id). The key is what a list is sorted by ahead of the creation time: 0, a priority, or the
-time that a job is scheduled for; jobs without such a time come last, whichever way round. An index ends with the creation time,
-so jobs of one are read together and sorted here. Where those are more than are read at once, all jobs of that moment are read
-by their ids, and those that aren't of the range are passed over (docs/adr/006).
+A position is (key, creation time, id). The key is what a list is sorted by ahead of the creation time: 0, a priority,
+or the time that a job is scheduled for; jobs without such a time come last, whichever way round. An index ends with
+the creation time, so jobs of one are read together and sorted here. Where those are more than are read at once, all
+jobs of that moment are read by their ids, and those that aren't of the range are passed over (docs/adr/006).
 """
 
 from __future__ import annotations

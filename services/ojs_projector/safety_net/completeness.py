@@ -1,7 +1,7 @@
 """Records that are gone from the bucket without a trace: a part of its stream's file was lost.
 
-A record that leaves in any other way leaves a marker or a tombstone, of which the index hears. So the bucket never has fewer
-records of a kind, with what stands for those that left, than the index has rows.
+A record that leaves in any other way leaves a marker or a tombstone, of which the index hears. So the bucket never
+has fewer records of a kind, with what stands for those that left, than the index has rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Available jobs that have no token (docs/adr/028).
 
-Three steps, from what costs nothing to what is certain. The index names jobs that became available long before the first token
-of their kind that is still to be handed out; tokens are handed out in order, so theirs should have gone. Their records say
-whether that is so now. Then the tokens of the queue are looked through: a job whose token isn't among them, and that nobody is
-about to give one, has lost it, however busy or late anybody may be.
+Three steps, from what costs nothing to what is certain. The index names jobs that became available long before the
+first token of their kind that is still to be handed out; tokens are handed out in order, so theirs should have gone.
+Their records say whether that is so now. Then the tokens of the queue are looked through: a job whose token isn't
+among them, and that nobody is about to give one, has lost it, however busy or late anybody may be.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class LostTokenTimings(Timings, frozen=True, kw_only=True):
     """How long a token is waited for, and how many are searched in a round."""
 
     grace_ms: int = 5_000
-    """How long a record has to be stored before its token is missed: whoever stored it tries for 3 s to store the token as
-    well, should that have been refused."""
+    """How long a record has to be stored before its token is missed: whoever stored it tries for 3 s to store the
+    token as well, should that have been refused.
+    """
     page: int = 1_000
     """Tokens that one read brings."""
     pages: int = 20
@@ -72,7 +73,8 @@ class LostTokens:
         self._searches: dict[str, _Search] = {}
 
     async def look(self) -> AsyncIterator[list[LostToken]]:
-        """Look for lost tokens once, and yield those of a queue together, in the order in which their jobs became available.
+        """Look for lost tokens once, and yield those of a queue together, in the order in which their jobs became
+        available.
 
         Raises OjsError backend_unavailable.
         """

@@ -1,7 +1,7 @@
 """Dead letters beyond the number that a queue keeps: the oldest are deleted (ojs-dead-letter §5, §8; docs/adr/020).
 
-The index says which they are, the leader's record whether that still holds. Those beyond their age leave by their record's
-TTL, which is nobody's task.
+The index says which they are, the leader's record whether that still holds. Those beyond their age leave by their
+record's TTL, which is nobody's task.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class PruningTimings(Timings, frozen=True, kw_only=True):
     round_ms: int = 10_000
     """Rounds begin at multiples of this, so that each projector knows when the next one is due, whoever's it is."""
     fresh_s: float = 2.0
-    """How long a look counts. A process that was stopped meanwhile, and whose role another has, deletes nothing when it goes
-    on."""
+    """How long a look counts. A process that was stopped meanwhile, and whose role another has, deletes nothing when
+    it goes on.
+    """
     soon_s: float = 1.0
     """Until the next round if this one has left something over."""
     reach_s: float = 2.0
@@ -62,8 +63,8 @@ def next_round(now: int, round_ms: int) -> int:
 
 
 class Pruner:
-    """One projector's part: it acts while `leading` says so and its index is whole. `max_count` is what a queue keeps that
-    doesn't say otherwise; 0 for any number.
+    """One projector's part: it acts while `leading` says so and its index is whole. `max_count` is what a queue keeps
+    that doesn't say otherwise; 0 for any number.
     """
 
     def __init__(

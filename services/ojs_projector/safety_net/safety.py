@@ -1,6 +1,7 @@
 """The safety net: hints that must be there and are not (docs/adr/028). In normal running it finds nothing.
 
-The index names suspects, the leader's record decides. What is issued again is a hint, so doing it once too often does no harm.
+The index names suspects, the leader's record decides. What is issued again is a hint, so doing it once too often does
+no harm.
 """
 
 from __future__ import annotations

@@ -247,7 +247,8 @@ class Call(ABC):
                 )
 
     def narrowed_to(self, queue: str | None, job_type: str | None) -> tuple[str | None, str | None]:
-        """The queue and the job type that a filter is to name, so that it finds nothing beyond what the request may be about.
+        """The queue and the job type that a filter is to name, so that it finds nothing beyond what the request may
+        be about.
 
         Where there is but one, it needn't be named. Raises permission_denied, which says what to name.
         """

@@ -81,8 +81,8 @@ def record(
 def body_of(kind: type[Struct], *required: str, **members: Schema) -> dict[str, Any]:
     """The request body that is decoded as `kind`. `members` says more of a member than its type does: its limits.
 
-    A null member counts as an absent one everywhere, which the document says once, so null is left out here. msgspec's own
-    schemas can't be had of structs with raw JSON in them.
+    A null member counts as an absent one everywhere, which the document says once, so null is left out here.
+    msgspec's own schemas can't be had of structs with raw JSON in them.
     """
     hints = get_type_hints(kind, include_extras=True)
     found = {name: members.pop(name) if name in members else _of(hints[name]) for name in kind.__struct_fields__}
@@ -144,8 +144,8 @@ _ANSWERS: Final[dict[type[Struct], Named]] = {}
 
 
 def answer_of(kind: type[Struct]) -> Named:
-    """The schema of an answer, from its struct. Members that may be `UNSET`, or None in the contract, may be absent. The
-    docstring is what it says.
+    """The schema of an answer, from its struct. Members that may be `UNSET`, or None in the contract, may be absent.
+    The docstring is what it says.
 
     It is called like the struct, without `Answer` at the end.
     """

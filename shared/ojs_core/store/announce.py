@@ -1,7 +1,8 @@
-"""Events that no record tells of: told by whoever did what they tell of, beside what the relay derives from the records.
+"""Events that no record tells of: told by whoever did what they tell of, beside what the relay derives from the
+records.
 
-They are told once and not again: a process that dies, or a NATS that is away, between a change and its event loses the event.
-What is true stands in the records.
+They are told once and not again: a process that dies, or a NATS that is away, between a change and its event loses
+the event. What is true stands in the records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gates: where a feature may hold jobs back, at their push and before their claim.
 
-The engine calls a gate only for jobs that ask for it and for queues whose settings have one. It calls none for a plain job of
-a plain queue, and none at all where no feature has brought one.
+The engine calls a gate only for jobs that ask for it and for queues whose settings have one. It calls none for a
+plain job of a plain queue, and none at all where no feature has brought one.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class QueueGate(Protocol):
 
 
 class Candidate(NamedTuple):
-    """A job in hand whose transition of the `moment` is to be written over its revision `expects`. `data` is its token's, which
-    may come from the `front`. A job that has outlived a limit of its own doesn't start: it needs no leave.
+    """A job in hand whose transition of the `moment` is to be written over its revision `expects`. `data` is its
+    token's, which may come from the `front`. A job that has outlived a limit of its own doesn't start: it needs no
+    leave.
     """
 
     job: Job
@@ -116,8 +117,8 @@ class StartGate(Protocol):
         """Note that a fetch got all of a queue whose gate had sent jobs back; `last` is its last job."""
 
     async def held(self, jobs: Sequence[Job], grace_ms: int) -> set[str]:
-        """Return the ids of those available jobs of one queue whose tokens the gate may well hold. A token may be stored so
-        long after its job became available.
+        """Return the ids of those available jobs of one queue whose tokens the gate may well hold. A token may be
+        stored so long after its job became available.
         """
 
     def held_under(self, job: Job) -> str | None:

@@ -43,8 +43,9 @@ class Registration(Struct, frozen=True, kw_only=True):
 def register(old: Cron | None, wanted: Registration, moment: Moment) -> Step:
     """Create an entry or replace what it asks for; its history stays.
 
-    Applications register their entries whenever they start. So an unchanged schedule keeps its next tick, which `@every` would
-    otherwise put off, and an entry that somebody paused stays paused unless the registration says `enabled`.
+    Applications register their entries whenever they start. So an unchanged schedule keeps its next tick, which
+    `@every` would otherwise put off, and an entry that somebody paused stays paused unless the registration says
+    `enabled`.
     """
     now = moment.now
     if old is None or old.deleted:
@@ -125,8 +126,8 @@ def delete(old: Cron, moment: Moment) -> Step:
 
 
 def run_now(old: Cron, moment: Moment, previous: Job | None) -> Step:
-    """Run once outside the schedule, paused or not. The overlap policy holds: `skip` refuses with `conflict` while the job
-    before is not finished, `enqueue` waits for its end.
+    """Run once outside the schedule, paused or not. The overlap policy holds: `skip` refuses with `conflict` while
+    the job before is not finished, `enqueue` waits for its end.
     """
     occurrence = Occurrence(moment.now, moment.op)
     record = replace(old, op=moment.op)

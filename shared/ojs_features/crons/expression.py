@@ -1,10 +1,10 @@
 """Cron expressions (ojs-cron §3, §4): five or six fields, the aliases, and `@every`.
 
 What a field may hold is checked here, so that a refusal names the field and the value; when an expression matches is
-croniter's business. It gets wall-clock times without a zone, see `ojs_features.crons.schedule`. Of expressions that restrict
-both day fields, or that mix `L`, `W` and `#` with other days, croniter reads some differently from POSIX and some not at all:
-it gets each way of naming a day by itself. As in Vixie's cron and its successors, a day field that begins with `*` (`*/2`)
-restricts the other one instead of adding days to it.
+croniter's business. It gets wall-clock times without a zone, see `ojs_features.crons.schedule`. Of expressions that
+restrict both day fields, or that mix `L`, `W` and `#` with other days, croniter reads some differently from POSIX and
+some not at all: it gets each way of naming a day by itself. As in Vixie's cron and its successors, a day field that
+begins with `*` (`*/2`) restricts the other one instead of adding days to it.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class CronHandlers:
         return Response(201 if created else 200, OneCron(cron_answer(found), told or None))
 
     async def _check_job(self, draft: Job) -> Sequence[JobWarning]:
-        """Return the warnings for an entry's owner. Raises OjsError job_type_not_allowed and schema_validation; whatever else a
-        queue may refuse will pass.
+        """Return the warnings for an entry's owner. Raises OjsError job_type_not_allowed and schema_validation;
+        whatever else a queue may refuse will pass.
         """
         told = await self._check(draft)
         try:
@@ -121,8 +121,8 @@ class CronHandlers:
         return Response(200, DeletedCron(cron_answer(gone), deleted=True))
 
     async def run(self, call: Call) -> Response:
-        """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any refusal
-        there will be none.
+        """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any
+        refusal there will be none.
         """
         refuse_key(call, "read the entry's history before you send it again")
         name = cron_name(call.parameters[0])

@@ -1,5 +1,5 @@
-"""Cron entries as clients write them: `cron` with the job's members flat beside it (HTTP binding, SDKs), or `expression` with
-a `job_template` (CLI). An entry as an answer has it can be sent back.
+"""Cron entries as clients write them: `cron` with the job's members flat beside it (HTTP binding, SDKs), or
+`expression` with a `job_template` (CLI). An entry as an answer has it can be sent back.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def parse_registration(body: bytes, limits: PayloadLimits, told: list[AnswerWarn
     """POST /cron in either dialect. The job is read like that of a push, so everything in it is checked now. `told`
     takes warnings of members that have no effect.
 
-    Raises OjsError: invalid_payload, invalid_request naming the field, and whatever a push of the job would be refused with.
+    Raises OjsError: invalid_payload, invalid_request naming the field, and whatever a push of the job would be
+    refused with.
     """
     if len(body) > limits.max_envelope_bytes:
         raise too_large("envelope_too_large", "the cron entry", len(body), limits.max_envelope_bytes)

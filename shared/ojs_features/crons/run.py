@@ -15,10 +15,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 def job_of_run(record: Cron, run: CronRun) -> Job:
-    """The draft of a run's job: the template, with its meta saying which entry and which tick it comes from (ojs-cron §6.3).
+    """The draft of a run's job: the template, with its meta saying which entry and which tick it comes from (ojs-cron
+    §6.3).
 
-    Relative times of the template count from when the run was decided, which for a tick that was made up for is later than
-    the tick.
+    Relative times of the template count from when the run was decided, which for a tick that was made up for is later
+    than the tick.
     """
     assert run.job_id is not None
     meta = _members(record.draft.meta)

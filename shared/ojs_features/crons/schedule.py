@@ -1,7 +1,8 @@
-"""When an expression fires in a zone (ojs-cron §5): the moments at which a clock on the wall there shows a matching time.
+"""When an expression fires in a zone (ojs-cron §5): the moments at which a clock on the wall there shows a matching
+time.
 
-A wall-clock time that a spring-forward change leaves out doesn't fire and is reported; one that a fall-back change repeats
-fires the first time. croniter only ever sees wall-clock times; the way to UTC and back is zoneinfo's.
+A wall-clock time that a spring-forward change leaves out doesn't fire and is reported; one that a fall-back change
+repeats fires the first time. croniter only ever sees wall-clock times; the way to UTC and back is zoneinfo's.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def _zones() -> frozenset[str]:
 def check_zone(name: str) -> str:
     """The name of an IANA zone: `UTC` or `Area/Location`. Raises BadZone for offsets, abbreviations and all else.
 
-    The database also has `EST` or `Japan`; abbreviations have no daylight saving time and mean different things in different
-    places, so only names with an area count (ojs-cron §5.1).
+    The database also has `EST` or `Japan`; abbreviations have no daylight saving time and mean different things in
+    different places, so only names with an area count (ojs-cron §5.1).
     """
     if name == "UTC" or ("/" in name and name in _zones()):
         return name

@@ -1,8 +1,8 @@
 """Cron entries in the bucket: `cron.<encoded name>`, one timer each.
 
-A run is stored in its entry's record first, with the next timer ahead of it; then its job is created; then the due message
-goes. Whoever gets the message again creates the job again, which an existing one refuses. So each run has exactly one job,
-with any number of schedulers and whoever dies in between.
+A run is stored in its entry's record first, with the next timer ahead of it; then its job is created; then the due
+message goes. Whoever gets the message again creates the job again, which an existing one refuses. So each run has
+exactly one job, with any number of schedulers and whoever dies in between.
 """
 
 from __future__ import annotations
@@ -178,9 +178,9 @@ class Crons:
     async def run_now(self, name: str, check: JobCheck) -> Ran:
         """Run an entry outside its schedule.
 
-        Raises OjsError not_found, conflict where the overlap policy forbids it now, or whatever the job is refused for, a full
-        queue included: nothing is stored then, and nothing will be. Once the run is stored its job will be created, whatever
-        happens.
+        Raises OjsError not_found, conflict where the overlap policy forbids it now, or whatever the job is refused
+        for, a full queue included: nothing is stored then, and nothing will be. Once the run is stored its job will
+        be created, whatever happens.
         """
         self._room.check()
         async for _ in self._tries():
@@ -251,7 +251,8 @@ class Crons:
     async def previous(self, cron: Cron, check: JobCheck) -> Job | None:
         """The job of the last run; None if there is none any more.
 
-        One that is missing though its run is fresh is created now: the scheduler that decided it died, or is about to do it.
+        One that is missing though its run is fresh is created now: the scheduler that decided it died, or is about to
+        do it.
         """
         if cron.last_job is None:
             return None

@@ -86,7 +86,8 @@ class BlockedJobs:
     async def hold(self, scope: str, policy: LimitPolicy, waiting: Sequence[BlockedJob]) -> None:
         """Hold tokens until their key has a permit; returns when a scheduler is sure to check them then.
 
-        One that comes from the `front` has waited before, and keeps its place: two looks may let more go than can start.
+        One that comes from the `front` has waited before, and keeps its place: two looks may let more go than can
+        start.
         """
         places = [(self._subjects.hold(scope, job.priority, job.queue, front=front), data) for job, data, front in waiting]
         await put_all(self._nats, places, "tokens")

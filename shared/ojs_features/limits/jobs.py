@@ -26,9 +26,9 @@ _LONGEST_CLOSED_MS: Final = 7 * 86_400_000
 async def limit_headers(store: Store, job: Job) -> Headers:
     """Return how many may start, how many more now, and when one more may, in Unix seconds.
 
-    Requests themselves aren't limited. The latter two are for limits of starts alone: how many of the permits of a limit of
-    concurrency are taken, and when the next will be free, depends on jobs that a push doesn't read. They are left out while
-    NATS is away, too, since the job is stored.
+    Requests themselves aren't limited. The latter two are for limits of starts alone: how many of the permits of a
+    limit of concurrency are taken, and when the next will be free, depends on jobs that a push doesn't read. They are
+    left out while NATS is away, too, since the job is stored.
     """
     policy = policy_of(job)
     if policy is None:

@@ -1,7 +1,7 @@
 """Between a token and its claim: the limits of keys and queues (ojs-rate-limiting §6, §8; docs/adr/014).
 
-A job whose key has no permit left steps aside, so that others of its queue go on. A queue's own limit, from its configuration
-or from jobs that name no key, stops the queue: its tokens go back in order.
+A job whose key has no permit left steps aside, so that others of its queue go on. A queue's own limit, from its
+configuration or from jobs that name no key, stops the queue: its tokens go back in order.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class LimiterTimings(Timings, frozen=True, kw_only=True):
 
 
 class Permitted(Start, frozen=True):
-    """Leave to start, with what limits have granted for it. Its time is that of the last grant, as every limit counts it.
-    Its permits are those of limits that count the job until it ends.
+    """Leave to start, with what limits have granted for it. Its time is that of the last grant, as every limit counts
+    it. Its permits are those of limits that count the job until it ends.
     """
 
     granted: tuple[Permit, ...] = ()
@@ -92,8 +92,8 @@ class Limiter:
         await self._blocked.freed(queue_scope(queue), queue, last)
 
     async def held(self, jobs: Sequence[Job], grace_ms: int) -> set[str]:
-        """Return the ids of those jobs that became available behind the first that waits for a permit of their key. Tokens
-        that are held are in order, too.
+        """Return the ids of those jobs that became available behind the first that waits for a permit of their key.
+        Tokens that are held are in order, too.
         """
         since: dict[tuple[str, int], float] = {}
         found: set[str] = set()

@@ -181,8 +181,9 @@ class Permits:
     async def give_back(self, scope: str, grant: Grant, claims: Sequence[PermitClaim]) -> None:
         """Let permits of one grant go whose claims won't be written; to be called once for each.
 
-        That a holder's claim is over is found out after ten seconds in any case. A start of a rate that isn't given back is
-        spent, so when it isn't known whether it was, it isn't tried again: too few starts are better than too many.
+        That a holder's claim is over is found out after ten seconds in any case. A start of a rate that isn't given
+        back is spent, so when it isn't known whether it was, it isn't tried again: too few starts are better than too
+        many.
         """
         wanted = {(claim.job, claim.op) for claim in claims}
 
@@ -265,7 +266,8 @@ class Permits:
         await put(self._nats, self._config.note("limit", scope, LOOK), b"", None, "a note")
 
     async def _change(self, scope: str, decide: DecideLimit, *, once: bool = False) -> tuple[LimitRecord, LimitRecord]:
-        """Write what a pure decision makes of a record; as it was and as it stands, one object if it was left as it was.
+        """Write what a pure decision makes of a record; as it was and as it stands, one object if it was left as it
+        was.
 
         Raises OjsError backend_unavailable; Overtaken if it is to be written `once`, and may have been.
         """

@@ -1,8 +1,9 @@
 """The record of a limit, and the rules of taking permits from it; pure (docs/adr/014).
 
-One record for each key, or limited queue, names the claims that may be active (holders) and says when claims started (grants).
-A permit is taken, by one swap that is acknowledged, before the claim is written; nothing releases it. When the record seems
-full, its holders are judged by their jobs' records: one whose claim is over, or can never be, is forgotten.
+One record for each key, or limited queue, names the claims that may be active (holders) and says when claims started
+(grants). A permit is taken, by one swap that is acknowledged, before the claim is written; nothing releases it. When
+the record seems full, its holders are judged by their jobs' records: one whose claim is over, or can never be, is
+forgotten.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Hit(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """When permits count as granted (server time, Unix ms), and within how many ms others count with them; None if the limit
-    doesn't count starts.
+    """When permits count as granted (server time, Unix ms), and within how many ms others count with them; None if
+    the limit doesn't count starts.
     """
 
     at: int
@@ -189,8 +190,9 @@ def granting(record: LimitRecord, asked: LimitPolicy, now: int) -> Grant:
 
 
 def withdrawn(record: LimitRecord, gone: Sequence[PermitHolder], number: int, grant: Grant, op: str) -> LimitRecord | None:
-    """The record as if `number` of the permits of a grant, some of them `gone`'s, had not been asked for; None if it says
-    nothing of them any more. The caller makes sure that each is withdrawn once: the record doesn't say whose starts it counts.
+    """The record as if `number` of the permits of a grant, some of them `gone`'s, had not been asked for; None if it
+    says nothing of them any more. The caller makes sure that each is withdrawn once: the record doesn't say whose
+    starts it counts.
     """
     new = forgotten(record, gone, op)
     if grant.step is not None:

@@ -58,8 +58,8 @@ class Catalogue:
         return found
 
     def of(self, draft: Job) -> SchemaRecord | None:
-        """What a job is held to: the schema that it names, else the version that it names of its type's, else the newest of
-        those. None if there is none.
+        """What a job is held to: the schema that it names, else the version that it names of its type's, else the
+        newest of those. None if there is none.
         """
         if draft.schema is not None:
             return self.uris.get(draft.schema)
@@ -72,8 +72,8 @@ class Catalogue:
         return next((record for record in versions if record.order == named), None)
 
     def admitted(self, wanted: SchemaRecord, most: int) -> SchemaRecord:
-        """A new version with what it leaves to the version before it. Raises OjsError: conflict if version or URI are taken,
-        invalid_request if it doesn't agree with the version before, or there are too many.
+        """A new version with what it leaves to the version before it. Raises OjsError: conflict if version or URI are
+        taken, invalid_request if it doesn't agree with the version before, or there are too many.
         """
         versions = self._types.get(wanted.type, [])
         if any(record.order == wanted.order for record in versions):
@@ -92,9 +92,9 @@ class Catalogue:
 
 
 def mode_of(record: SchemaRecord, draft: Job, of_queue: Mode | None) -> Mode:
-    """What becomes of a job that doesn't fit: the type's word comes first, then the queue's. A job that names its schema asks
-    to be held to it (ojs-core §7.1); others are warned of, so that a schema can be added without harm (ojs-schema-registry
-    §7.2).
+    """What becomes of a job that doesn't fit: the type's word comes first, then the queue's. A job that names its
+    schema asks to be held to it (ojs-core §7.1); others are warned of, so that a schema can be added without harm
+    (ojs-schema-registry §7.2).
     """
     return record.mode or of_queue or ("strict" if draft.schema is not None else "warn")
 

@@ -1,8 +1,9 @@
 """What changes from one version of a schema to another would break (ojs-schema-registry §8).
 
-Arguments are written under one version and read under another: backward, those of the version before are read under the new
-one; forward, the other way round. A gap is what the writing version allows and the reading one doesn't. Keywords whose
-meaning can be compared are compared; where others differ the answer is that it can't be told, which counts as a gap.
+Arguments are written under one version and read under another: backward, those of the version before are read under
+the new one; forward, the other way round. A gap is what the writing version allows and the reading one doesn't.
+Keywords whose meaning can be compared are compared; where others differ the answer is that it can't be told, which
+counts as a gap.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def check_compatible(new: SchemaRecord, before: SchemaRecord) -> None:
 
 
 def gaps(written: SchemaRecord, read: SchemaRecord, *, removals: bool) -> Sequence[str]:
-    """What arguments of one version may hold that the other refuses. With `removals`, a named member that the reading version
-    doesn't name any more is a gap, too (§8.2).
+    """What arguments of one version may hold that the other refuses. With `removals`, a named member that the reading
+    version doesn't name any more is a gap, too (§8.2).
     """
     return _Comparison(written, read, removals=removals).gaps()
 

@@ -1,7 +1,7 @@
 """Which JSON Schema documents are taken, so that none can make validation slow or reach beyond itself (docs/adr/047).
 
-A document is unfolded: each `$ref` counts as what it stands for. What doesn't come to an end, or is too large then, is refused,
-so a value is looked at a bounded number of times.
+A document is unfolded: each `$ref` counts as what it stands for. What doesn't come to an end, or is too large then,
+is refused, so a value is looked at a bounded number of times.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def refused(path: str, problem: str) -> OjsError:
 
 
 def checked(document: Any, limits: PayloadLimits) -> None:
-    """Raise OjsError invalid_request for a decoded document that isn't taken. Whether its keywords are well-formed is left to
-    the compiler (`ojs_features.schemas.validator`).
+    """Raise OjsError invalid_request for a decoded document that isn't taken. Whether its keywords are well-formed is
+    left to the compiler (`ojs_features.schemas.validator`).
     """
     if type(document) is not dict:
         raise refused("", "a schema is an object")
@@ -106,8 +106,8 @@ def resolved(document: Any, reference: str) -> Any:
 
 
 def branching(document: Any, weigh: Callable[[str], int]) -> int:
-    """How many schemas may look at one value, at most, of a document that was `checked`: what its size has to be multiplied by
-    for the work of validating it. A pattern counts as many as `weigh` says.
+    """How many schemas may look at one value, at most, of a document that was `checked`: what its size has to be
+    multiplied by for the work of validating it. A pattern counts as many as `weigh` says.
     """
     return _Branching(modern(document), weigh).looks()
 

@@ -130,8 +130,8 @@ class Schemas:
         raise contended("the schemas")
 
     async def register(self, wanted: SchemaRecord, most: int) -> SchemaRecord:
-        """Store a new version. Raises OjsError conflict if it, or its URI, is taken, invalid_request if there are `most` of
-        them or it doesn't agree with the version before it.
+        """Store a new version. Raises OjsError conflict if it, or its URI, is taken, invalid_request if there are
+        `most` of them or it doesn't agree with the version before it.
         """
         return await self._change(lambda known: known.admitted(wanted, most))
 

@@ -1,6 +1,7 @@
 """Keeping statistics: minutes and hours that are over become records of the bucket (docs/adr/018).
 
-The projector that relays events writes them, each once. Every projector would write the same, so who writes decides nothing.
+The projector that relays events writes them, each once. Every projector would write the same, so who writes decides
+nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Deliveries that did not go through at once.
 
-One that fails is a timer with the delivery in its body, `ojs.timer.webhook.…`. When it fires nats-server stores the same body
-as `ojs.due.webhook.…`, where a consumer of the subscription's own finds it; after the attempt it is a timer again, or a record
-of the bucket. So it doesn't matter how long the event stream keeps the event, and one subscription's deliveries never stand
-before another's.
+One that fails is a timer with the delivery in its body, `ojs.timer.webhook.…`. When it fires nats-server stores the
+same body as `ojs.due.webhook.…`, where a consumer of the subscription's own finds it; after the attempt it is a timer
+again, or a record of the bucket. So it doesn't matter how long the event stream keeps the event, and one
+subscription's deliveries never stand before another's.
 """
 
 from __future__ import annotations

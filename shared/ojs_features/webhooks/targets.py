@@ -1,4 +1,5 @@
-"""The HTTP client of webhooks: one signed POST to an address that a client chose, so where it leads is checked (docs/adr/050).
+"""The HTTP client of webhooks: one signed POST to an address that a client chose, so where it leads is checked
+(docs/adr/050).
 
 An address is checked when it is connected to, after its name was resolved, so that no name can lead elsewhere later.
 Redirects aren't followed, proxies of the environment aren't used, cookies aren't kept, and of an answer little is read.

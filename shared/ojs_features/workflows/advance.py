@@ -1,7 +1,7 @@
 """A workflow's transitions as pure functions: `(graph, record, what happened, moment) -> new record`.
 
-The record names what has to be done after it is stored (`to_create`, `creating`, `cancelling`). So any process that reads
-it later can do that, or do it again.
+The record names what has to be done after it is stored (`to_create`, `creating`, `cancelling`). So any process that
+reads it later can do that, or do it again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one shape behind chain, group, batch, DAG and all their nestings: numbered nodes.
 
-Node 0 is the workflow itself. Jobs are leaves, nested workflows inner nodes. The children of a node have consecutive numbers
-(members first, then callbacks), deeper nodes have larger ones. So a parent is found by bisection, "are all of them done" is
-one look at a slice, and a list of ten thousand jobs costs the shape nothing but its two ends.
+Node 0 is the workflow itself. Jobs are leaves, nested workflows inner nodes. The children of a node have consecutive
+numbers (members first, then callbacks), deeper nodes have larger ones. So a parent is found by bisection, "are all of
+them done" is one look at a slice, and a list of ten thousand jobs costs the shape nothing but its two ends.
 """
 
 from __future__ import annotations

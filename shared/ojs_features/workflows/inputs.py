@@ -1,7 +1,7 @@
 """The rules of results: those that a job is given, and those that are kept for that (ojs-workflows §7).
 
-A chain's step gets the results of all steps before it, a callback those of all members, a DAG's step those of what it depends
-on. A job without such predecessors gets the results that the workflow around it gets.
+A chain's step gets the results of all steps before it, a callback those of all members, a DAG's step those of what it
+depends on. A job without such predecessors gets the results that the workflow around it gets.
 """
 
 from __future__ import annotations

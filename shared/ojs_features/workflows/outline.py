@@ -1,9 +1,9 @@
 """Reading one workflow's own members: which kind it is, its steps, what they depend on and who is called back.
 
-Typed: `{"type": "chain", "steps": […]}`, `{"type": "group", "jobs": […]}`, `{"type": "batch", "jobs": […], "callbacks": {…}}`.
-The admin UI's builder says `tasks` for `jobs`, and writes `on_complete` beside them in place of `callbacks`.
-Untyped: `{"steps": [{"id", "type", "args", "depends_on"}]}`, as ojs-http-binding §14 and the SDKs have it. There callbacks
-are steps: the Python SDK marks them by `options.callback_type`, the Go SDK by their ids alone.
+Typed: `{"type": "chain", "steps": […]}`, `{"type": "group", "jobs": […]}`, `{"type": "batch", "jobs": […],
+"callbacks": {…}}`. The admin UI's builder says `tasks` for `jobs`, and writes `on_complete` beside them in place of
+`callbacks`. Untyped: `{"steps": [{"id", "type", "args", "depends_on"}]}`, as ojs-http-binding §14 and the SDKs have
+it. There callbacks are steps: the Python SDK marks them by `options.callback_type`, the Go SDK by their ids alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The rules of progress: what follows when nodes of a graph end (ojs-workflows §4-§6, §9, §10).
 
-A chain goes on with its next step and ends with its first failure. A group ends when all of its members have. A batch then
-calls back, and what its callbacks come to is what it comes to. A step of a DAG starts when all that it depends on has
-completed, and is cancelled when that can't happen any more; its callbacks wait for all that they depend on, and a failure
-that is somebody's to be called back for isn't the DAG's. What stands behind a callback that isn't called is passed over, too.
+A chain goes on with its next step and ends with its first failure. A group ends when all of its members have. A batch
+then calls back, and what its callbacks come to is what it comes to. A step of a DAG starts when all that it depends
+on has completed, and is cancelled when that can't happen any more; its callbacks wait for all that they depend on,
+and a failure that is somebody's to be called back for isn't the DAG's. What stands behind a callback that isn't
+called is passed over, too.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ class WorkflowRecords:
     async def vacancy(self, workflow_id: str) -> int:
         """The revision over which an id can be claimed.
 
-        Raises OjsError duplicate if there is a workflow with it, backend_unavailable while somebody may be creating one.
+        Raises OjsError duplicate if there is a workflow with it, backend_unavailable while somebody may be creating
+        one.
         """
         sequence, found = await self.look(workflow_id)
         if isinstance(found, Workflow):

@@ -1,9 +1,9 @@
 """Workflows in the bucket: `workflow.<id>` is the small record that is swapped, beside a definition that never changes.
 
-Every step is swapped first. The record names the jobs that follow from it, and these are created then. Each process that goes
-on with the workflow creates those that are missing, so the note or timer that comes again makes a crash in between good. A
-job's id follows from its place, so a second creation is refused. So each step is created exactly once, with any number of
-coordinators, and when one dies in between.
+Every step is swapped first. The record names the jobs that follow from it, and these are created then. Each process
+that goes on with the workflow creates those that are missing, so the note or timer that comes again makes a crash in
+between good. A job's id follows from its place, so a second creation is refused. So each step is created exactly
+once, with any number of coordinators, and when one dies in between.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Workflows:
     async def create(self, definition: Definition) -> StoredWorkflow:
         """Store a workflow and create its first jobs. Once its record is stored it runs, even if this process dies.
 
-        Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, and what the queues of its jobs
-        refuse.
+        Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, and what the queues of its
+        jobs refuse.
         """
         until = asyncio.get_running_loop().time() + self._timings.double_s
         while True:
@@ -309,7 +309,8 @@ class Workflows:
             await self._create_many(stored, fresh=True)
 
     async def _catch_up(self, stored: StoredWorkflow, known: Collection[int] = (), *, fresh: bool = False) -> None:
-        """Create the jobs that the last step decided on, if they are missing: the process that took the step may have died.
+        """Create the jobs that the last step decided on, if they are missing: the process that took the step may have
+        died.
 
         Those of the nodes `known` exist. `fresh`: no process has tried to create them yet.
         """

@@ -1,6 +1,7 @@
 """The files of a backup: compressed messages, and a manifest that says what has to be there.
 
-A folder has its name only once all of it is on disk. So what has that name is whole, unless somebody has damaged it since.
+A folder has its name only once all of it is on disk. So what has that name is whole, unless somebody has damaged it
+since.
 """
 
 from __future__ import annotations

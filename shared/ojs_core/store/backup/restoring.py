@@ -1,8 +1,10 @@
-"""Restoring a backup: into an empty installation, whose streams say until the end that they aren't whole (docs/adr/085).
+"""Restoring a backup: into an empty installation, whose streams say until the end that they aren't whole
+(docs/adr/085).
 
-So no service works with half of it, and an interrupted restore begins anew. The stream of records, by whose mark services go,
-is there from the beginning to the end, also when one begins anew: a service that waits would make it in between. Each restore
-has a mark of its own and ends when it finds another's. Hints are made of each record as it is written.
+So no service works with half of it, and an interrupted restore begins anew. The stream of records, by whose mark
+services go, is there from the beginning to the end, also when one begins anew: a service that waits would make it in
+between. Each restore has a mark of its own and ends when it finds another's. Hints are made of each record as it is
+written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Making a backup of a system that works on meanwhile (docs/adr/085).
 
-A stream is read from its first message to its last, in order. A record that is replaced meanwhile comes once more, as its
-newer revision is behind all that has been read. So whoever has come to the end has of each record the revision of that moment,
-though no two were read at the same time. The events are read first: no event of the backup tells of what its records lack.
+A stream is read from its first message to its last, in order. A record that is replaced meanwhile comes once more, as
+its newer revision is behind all that has been read. So whoever has come to the end has of each record the revision of
+that moment, though no two were read at the same time. The events are read first: no event of the backup tells of what
+its records lack.
 """
 
 from __future__ import annotations

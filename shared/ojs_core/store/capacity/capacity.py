@@ -1,9 +1,10 @@
 """Bounded queues: no more than `max_size` jobs of a queue wait in `available` because of pushes.
 
-Whoever wants to push takes places first: one message `ojs.ready.<queue>.seat.<number>`, stored only if nothing has been added
-to the queue's ready subjects since they were counted (a compare-and-swap over the wildcard). The push itself then goes its
-usual way, and the places are given back once its tokens are there. So the bound holds exactly for any number of gateways and
-any kind of push. Retries, requeues and the jobs of workflows take no places and are never refused.
+Whoever wants to push takes places first: one message `ojs.ready.<queue>.seat.<number>`, stored only if nothing has
+been added to the queue's ready subjects since they were counted (a compare-and-swap over the wildcard). The push
+itself then goes its usual way, and the places are given back once its tokens are there. So the bound holds exactly
+for any number of gateways and any kind of push. Retries, requeues and the jobs of workflows take no places and are
+never refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Tokens that stand for nothing any more, and taking them out of bounded queues, where they would count (docs/adr/010).
 
-Who may delete a token: whoever has stored the transition that left it behind, and whoever has read, on the leader and after the
-token, that its record is past the revision that the token's commit expects and doesn't name it. Neither can change again,
-because revisions only grow and ops never repeat. Nor is a token needed that says what an earlier one says, which leaves only
-with its job. A fetch that has such a token in hand finds it stale as well; its ack then meets nothing.
+Who may delete a token: whoever has stored the transition that left it behind, and whoever has read, on the leader and
+after the token, that its record is past the revision that the token's commit expects and doesn't name it. Neither can
+change again, because revisions only grow and ops never repeat. Nor is a token needed that says what an earlier one
+says, which leaves only with its job. A fetch that has such a token in hand finds it stale as well; its ack then meets
+nothing.
 """
 
 from __future__ import annotations
@@ -108,10 +109,11 @@ class StaleTokens:
         self._sweeps: Lru[_Sweep] = Lru(_KNOWN)
 
     async def take_out(self, queue: str, jobs: Collection[Job]) -> int:
-        """Delete the tokens of jobs that were available in a queue and aren't any more, as they were; how many were found.
+        """Delete the tokens of jobs that were available in a queue and aren't any more, as they were; how many were
+        found.
 
-        Only where they must be by their times is looked, and where a gate holds tokens of such jobs. One that was let go
-        since isn't found.
+        Only where they must be by their times is looked, and where a gate holds tokens of such jobs. One that was let
+        go since isn't found.
         """
         wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
         times = [available_at(job) for job in wanted.values()]
@@ -161,8 +163,9 @@ class StaleTokens:
     async def sweep(self, queue: str) -> int:
         """Look through a queue that seems full, until something was deleted; how many tokens that were.
 
-        What leaves a token behind takes it out itself. This is for those that died before they could, and for a queue that
-        had no bound then: it takes a small part of the time, whatever the number of pushes that find the queue full.
+        What leaves a token behind takes it out itself. This is for those that died before they could, and for a queue
+        that had no bound then: it takes a small part of the time, whatever the number of pushes that find the queue
+        full.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -197,7 +200,8 @@ class StaleTokens:
     ) -> Look:
         """Judge tokens of a queue from a sequence on, and delete those that stand for nothing any more.
 
-        Of several for one job (a push that was repeated) the first is kept; `seen` are those of earlier looks, by sequence.
+        Of several for one job (a push that was repeated) the first is kept; `seen` are those of earlier looks, by
+        sequence.
         """
         messages, left = await self._messages(subjects, {"seq": start}, most or self._timings.page)
         sighted = [one for message in messages if (one := self._sighted(message, queue)) is not None]

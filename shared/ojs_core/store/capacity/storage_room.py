@@ -1,8 +1,8 @@
 """Watches how much room NATS has left, so that new jobs are refused while those that are there can still be finished
 (docs/adr/010).
 
-Asking costs a push nothing: a task looks, the more often the less is left, and leaves a flag. While there are no new jobs it
-looks seldom; the first one has it look at once.
+Asking costs a push nothing: a task looks, the more often the less is left, and leaves a flag. While there are no new
+jobs it looks seldom; the first one has it look at once.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class StorageRoom:
     async def _broken(self) -> str | None:
         """What a stream's file has failed with: nats-server then leaves writes unanswered, until it is restarted.
 
-        It does answer a purge, of nothing in this case. That is a write on a cluster, so it is asked only with some suspicion.
+        It does answer a purge, of nothing in this case. That is a write on a cluster, so it is asked only with some
+        suspicion.
         """
         timeouts = sum(nats.timed_out for nats in self._connections)
         suspicious = timeouts != self._timeouts or self._presence.trouble is not None or self.broken is not None

@@ -82,8 +82,8 @@ class Admissions:
         return found
 
     async def fitting(self, queue: str, in_hand: list[InHand], request: FetchRequest) -> tuple[list[InHand], bool]:
-        """Return those whose jobs the worker can run, no more than are wanted, and whether others were met. The tokens of
-        those move to lanes where workers that can run them find them (docs/adr/029), each once.
+        """Return those whose jobs the worker can run, no more than are wanted, and whether others were met. The
+        tokens of those move to lanes where workers that can run them find them (docs/adr/029), each once.
         """
         fit: list[InHand] = []
         others: list[tuple[str, bytes]] = []

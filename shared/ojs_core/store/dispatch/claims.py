@@ -60,8 +60,8 @@ class Claims:
         self._requeuer = requeuer
 
     async def claim(self, queue: str, tokens: list[Token], request: FetchRequest) -> ClaimedJobs:
-        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment. Of more than
-        are wanted those that follow keep their places.
+        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment. Of
+        more than are wanted those that follow keep their places.
 
         Claimed jobs are returned even if the rest fails: no other process knows of them.
         """

@@ -1,7 +1,8 @@
 """Tokens taken from the head of a ready subject, without a consumer: the way for those asked for seldom (docs/adr/029).
 
-A token that is read stays where it is until it is answered for. Within this process it is in one fetch's hand at a time;
-fetches of other processes may read it, too, and the swap of the job's record decides, as for any token that comes twice.
+A token that is read stays where it is until it is answered for. Within this process it is in one fetch's hand at a
+time; fetches of other processes may read it, too, and the swap of the job's record decides, as for any token that
+comes twice.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ class HeadTokens:
     async def _read(self, subject: str, start: int, most: int) -> tuple[list[Head], bool]:
         """Tokens from a sequence on, and whether there may be more.
 
-        On a cluster a replica may not know of the latest yet, or not answer: what it leaves out the leader is asked for.
+        On a cluster a replica may not know of the latest yet, or not answer: what it leaves out the leader is asked
+        for.
         """
         clustered = self._config.replicas > 1
         stream = self._config.ready_stream

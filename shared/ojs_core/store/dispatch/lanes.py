@@ -62,7 +62,8 @@ class MergedLanes:
         return None
 
     async def _oldest(self, most: int) -> tuple[str, int, int]:
-        """Return the lane with the oldest token, how many of its tokens to take, and the place of the first of another lane.
+        """Return the lane with the oldest token, how many of its tokens to take, and the place of the first of
+        another lane.
 
         Tokens in others' hands count, so a pull may bring tokens from behind that place.
         """

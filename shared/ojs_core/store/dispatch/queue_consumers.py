@@ -57,8 +57,8 @@ Way = Literal["durable", "head", "held"]
 
 @dataclass(slots=True)
 class _Use:
-    """What a process knows of a subject (loop times): pulls since the window began, its durable's last use, and whether its
-    jobs ask for a gate.
+    """What a process knows of a subject (loop times): pulls since the window began, its durable's last use, and
+    whether its jobs ask for a gate.
     """
 
     since: float
@@ -81,8 +81,8 @@ class QueueConsumers:
         self._told = SeldomLog(self._timings.log_s)
 
     async def way(self, subject: str, queue: str, *, much: bool = False) -> Way:
-        """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled, or
-        if its jobs pass a gate.
+        """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled,
+        or if its jobs pass a gate.
 
         A fetch that loses a race for such a job may have used up its leave; a durable delivers it to one fetch only.
         What is put aside for other workers is there for a while, and has none: a pause needn't know of such lanes.
@@ -121,8 +121,8 @@ class QueueConsumers:
     async def make(self, subject: str, queue: str) -> Way:
         """Make the one durable of a ready subject, if there may be more.
 
-        It begins paused and is let go when the queue's record was read after it was made: a pause that was stored before
-        that is seen here, and one that was stored later deletes the consumer.
+        It begins paused and is let go when the queue's record was read after it was made: a pause that was stored
+        before that is seen here, and one that was stored later deletes the consumer.
         """
         stream, name = self._config.ready_stream, self._config.ready_consumer(subject)
         use = self._use(subject)
@@ -143,8 +143,8 @@ class QueueConsumers:
         raise unavailable("the queue is being paused and resumed")
 
     async def _until_let_go(self, name: str) -> None:
-        """On a cluster the answer comes before the consumer's leader acts on it: 15 of 40 first fetches of a queue that held
-        a job came back empty.
+        """On a cluster the answer comes before the consumer's leader acts on it: 15 of 40 first fetches of a queue
+        that held a job came back empty.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timings.let_go_s

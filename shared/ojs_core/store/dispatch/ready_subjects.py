@@ -1,8 +1,8 @@
 """Which ready subjects of a queue hold tokens, as far as one process knows without asking (docs/adr/029).
 
-A token's arrival is heard, and its message stays in the stream until it is answered for, in whosever hands it is. So what the
-stream has said once holds on: a subject that it named may have tokens to give, and a queue of which it named none is empty
-until something arrives.
+A token's arrival is heard, and its message stays in the stream until it is answered for, in whosever hands it is. So
+what the stream has said once holds on: a subject that it named may have tokens to give, and a queue of which it named
+none is empty until something arrives.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class ReadySubjects:
         return young and subject not in self._pulled and self._left.get(subject) != 0
 
     def overdue(self, subject: str, now: float) -> bool:
-        """Whether tokens of which nothing came have been there for a while: in others' hands, unless their consumer has lost
-        count.
+        """Whether tokens of which nothing came have been there for a while: in others' hands, unless their consumer
+        has lost count.
         """
         last = self._found.get(subject)
         return last is not None and now - last.at >= self._timings.ahead_s and subject not in self._pulled

@@ -66,7 +66,8 @@ class Requeuer:
     async def _give_back(self, job: Job, reason: str, *, failed: bool) -> None:
         """Undo one claim, and no other.
 
-        Worker and attempt don't name it: if it was never stored, the same worker may have the job by another one meanwhile.
+        Worker and attempt don't name it: if it was never stored, the same worker may have the job by another one
+        meanwhile.
         """
         attempt, claim = job.attempt, transitions.claim_of(job)
         holder = transitions.JobHolder(worker=job.worker, attempt=attempt)

@@ -93,8 +93,8 @@ class TokenParking:
             self._wakeups.wake_queue(queue)
 
     async def _hold(self, queue: str, tokens: list[Token]) -> bool:
-        """Have the gate hold tokens whose jobs can't start, drop those that stand for nothing, and put the others back in
-        their places. Return whether none is left.
+        """Have the gate hold tokens whose jobs can't start, drop those that stand for nothing, and put the others
+        back in their places. Return whether none is left.
         """
         found = await self._records.many([token.job_id for token in tokens])
         candidates: dict[Token, Candidate] = {}

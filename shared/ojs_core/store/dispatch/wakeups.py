@@ -1,7 +1,7 @@
 """Waking fetchers that wait: every token's arrival is republished on `ojs.wake.>`, and each wakes one of them.
 
-A queue that somebody fetches from is listened to, for a while after it as well, so that its next fetch knows what there is
-(`ReadySubjects`).
+A queue that somebody fetches from is listened to, for a while after it as well, so that its next fetch knows what
+there is (`ReadySubjects`).
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Wakeups:
         self._closed = False
 
     async def join(self, queues: Sequence[str], takes: Callable[[str], bool] | None = None) -> Waiter:
-        """Register before looking for work, so that nothing arrives between the look and the wait. `takes` says from which
-        ready subjects the fetcher takes, if not from all.
+        """Register before looking for work, so that nothing arrives between the look and the wait. `takes` says from
+        which ready subjects the fetcher takes, if not from all.
         """
         waiter = Waiter(queues, takes)
         try:

@@ -29,7 +29,8 @@ class AtomicChanges:
         self._tries = bucket.tries
 
     async def change(self, job_ids: Sequence[str], decide: DecideAll) -> list[Job | OjsError]:
-        """Change every job, or none: then there is an error for at least one of them, and each other one is as it stands.
+        """Change every job, or none: then there is an error for at least one of them, and each other one is as it
+        stands.
 
         Raises OjsError batch_size_exceeded, backend_unavailable.
         """

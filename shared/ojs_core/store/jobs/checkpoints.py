@@ -59,8 +59,9 @@ class Checkpoints:
     async def save(self, job_id: str, saved: Saved, holder: JobHolder) -> tuple[Job, Checkpoint]:
         """Put a checkpoint in the place of the last one.
 
-        The job is noted to have one before the first is stored, so whoever fetches the job finds it, and its end removes it.
-        Raises OjsError not_found, conflict if the job is over or held by another, envelope_too_large, backend_unavailable.
+        The job is noted to have one before the first is stored, so whoever fetches the job finds it, and its end
+        removes it. Raises OjsError not_found, conflict if the job is over or held by another, envelope_too_large,
+        backend_unavailable.
         """
         size = len(saved.state) + len(saved.metadata)
         if size + HEADROOM > self._nats.max_payload:

@@ -133,8 +133,8 @@ class Jobs:
         return Change(before, after)
 
     async def extend(self, job_ids: Sequence[str], worker: str | None, lease_ms: int | None) -> Extended:
-        """Hold on to the active jobs among `job_ids` for `worker`, None for whoever has them; writes only those whose lease is
-        half gone.
+        """Hold on to the active jobs among `job_ids` for `worker`, None for whoever has them; writes only those whose
+        lease is half gone.
 
         All are read: the cache doesn't know what another gateway cancelled or the reaper ended, and where nothing is
         written, nothing would contradict it.

@@ -79,9 +79,9 @@ class JobProgress:
     async def report(self, job_id: str, report: Report, holder: JobHolder, told: Told) -> tuple[Job, Progress | None, bool]:
         """Note a report: the job, what stands of its progress, and whether this report is about its running attempt.
 
-        One that isn't is passed over (§6.1). Else the lease is renewed as by a heartbeat. What comes within a second of the
-        last write is kept: when the second is over the latest is stored, and the lease renewed; where this process has handed
-        the job out, nobody is asked about it before. Raises OjsError not_found.
+        One that isn't is passed over (§6.1). Else the lease is renewed as by a heartbeat. What comes within a second
+        of the last write is kept: when the second is over the latest is stored, and the lease renewed; where this
+        process has handed the job out, nobody is asked about it before. Raises OjsError not_found.
         """
         loop = asyncio.get_running_loop()
         recent = self._recent.get(job_id)

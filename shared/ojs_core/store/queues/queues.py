@@ -1,8 +1,8 @@
 """Queue records: read, changed and known by heart, and the pause that holds on every gateway at once.
 
-While a queue is paused its durables do not exist. Who makes one makes it paused, reads the record on the leader and only then
-lets it go or takes it away again; the pause deletes all of them after its record is stored, so a durable that was being made
-meanwhile is gone before anybody can let it go (docs/adr/029).
+While a queue is paused its durables do not exist. Who makes one makes it paused, reads the record on the leader and
+only then lets it go or takes it away again; the pause deletes all of them after its record is stored, so a durable
+that was being made meanwhile is gone before anybody can let it go (docs/adr/029).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Timers and notes go ahead, as in any commit. Tokens follow, in the order of the jobs: ahead of a batch of thousands they
 would be met before their records. The safety net finds the tokens that a crash between the two has left out.
 
-On one server with files a batch takes milliseconds and stalls the bucket's other writers meanwhile, so only what has to be
-atomic comes this way: batch pushes, atomic bulk operations, and the replacement of a unique job.
+On one server with files a batch takes milliseconds and stalls the bucket's other writers meanwhile, so only what has
+to be atomic comes this way: batch pushes, atomic bulk operations, and the replacement of a unique job.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ _AT_ONCE: Final = 2
 
 
 def pause_s(conflicts: int, chance: float, timings: WriteTimings) -> float:
-    """Seconds to wait after so many conflicts in a row: none after two, then from half to the whole of 20 ms, which doubles
-    each time, up to 300 ms. Twelve tries last for 1 to 2 seconds then. `chance` is from [0, 1).
+    """Seconds to wait after so many conflicts in a row: none after two, then from half to the whole of 20 ms, which
+    doubles each time, up to 300 ms. Twelve tries last for 1 to 2 seconds then. `chance` is from [0, 1).
     """
     if conflicts <= _AT_ONCE:
         return 0.0
@@ -22,7 +22,8 @@ def pause_s(conflicts: int, chance: float, timings: WriteTimings) -> float:
 
 
 class Tries:
-    """One turn of an `async for` for each try of a compare-and-swap, with a pause after conflicts, until the budget is spent.
+    """One turn of an `async for` for each try of a compare-and-swap, with a pause after conflicts, until the budget
+    is spent.
 
     Not a generator: one that is left before its end, as after every success, costs the event loop a task to close it.
     """

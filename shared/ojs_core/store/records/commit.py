@@ -85,8 +85,8 @@ class Committer:
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
         """Store many transitions of different jobs; one outcome each, in order.
 
-        Large ones are sent in portions, each of which is tried for as long as one commit. When NATS has failed one, those that
-        follow aren't sent.
+        Large ones are sent in portions, each of which is tried for as long as one commit. When NATS has failed one,
+        those that follow aren't sent.
         """
         outcomes: list[int | Conflict | OjsError] = []
         stored: list[Transition] = []

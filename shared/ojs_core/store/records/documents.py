@@ -1,8 +1,8 @@
 """Documents: the small records that are changed by compare-and-swap, all kinds by one mechanism.
 
-A document is read on the leader through the one guard of its kind, changed by a pure decision, and written over the revision
-that the decision saw. Whoever loses against another write reads and decides again, with a pause that grows, for as long as the
-budget lasts.
+A document is read on the leader through the one guard of its kind, changed by a pure decision, and written over the
+revision that the decision saw. Whoever loses against another write reads and decides again, with a pause that grows,
+for as long as the budget lasts.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Documents(Generic[T]):
     ) -> Changed[T]:
         """Write what a pure decision makes of a document; None leaves it as it is.
 
-        Raises whatever `decide` raises, OjsError backend_unavailable, and Overtaken if it is to be written `once` and may have
-        been.
+        Raises whatever `decide` raises, OjsError backend_unavailable, and Overtaken if it is to be written `once` and
+        may have been.
         """
         async for _ in self._tries(budget_s):
             revision, old = await self.read(key)

@@ -94,8 +94,8 @@ class Records:
         return _stored(job_id, await self.latest_raw(self._config.job(job_id)))
 
     async def continued(self, draft: Job) -> Job:
-        """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat, and the
-        relay can still tell of the deletion.
+        """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat,
+        and the relay can still tell of the deletion.
         """
         before = await self._job_or_tombstone(draft.id)
         return draft if before is None else replace(draft, transitions=leading_to(draft.queue, before))

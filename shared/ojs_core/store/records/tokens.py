@@ -53,7 +53,8 @@ class Tokens:
         self._config = config
 
     async def first_at(self, queue: str, priority: int) -> int | None:
-        """When the first of the tokens of a queue and priority was stored (server time, Unix ms); None if there are none.
+        """When the first of the tokens of a queue and priority was stored (server time, Unix ms); None if there are
+        none.
 
         A token is there until its claim is stored.
         """
@@ -76,8 +77,8 @@ class Tokens:
     async def page(self, queue: str, after: int, most: int) -> TokenPage:
         """Tokens of a queue behind a sequence, those of limited keys that are put aside among them; `most` at most.
 
-        Read page after page, nothing is missed that is there all the time: a token that is let go, or put aside, is stored
-        again, further on, before it leaves its place.
+        Read page after page, nothing is missed that is there all the time: a token that is let go, or put aside, is
+        stored again, further on, before it leaves its place.
         """
         pattern = self._config.tokens_of_queue(queue)
         which = {"seq": after + 1, "next_by_subj": pattern, "batch": most}
@@ -95,8 +96,8 @@ class Tokens:
 
 
 class Token(NamedTuple):
-    """A token in hand: what it says, where it came from, and how to answer for it: to its consumer's `ack` subject, or without
-    that by its `sequence` in the ready stream, which is its place.
+    """A token in hand: what it says, where it came from, and how to answer for it: to its consumer's `ack` subject,
+    or without that by its `sequence` in the ready stream, which is its place.
     """
 
     job_id: str
@@ -129,8 +130,8 @@ class Token(NamedTuple):
         )
 
     def superseded(self, stored: Stored) -> bool:
-        """Whether the commit that this token was written for can't succeed any more; `stored` is the leader's word, read
-        after the token.
+        """Whether the commit that this token was written for can't succeed any more; `stored` is the leader's word,
+        read after the token.
         """
         return stored.sequence > self.replaces
 

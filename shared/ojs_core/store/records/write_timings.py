@@ -11,8 +11,9 @@ class WriteTimings(Timings, frozen=True, kw_only=True):
     """How long a write is tried that NATS doesn't answer, or that others are ahead of; and how long answers are waited for."""
 
     deadline_s: float = 3.0
-    """For how long a write without an answer is tried, while its stream has no leader: longer than one request may take, so
-    that a write whose answer is lost is still looked for."""
+    """For how long a write without an answer is tried, while its stream has no leader: longer than one request may
+    take, so that a write whose answer is lost is still looked for.
+    """
     first_pause_s: float = 0.02
     """The pause before its second try; each is twice as long as the one before."""
     last_pause_s: float = 0.25

@@ -1,7 +1,7 @@
 """The write engine: hints, then the record over the revision that was read, then certainty.
 
-A write ends in one of three ways: the record's new sequence, `Conflict`, or OjsError. Only backend_unavailable may leave it
-open whether the record was stored. A crash leaves a hint too many, never a record without.
+A write ends in one of three ways: the record's new sequence, `Conflict`, or OjsError. Only backend_unavailable may
+leave it open whether the record was stored. A crash leaves a hint too many, never a record without.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from ojs_core.store.records.write_timings import WriteTimings
 T = TypeVar("T")
 
 SUPERSEDED: Final = 1
-"""What takes the place of the sequence of a write that is stored, and was followed by another one before it was heard of. A
-record's last sequence is never 1 by then, so nothing can be written over it without reading the record (docs/adr/004).
+"""What takes the place of the sequence of a write that is stored, and was followed by another one before it was heard
+of. A record's last sequence is never 1 by then, so nothing can be written over it without reading the record
+(docs/adr/004).
 """
 CHUNK: Final = 500
 """Messages written, or records read, between two looks at the event loop."""
@@ -40,8 +41,8 @@ class Overtaken(Conflict):
 class Hint(NamedTuple):
     """A message that goes ahead of a record, which isn't sent before its blob is stored.
 
-    If the record won't be, a timer or blob is purged and a token deleted. A note stays: it may have taken the place of the one
-    that a faster write sent. Whatever escapes this is recognised as stale when it is met.
+    If the record won't be, a timer or blob is purged and a token deleted. A note stays: it may have taken the place
+    of the one that a faster write sent. Whatever escapes this is recognised as stale when it is met.
     """
 
     kind: Literal["timer", "token", "note", "blob"]
@@ -148,8 +149,8 @@ class Writer:
     async def write(self, write: Write) -> int:
         """The record's new sequence once it and its hints are stored; SUPERSEDED if another write came after it.
 
-        Raises Conflict if another write was faster (Overtaken if this one may have been before it), OjsError storage_full, or
-        backend_unavailable, which may leave it open.
+        Raises Conflict if another write was faster (Overtaken if this one may have been before it), OjsError
+        storage_full, or backend_unavailable, which may leave it open.
         """
         self.begin(write)
         return await self.finish(write, _now() + self._timings.deadline_s)
@@ -157,16 +158,17 @@ class Writer:
     def begin(self, write: Write) -> None:
         """Send the first messages of a write, which has to be finished.
 
-        Token and record are in different streams. With one server both acks come from the same process; on a cluster the
-        token's stream may lose its leader alone, so its ack is awaited before the record is sent.
+        Token and record are in different streams. With one server both acks come from the same process; on a cluster
+        the token's stream may lose its leader alone, so its ack is awaited before the record is sent.
         """
         write.begin(self._nats, self._first)
 
     async def finish(self, write: Write, deadline: float, *, look_s: float | None = None) -> int:
-        """See a write through that has begun; as `write`. A look for it may take `look_s` in any case (deadline in loop time).
+        """See a write through that has begun; as `write`. A look for it may take `look_s` in any case (deadline in
+        loop time).
 
-        Hints are withdrawn only when it is certain that their record will never be: a write that was not answered may be
-        stored even after a look has found its place free.
+        Hints are withdrawn only when it is certain that their record will never be: a write that was not answered may
+        be stored even after a look has found its place free.
         """
         try:
             sequence = await self._settle(write, deadline, self._timings.last_pause_s if look_s is None else look_s)

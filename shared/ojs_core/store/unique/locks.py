@@ -36,9 +36,9 @@ class LockTimings(Timings, frozen=True, kw_only=True):
     """How long a lock's owner is waited for, and how long a lock stays that is let go."""
 
     young_ms: int = 4_000
-    """A lock this young may be ahead of its owner's record: longer than a commit is tried. An owner that needs more time,
-    since the answer to its lock came late, is fenced and tries again. A batch may take longer: its locks are stored
-    together with its records, so they are never ahead.
+    """A lock this young may be ahead of its owner's record: longer than a commit is tried. An owner that needs more
+    time, since the answer to its lock came late, is fenced and tries again. A batch may take longer: its locks are
+    stored together with its records, so they are never ahead.
     """
     first_pause_s: float = 0.01
     """The first pause between two checks of such a lock; each is twice as long as the one before."""
@@ -102,7 +102,8 @@ class Locks:
     async def fence(self, job_id: str, stored: Stored) -> bool:
         """Write to the record of a lock's owner, so that the write which that owner may still have in mind fails.
 
-        A record that isn't there becomes a tombstone; that of a finished job is stored as it was. False: it has moved on.
+        A record that isn't there becomes a tombstone; that of a finished job is stored as it was. False: it has moved
+        on.
         """
         moment = self._clock.moment()
         if stored.job is None:
@@ -142,8 +143,9 @@ class Locks:
     async def _release(self, job: Job, ttl_s: int) -> None:
         """Let the lock of a finished job leave soon after its record, or hand it to an earlier owner that lives on.
 
-        Only the lock of the life that has ended: a manual retry takes it anew, under another op, before it starts another
-        one. If this fails, the lock stays until the next push of its fingerprint, which takes it, or until it is tidied away.
+        Only the lock of the life that has ended: a manual retry takes it anew, under another op, before it starts
+        another one. If this fails, the lock stays until the next push of its fingerprint, which takes it, or until it
+        is tidied away.
         """
         assert job.unique_key is not None
         try:
@@ -196,8 +198,8 @@ class Locks:
 def settled(owner: Job | None, key: str, lock: Lock) -> bool:
     """Whether no write of the lock's owner is to come that could make a live job of the fingerprint.
 
-    A finished job's record may be about to be swapped by a manual retry, unless the lock is still that of its last life. Who
-    takes the lock for an id that a live job has will be refused, whatever that job's fingerprint.
+    A finished job's record may be about to be swapped by a manual retry, unless the lock is still that of its last
+    life. Who takes the lock for an id that a live job has will be refused, whatever that job's fingerprint.
     """
     if owner is None:
         return False

@@ -39,8 +39,8 @@ DecideUnique = Callable[[Job, Moment], Transition]
 
 
 class LockStanding(NamedTuple):
-    """What a fingerprint's lock and the records behind it said: its revision, the duplicates, and whom the next owner of the
-    lock has to remember. `lock` is what is there, None for nothing.
+    """What a fingerprint's lock and the records behind it said: its revision, the duplicates, and whom the next owner
+    of the lock has to remember. `lock` is what is there, None for nothing.
     """
 
     sequence: int
@@ -132,7 +132,8 @@ class Uniqueness:
     async def _under_lock(self, transition: Transition, standing: LockStanding, expected: int, moment: Moment) -> Job:
         """The lock, then the record, which carries its op: the job as stored. Raises Conflict, of either.
 
-        A lock whose record is refused is given back: left as it is, all others of the fingerprint would wait to fence it.
+        A lock whose record is refused is given back: left as it is, all others of the fingerprint would wait to fence
+        it.
         """
         claim = self.claim(transition.job, standing, moment)
         sequence = await self._writer.write(claim)
@@ -147,7 +148,8 @@ class Uniqueness:
         return transition.job
 
     def replacement(self, draft: Job, duplicates: Sequence[Stored], expected: int, moment: Moment) -> list[AtomicCommit]:
-        """The cancellation of every duplicate that lives, and the push of the job that takes their place, which comes last.
+        """The cancellation of every duplicate that lives, and the push of the job that takes their place, which comes
+        last.
 
         It keeps the schedule of a scheduled one if its policy is `replace_except_schedule`.
         """

@@ -1,9 +1,9 @@
-"""What is noted of workers beside their records: known by heart in every gateway, so that the answer to a heartbeat, or to a
-fetch, needs no read.
+"""What is noted of workers beside their records: known by heart in every gateway, so that the answer to a heartbeat,
+or to a fetch, needs no read.
 
-A directive is what an operator has told a worker to do. It is for one life of the worker: the process that it was when the
-directive was given, as far as the worker tells its processes apart. Another note says that the worker itself is about to leave,
-a third which jobs it can run (docs/adr/029).
+A directive is what an operator has told a worker to do. It is for one life of the worker: the process that it was
+when the directive was given, as far as the worker tells its processes apart. Another note says that the worker itself
+is about to leave, a third which jobs it can run (docs/adr/029).
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ class WorkerNotes:
         return known[1] if known is not None and known[1].meant_for(worker) else None
 
     async def unmet(self, worker: WorkerRecord) -> Directive | None:
-        """Return what a worker that sends a heartbeat still has to be told. A directive ends when the worker reports the state
-        that it asks for (docs/adr/016): what the worker does by itself afterwards stands.
+        """Return what a worker that sends a heartbeat still has to be told. A directive ends when the worker reports
+        the state that it asks for (docs/adr/016): what the worker does by itself afterwards stands.
 
         What can't be ended now is ended by the next heartbeat that reports the state.
         """
@@ -166,7 +166,8 @@ class WorkerNotes:
     async def heard(self, worker: WorkerRecord) -> bool:
         """Note what a heartbeat says, for fetches through any gateway; writes only when it is another than before.
 
-        What can't be written now is with the next heartbeat. Whether it says for the first time that the worker takes no more.
+        What can't be written now is with the next heartbeat. Whether it says for the first time that the worker takes
+        no more.
         """
         await self._begin()
         leaving = worker.state in LEAVING

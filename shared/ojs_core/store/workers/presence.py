@@ -76,8 +76,9 @@ class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
     signed_off: bool = False
     """Whether it has said itself that it stops."""
     reach: Reach = Reach()
-    """The jobs of whoever speaks for it. What it says means nothing for others, and no narrowed key of another reach may
-    speak for it."""
+    """The jobs of whoever speaks for it. What it says means nothing for others, and no narrowed key of another reach
+    may speak for it.
+    """
 
     def is_process(self, pid: int | None, started_at: str | None) -> bool:
         """Return whether the process that is described so may be the one of this record; what is None isn't known."""
@@ -135,10 +136,11 @@ class Workers:
     async def remove(
         self, worker_id: str, *, signed_off: bool = False, pid: int | None = None, started_at: str | None = None
     ) -> Mark | None:
-        """Note that a worker has left; returns when, None if there is none, or another process than the one that is meant.
+        """Note that a worker has left; returns when, None if there is none, or another process than the one that is
+        meant.
 
-        What it still holds is requeued without counting the attempt if it has `signed_off` itself; else it counts as dead.
-        Raises OjsError backend_unavailable.
+        What it still holds is requeued without counting the attempt if it has `signed_off` itself; else it counts as
+        dead. Raises OjsError backend_unavailable.
         """
         async for _ in self._tries():
             sequence, found = await self.latest(worker_id)
