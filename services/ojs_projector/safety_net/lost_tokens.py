@@ -161,8 +161,9 @@ class LostTokens:
 
     async def _go_on(self, queue: str, search: _Search) -> bool:
         """Take out what is found among the tokens of a queue; whether the end has been reached."""
+        held = self._store.start_gate is not None  # without a gate nobody lets those go on that one has held before
         for _ in range(self._timings.pages):
-            page = await self._tokens.page(queue, search.after, self._timings.page)
+            page = await self._tokens.page(queue, search.after, self._timings.page, held=held)
             for token in page.tokens:
                 search.after = token.sequence
                 if (said := _said(token.data)) is not None:

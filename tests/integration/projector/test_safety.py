@@ -417,6 +417,21 @@ async def test_a_token_that_was_lost_while_others_of_its_key_wait_is_found(net: 
     assert [job.id for job in await fetch(store, "q")] == [lost.id]
 
 
+async def test_a_job_that_a_limit_has_held_starts_where_the_server_runs_without_limits(
+    store: Store, open_here: OpenStore, start_projector: StartProjector
+) -> None:
+    running, held = [await store.enqueue.push(limited("q", "key")) for _ in range(2)]
+    assert [job.id for job in await fetch(store, "q", count=2)] == [running.id]
+    assert await store.of(Limits).blocked.count(key_scope("key")) == 1
+    net = (await start_projector(in_memory=True, gates=None))._safety
+    assert net is not None
+    await indexed(store)
+    for _ in range(2):
+        await net.look()
+        assert net.found == {"token": 1}
+    assert [job.id for job in await fetch(await open_here(gates=None), "q")] == [held.id]
+
+
 def limited(queue: str, key: str) -> Job:
     return draft(queue=queue, rate_limit=Raw(msgspec.json.encode({"key": key, "concurrency": 1})))
 

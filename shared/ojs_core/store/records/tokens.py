@@ -74,13 +74,13 @@ class Tokens:
         """
         await put_if(self._nats, self._config.seat(queue, 0), b"", _NEVER, "a token")
 
-    async def page(self, queue: str, after: int, most: int) -> TokenPage:
-        """Tokens of a queue behind a sequence, those of limited keys that are put aside among them; `most` at most.
+    async def page(self, queue: str, after: int, most: int, *, held: bool) -> TokenPage:
+        """Tokens of a queue behind a sequence, with `held` those among them that a gate holds; `most` at most.
 
         Read page after page, nothing is missed that is there all the time: a token that is let go, or put aside, is
         stored again, further on, before it leaves its place.
         """
-        pattern = self._config.tokens_of_queue(queue)
+        pattern = self._config.tokens_of_queue(queue) if held else self._config.ready_of_queue(queue)
         which = {"seq": after + 1, "next_by_subj": pattern, "batch": most}
         read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", self._timings.read_s)
         found = [StoredToken(sequence_of(one), one.data) for one in read]
