@@ -6,14 +6,16 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import aiohttp
 import pytest
 
 from integration.conftest import OpenStore
+from ojs_core.jetstream.subjects import Kind
 from ojs_core.plug import Feature
 from ojs_core.runtime.settings import Settings
+from ojs_core.store.workers.presence import ROLES
 from ojs_features.all import FEATURES
 from ojs_features.startup import STARTUPS
 from ojs_gateway.openapi.document import places
@@ -85,6 +87,31 @@ def test_both_lists_have_the_same_features() -> None:
     assert {startup.name for startup in STARTUPS} <= {feature.name for feature in FEATURES}
     roles = [process.role for feature in FEATURES for process in feature.processes]
     assert roles == [entry.name for startup in STARTUPS for entry in startup.processes]
+
+
+def test_no_two_features_bring_the_same() -> None:
+    """The first or the last one would count, and the other be left out in silence."""
+    brought = {
+        "name": [feature.name for feature in FEATURES],
+        "gates": ["gates" for feature in FEATURES if feature.gates is not None],
+        "record": [reader.kind for feature in FEATURES for reader in feature.records],
+        "table": [one.table.name for feature in FEATURES for one in feature.followed if one.table is not None],
+        "question": [word for feature in FEATURES for one in feature.followed for word in one.questions],
+        "check": [check.name for feature in FEATURES for check in feature.checks],
+        "role": [process.role for feature in FEATURES for process in feature.processes],
+        "end of a key": [end.member for feature in FEATURES for end in feature.key_ends],
+        "note": [kind for feature in FEATURES for kind in feature.backup.notes],
+        "restored record": [kind for feature in FEATURES for kind in feature.backup.revive],
+        "count": [name for feature in FEATURES for name in feature.backup.counted],
+    }
+    assert {place: sorted(words) for place, words in brought.items() if len(set(words)) < len(words)} == {}
+
+
+def test_no_feature_brings_what_the_engine_has() -> None:
+    kinds = {reader.kind for feature in FEATURES for reader in feature.records}
+    assert kinds.isdisjoint(get_args(Kind))
+    roles = {process.role for feature in FEATURES for process in feature.processes}
+    assert roles.isdisjoint(ROLES)
 
 
 async def test_a_plain_push_fetch_and_ack_pass_through_no_module_of_a_feature(serve: Serve, queue: str) -> None:
