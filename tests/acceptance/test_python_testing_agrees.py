@@ -89,14 +89,16 @@ TIMES = ("scheduled_at", "next_attempt_at", "completed_at", "discarded_at", "can
 
 
 def worded(error: JobError) -> JobError:
-    """Return the error without the frames of its backtrace, and that of a time-out without what its worker says.
+    """Return the error without its time and the frames of its backtrace, and that of a time-out without what its worker
+    says.
 
     A server that ends it before the worker does has another message, and details of its own.
     """
     assert error.attempt is not None
+    assert error.occurred_at is not None
     if error.code == "timeout":
-        return replace(error, message="", details=None, backtrace=None)
-    return replace(error, backtrace=None if error.backtrace is None else ["…"])
+        return replace(error, message="", details=None, backtrace=None, occurred_at=None)
+    return replace(error, backtrace=None if error.backtrace is None else ["…"], occurred_at=None)
 
 
 def seen(job: Job) -> dict[str, Any]:

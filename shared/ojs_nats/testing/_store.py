@@ -217,7 +217,7 @@ class Store:
                     and job.expires_at is not None
                     and job.expires_at <= now
                 ):
-                    error = JobError("the job has expired", "expired", "expired", job.attempt)
+                    error = JobError("the job has expired", "expired", "expired", job.attempt, occurred_at=now)
                     self._become(held, state="discarded", discarded_at=now, completed_at=now, error=error)
                 elif job.state in {"scheduled", "retryable"} and waits_for is not None and waits_for <= now:
                     self.make_available(job.id)
@@ -256,7 +256,14 @@ class Store:
             held.failed = True
             job = held.job
             error = JobError(
-                said.message, said.code, said.type or said.code, job.attempt, said.details or None, said.backtrace or None
+                said.message,
+                said.code,
+                said.type or said.code,
+                job.attempt,
+                said.details or None,
+                said.backtrace or None,
+                occurred_at=now,
+                retryable=said.retryable,
             )
             known: dict[str, Any] = {"error": error, "errors": [*job.errors, error], "worker_id": None}
             charged = job.attempt - held.uncharged
