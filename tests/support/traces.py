@@ -110,8 +110,10 @@ class Tape:
         return BACKGROUND.match(f"{process} {self.plain(f'{subject} {asked}')}") is None
 
     def note(self, process: str, subject: str, payload: bytes, headers: str) -> None:
-        """Keep a message, unless it is of the background."""
-        if self.counts(process, subject, payload):
+        """Keep a message, unless it is of the background. A service's -NAK is: its message came ahead of the record that it
+        tells of, by chance, and comes again.
+        """
+        if self.counts(process, subject, payload) and not (process != "gateway" and payload.startswith(b"-NAK")):
             body = self.plain(payload.decode(errors="backslashreplace"))
             self.sent.append(Sent(process, self.plain(subject), self.plain(headers), body))
 
