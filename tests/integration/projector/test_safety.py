@@ -598,6 +598,12 @@ async def test_only_the_relay_looks(start_projector: StartProjector, store: Stor
     await store.enqueue.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, store.config.ready_of_queue("q"))
     await eventually(lambda: tokens(store, "q"))
+
+    def counted() -> bool:
+        """It counts once the token is stored."""
+        return any(projector.status().repaired.get("token", 0) for projector in (first, second))
+
+    await eventually(counted)
     found = [projector.status().repaired.get("token", 0) for projector in (first, second)]
     leading = [projector.status().relaying for projector in (first, second)]
     assert [bool(number) for number in found] == leading
