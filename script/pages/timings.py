@@ -15,26 +15,23 @@ from typing import Any, Final
 
 from msgspec.structs import fields
 
-from ojs_core.base.timings import Timings
-from ojs_link.timings import Timings as TimingsOfClients
-
-AnyTimings = Timings | TimingsOfClients
+from ojs_link.timings import Timings
 
 ROOT: Final = Path(__file__).parents[2]
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
-def structs() -> Iterator[type[AnyTimings]]:
+def structs() -> Iterator[type[Timings]]:
     """Return every struct of durations in the product, in the order of their modules."""
     for top in ("shared", "services"):
         for path in sorted((ROOT / top).rglob("*.py")):
             if "Timings, frozen=True" in path.read_text(encoding="utf-8"):
                 module = import_module(".".join(path.relative_to(ROOT / top).with_suffix("").parts))
-                found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, AnyTimings)]
+                found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Timings)]
                 yield from (one for one in found if one.__module__ == module.__name__)
 
 
-def meanings(struct: type[AnyTimings]) -> dict[str, str]:
+def meanings(struct: type[Timings]) -> dict[str, str]:
     """Return what stands under each member of a struct; nothing for one that says nothing."""
     (tree,) = ast.parse(inspect.getsource(struct)).body
     assert isinstance(tree, ast.ClassDef)
@@ -65,7 +62,7 @@ This page is made by `python -m script.pages.timings`.
 """
 
 
-def _section(struct: type[AnyTimings]) -> str:
+def _section(struct: type[Timings]) -> str:
     said = meanings(struct)
     rows = [f"| `{one.name}` | {_value(one.name, one.default)} | {said[one.name]} |" for one in fields(struct)]
     orders = [f"- `{shorter}` ≤ `{longer}`: {reason}." for shorter, longer, reason in (*struct.order, *struct.usual)]
@@ -76,7 +73,7 @@ def _section(struct: type[AnyTimings]) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    if isinstance(value, AnyTimings):
+    if isinstance(value, Timings):
         return f"[{type(value).__name__}](#{type(value).__name__.lower()})"
     unit = name.rpartition("_")[2]
     if unit not in ("s", "ms"):

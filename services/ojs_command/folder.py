@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.timings import Timings
+from ojs_link.timings import Timings
 
 
 class FolderTimings(Timings, frozen=True, kw_only=True):

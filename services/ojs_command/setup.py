@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.grants import OPERATOR
 from ojs_core.jetstream.streams import behind, check_server, no_way_to_nats, provision, raise_copies
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.settings import Settings
+from ojs_link.timings import Timings
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import structlog
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.timings import Order, Timings
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -14,10 +14,10 @@ from ojs_core.access.slowing import Slowing
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.base.timings import Timings
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.setting_readers import api_key
 from ojs_gateway.http.door import Door, Keyless, Refused
+from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
     from ojs_core.runtime.settings import NatsApiMode, Settings

@@ -11,7 +11,6 @@ from ojs_core.access.known_keys import KnownKeys
 from ojs_core.api.context import HandlerContext
 from ojs_core.api.large_bodies import LargeBodies
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.members import not_honoured
 from ojs_core.runtime.connections import HttpTimings
 from ojs_core.store.workers.notes import WorkerNotes
@@ -20,6 +19,7 @@ from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
+from ojs_link.timings import Order, Timings
 
 if TYPE_CHECKING:
     from ojs_core.plug import Feature

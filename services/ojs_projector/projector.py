@@ -15,7 +15,6 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_tasks
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import stream_info
@@ -33,6 +32,7 @@ from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.presence import worker_reader
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Order, Timings
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
 from ojs_projector.index.checkpoints import Checkpoints

@@ -8,7 +8,7 @@ import sys
 from ojs_command.client.context_file import Target
 from ojs_command.client.output import Output
 from ojs_command.client.problems import CommandFailed
-from ojs_core.base.timings import Timings
+from ojs_link.timings import Timings
 from ojs_nats import Client
 
 

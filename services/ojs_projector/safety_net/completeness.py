@@ -10,11 +10,11 @@ import asyncio
 
 import structlog
 
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.contents import count, stream_info
 from ojs_core.jetstream.subjects import REST
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Timings
 from ojs_projector.index.model import Model
 
 log = structlog.get_logger(__name__)

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Final, NamedTuple, get_args
 
 from ojs_core.base.portions import in_portions
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, Service, State
 from ojs_core.jetstream.contents import message
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.tokens import Tokens, read_token
 from ojs_core.store.store import Store
+from ojs_link.timings import Timings
 from ojs_projector.index.model import Model
 from ojs_projector.reading import lists
 from ojs_projector.reading.lists import FIRST, WaitingJob

@@ -14,7 +14,6 @@ import structlog
 
 from ojs_core.base.errors import unless_moved_on
 from ojs_core.base.portions import in_portions
-from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import DEFAULT_QUEUE
@@ -22,6 +21,7 @@ from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.read.client import Barrier
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Timings
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import dead_of_queues
 from ojs_projector.index.watermark import Watermark

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from ojs_core.base.timings import Order, Timings
+from ojs_link.timings import Order, Timings
 
 _MOST_ADDRESSES: Final = 4_096
 

@@ -18,12 +18,12 @@ from ojs_core.audit.repeats import Acts, Owner, Repeats
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.ids import new_request_id
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import put_once
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig, encode_token
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import structlog
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Order, Timings
 from ojs_link.lasting import Lasting
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

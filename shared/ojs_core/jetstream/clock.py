@@ -9,11 +9,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from ojs_core.base.timings import Timings
 from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.domain.transitions.result import Moment
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Connection
+from ojs_link.timings import Timings
 
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """What nobody sets. On Linux it counts the time in which the machine slept, too, as nats-server's clock does."""

@@ -24,7 +24,6 @@ from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.taken_away import TakenAway, TakenAwayTimings
 from ojs_core.jetstream.turns import Turns, TurnTimings
 from ojs_core.telemetry import metrics
@@ -32,6 +31,7 @@ from ojs_core.telemetry.logs import SeldomLog
 from ojs_link.address import read_address
 from ojs_link.client import LinkClient, is_refused
 from ojs_link.lasting import Lasting
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

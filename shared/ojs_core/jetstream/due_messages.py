@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import until_next
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, make_in_memory, most_bytes, pull, pulled
 from ojs_core.jetstream.subjects import ANY, StoreConfig
+from ojs_link.timings import Timings
 
 _BATCH: Final = 256
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, most_bytes, pull, pulled
 from ojs_core.jetstream.event_reader import StoredEvent, event_of
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_link.timings import Order, Timings
 
 _MAX_WAITING: Final = 1_000
 """Events that processes have in hand, or have given back for a while; no further ones are delivered beyond."""

@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import parse_ack, refused
 from ojs_core.jetstream.connection import Connection, Failed, header
 from ojs_core.jetstream.contents import Message, message, stream_info, subjects_of
 from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
+from ojs_link.timings import Timings
 
 
 class EventLogTimings(Timings, frozen=True, kw_only=True):

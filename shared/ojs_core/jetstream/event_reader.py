@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.contents import count, messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_link.timings import Timings
 
 _READ_BYTES: Final = 4 * 1024 * 1024
 _TWO_WORDS: Final = re.compile(r"[a-z_]+\.[a-z_]+", re.ASCII)

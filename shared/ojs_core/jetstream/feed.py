@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from ojs_core.base.times import parse_duration_ms
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, header
 from ojs_core.jetstream.consumers import Delivery
 from ojs_core.jetstream.ordered_consumer import OrderedConsumer, OrderedTimings
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
 from ojs_core.jetstream.subjects import Kind as Key
+from ojs_link.timings import Order, Timings
 
 _BATCH: Final = 1_000
 """What is said once for a batch, numbers and statistics, costs half for each record of what it would for 500."""

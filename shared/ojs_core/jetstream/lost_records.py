@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.portions import in_portions
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import put_if
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import Message, message, stream_info
 from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 import structlog
 
 from ojs_core.base.errors import unavailable
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import ask
 from ojs_core.jetstream.connection import Collected, Connection, Failed, status
 from ojs_core.jetstream.consumers import NOTHING, SECOND_NS, Delivery, most_bytes, pull
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import structlog
 
 from ojs_core.base.loops import stop_loop
-from ojs_core.base.timings import Order, Timings
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ojs_core.base.errors import unavailable
-from ojs_core.base.timings import Timings
+from ojs_link.timings import Timings
 
 
 class TurnTimings(Timings, frozen=True, kw_only=True):

@@ -12,13 +12,13 @@ from typing import ClassVar
 
 from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import until_next, within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
 from ojs_core.jetstream.lost_records import Known, Lasts, LostRecords, LostRecordTimings, stays
 from ojs_core.jetstream.ordered_consumer import OrderedConsumer, OrderedTimings
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_link.timings import Order, Timings
 
 WatchedEntry = tuple[int, bytes]
 """A record's sequence and body."""

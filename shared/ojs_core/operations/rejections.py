@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
 from ojs_core.store.announce import announce
+from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.connection import Failed
 from ojs_core.read.messages import (
@@ -39,6 +38,7 @@ from ojs_core.read.messages import (
 )
 from ojs_core.read.numbers import Levels, Queue, QueuePage, Totals
 from ojs_core.store.store import Store
+from ojs_link.timings import Order, Timings
 
 _NOBODY: Final = "no projector answers; start one with 'ojs-nats projector'"
 

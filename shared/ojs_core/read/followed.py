@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ojs_core.base.timings import Timings
 from ojs_core.domain.events.envelope import Event
 from ojs_core.domain.events.source import EventSource
 from ojs_core.domain.job import Job
@@ -20,6 +19,7 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.read.messages import Answer
 from ojs_core.store.gates import Asks
 from ojs_core.store.store import Store
+from ojs_link.timings import Timings
 
 
 class TimeBuckets(Protocol):

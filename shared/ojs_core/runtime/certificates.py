@@ -17,9 +17,9 @@ from cryptography import x509
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.timings import Order, Timings
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

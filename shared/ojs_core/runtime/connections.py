@@ -13,11 +13,11 @@ import structlog
 from aiohttp import web
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Order, Timings
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.client_certificates import ClientCertificate, client_certificate
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.due_messages import Due, DueMessages
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

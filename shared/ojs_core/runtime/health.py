@@ -10,13 +10,13 @@ import msgspec
 from aiohttp import web
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings
 from ojs_core.runtime.browsers import DECIDING, HOST, Browsers
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.readable import readable_headers, require_readable
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Timings
 
 
 class HealthTimings(Timings, frozen=True, kw_only=True):

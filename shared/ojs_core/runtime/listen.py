@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.timings import Timings
+from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
     from _typeshed import HasFileno

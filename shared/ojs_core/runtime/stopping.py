@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import structlog
 
 from ojs_core.base.loops import stop_tasks
-from ojs_core.base.timings import Order, Timings
+from ojs_link.timings import Order, Timings
 
 CRASHED: Final = 70
 """Exit code after a crash, or when work had to be cut off."""

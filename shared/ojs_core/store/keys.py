@@ -13,13 +13,13 @@ from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.keys import Key, NewKey, renewed
 from ojs_core.access.sessions import with_ended
 from ojs_core.base.errors import OjsError, not_found
-from ojs_core.base.timings import Timings
 from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.marks import Mark
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, HAD_KEYS
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Documents
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,6 @@ from typing import Final, get_args
 import structlog
 
 from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
@@ -21,6 +20,7 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
 from ojs_core.store.workers.presence import Presence
 from ojs_link.address import INBOX
+from ojs_link.timings import Timings
 
 Drop = Callable[[], Awaitable[None]]
 

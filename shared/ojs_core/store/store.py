@@ -13,7 +13,6 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import Unreachable
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.domain.transitions.deadlines import WorkerTimes
 from ojs_core.jetstream.clock import ClockTimings, ServerClock
@@ -53,6 +52,7 @@ from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
 from ojs_core.store.workers.presence import Presence, PresenceTimings, Workers
+from ojs_link.timings import Order, Timings
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)

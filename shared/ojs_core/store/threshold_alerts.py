@@ -17,13 +17,13 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
-from ojs_core.base.timings import Timings
 from ojs_core.domain import threshold_alerts
 from ojs_core.domain.threshold_alerts import AlertLevel, Alerts, Announced, QueueBound, Threshold
 from ojs_core.jetstream.contents import message
 from ojs_core.jetstream.subjects import encode_token
 from ojs_core.store.announce import Once, announce
 from ojs_core.store.records.bucket import Bucket
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

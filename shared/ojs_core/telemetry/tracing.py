@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions.result import Change
+from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
     from ojs_core.telemetry.spans import Spans

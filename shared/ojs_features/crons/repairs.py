@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings, of_kind
+from ojs_core.base.timings import of_kind
 from ojs_core.read.followed import Found, Index
 from ojs_core.store.store import Store
 from ojs_features.crons.index import overdue
 from ojs_features.crons.store import Crons
 from ojs_features.crons.timings import CronRepairTimings
+from ojs_link.timings import Timings
 
 
 class LostTimers:

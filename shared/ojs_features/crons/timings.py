@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ojs_core.base.timings import Timings
+from ojs_link.timings import Timings
 
 
 class CronTimings(Timings, frozen=True, kw_only=True):

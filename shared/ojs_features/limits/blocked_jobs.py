@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.domain.threshold_alerts import Threshold
@@ -29,6 +28,7 @@ from ojs_features.limits.metrics import LIMITED
 from ojs_features.limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope
 from ojs_features.limits.rules import Hit, PermitHolder
 from ojs_features.limits.subjects import Subjects
+from ojs_link.timings import Timings
 
 _PAGE: Final = 250
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.portions import in_portions
-from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import QueueConfig
@@ -27,6 +26,7 @@ from ojs_features.limits.blocked_jobs import BlockedJob, BlockedJobs
 from ojs_features.limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope
 from ojs_features.limits.rules import Grant, Hit
 from ojs_features.limits.subjects import Subjects
+from ojs_link.timings import Timings
 
 _AT_ONCE: Final = 8
 """Keys whose jobs are turned away together. Whoever fetches meanwhile waits for the work of as many, over and over."""

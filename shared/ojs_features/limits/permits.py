@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
 from ojs_core.base.portions import in_portions
-from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
@@ -35,6 +34,7 @@ from ojs_features.limits import rules
 from ojs_features.limits.asking import limited
 from ojs_features.limits.rules import COMING_MS, FreePermits, Grant, Hit, LimitOverride, LimitRecord, PermitHolder
 from ojs_features.limits.subjects import Subjects
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

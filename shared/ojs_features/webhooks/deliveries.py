@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ojs_core.base.errors import not_found
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import purge_unheard, put
 from ojs_core.jetstream.contents import messages
 from ojs_core.jetstream.due_messages import Due, DueMessages, DueTimings
@@ -24,6 +23,7 @@ from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.records.bucket import Bucket
 from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus
 from ojs_features.webhooks.subjects import Subjects
+from ojs_link.timings import Timings
 
 MOST_KEPT: Final = 500
 """Deliveries of one subscription that are not tried again. The oldest leave first."""

@@ -12,7 +12,6 @@ from msgspec.json import Decoder
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop, stop_tasks
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.event_reader import EventFilter
 from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
 from ojs_core.store.announce import announce
@@ -22,6 +21,7 @@ from ojs_features.webhooks.pausing import pause
 from ojs_features.webhooks.records import DeliveryRecord, Tally
 from ojs_features.webhooks.rules import OWN, Verdict, delivery_id, judge
 from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_link.timings import Order, Timings
 
 if TYPE_CHECKING:
     from ojs_core.jetstream.due_messages import Due

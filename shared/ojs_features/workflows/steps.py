@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from ojs_core.base.timings import Timings
 from ojs_core.runtime.dueloop import contained
 from ojs_features.workflows.step_end import gone, outcome_of
 from ojs_features.workflows.store import Report, Workflows
+from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
     from ojs_core.jetstream.due_messages import Due

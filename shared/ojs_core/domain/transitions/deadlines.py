@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, Service, State
+from ojs_link.timings import Timings
 
 DEFAULT_LEASE_MS: Final = 1_800_000
 DEFAULT_TIMEOUT_MS: Final = 1_800_000

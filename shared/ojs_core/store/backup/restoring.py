@@ -21,7 +21,6 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import RestoreMark
 from ojs_core.jetstream.api import call, parse_ack, refused
@@ -35,6 +34,7 @@ from ojs_core.store.backup.archive import Archive, BackupProblem, Kept, Part
 from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.backup.revival import Revival, Revived, Standing
 from ojs_core.store.backup.taking import Tell
+from ojs_link.timings import Timings
 
 _STREAM_NOT_FOUND: Final = 10059
 _MESSAGES: Final = 2_000

@@ -18,7 +18,6 @@ from typing import ClassVar, Final
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
@@ -31,6 +30,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import FORMAT, BackupProblem, Kept, Manifest, NewArchive, Part, PartManifest, new_archive
 from ojs_core.store.backup.feature import FeatureBackup
 from ojs_core.store.backup.selection import Selection
+from ojs_link.timings import Order, Timings
 
 Tell = Callable[[str, int, int], None]
 """Takes progress: the part, how much of it is done, and of how much."""

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, queue_full
 from ojs_core.base.lru import Lru
-from ojs_core.base.timings import Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.threshold_alerts import QueueBound
@@ -35,6 +34,7 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.threshold_alerts import ThresholdAlerts
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

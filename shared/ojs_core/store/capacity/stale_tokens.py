@@ -18,7 +18,6 @@ import structlog
 
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Reply
@@ -28,6 +27,7 @@ from ojs_core.store.gates import StartGate
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.tokens import Token, priority_of, read_token
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

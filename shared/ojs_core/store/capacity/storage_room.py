@@ -16,7 +16,6 @@ import structlog
 
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import until_next, within
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
 from ojs_core.jetstream.api import purge
@@ -27,6 +26,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.disk import of_disk
 from ojs_core.store.workers.presence import Presence
 from ojs_core.telemetry import metrics
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import delete, delete_unheard
 from ojs_core.jetstream.contents import message, messages, sequence_of, stored_at
 from ojs_core.store.records.bucket import Bucket
+from ojs_link.timings import Timings
 
 _PAGE: Final = 256
 

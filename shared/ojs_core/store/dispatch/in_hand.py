@@ -7,7 +7,6 @@ from typing import ClassVar, NamedTuple
 
 import structlog
 
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
@@ -17,6 +16,7 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.tokens import Token
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

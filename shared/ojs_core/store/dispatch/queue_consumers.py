@@ -11,7 +11,6 @@ import structlog
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
-from ojs_core.base.timings import Timings
 from ojs_core.jetstream.api import ApiError
 from ojs_core.jetstream.consumers import SECOND_NS, is_paused, let_go, make_in_memory, remove
 from ojs_core.jetstream.subjects import handled_by_lane, lane_of
@@ -19,6 +18,7 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
+from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from ojs_core.base.timings import Order, Timings
 from ojs_core.jetstream.subjects import LANES, lane_of
 from ojs_core.store.records.tokens import priority_of
+from ojs_link.timings import Order, Timings
 
 _NEVER: Final = float("-inf")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ojs_core.base.timings import Timings
 from ojs_core.store.dispatch.head_tokens import TokenTimings
 from ojs_core.store.dispatch.in_hand import ClaimTimings
 from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.dispatch.wakeups import WakeupTimings
+from ojs_link.timings import Timings
 
 
 class DispatchTimings(Timings, frozen=True, kw_only=True):

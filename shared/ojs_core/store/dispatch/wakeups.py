@@ -10,11 +10,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Reply
 from ojs_core.store.dispatch.ready_subjects import ReadySubjects, ReadyTimings
 from ojs_core.store.records.bucket import Bucket
+from ojs_link.timings import Timings
 
 
 class WakeupTimings(Timings, frozen=True, kw_only=True):

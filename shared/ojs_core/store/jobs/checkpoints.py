@@ -9,7 +9,6 @@ import msgspec
 import structlog
 
 from ojs_core.base.errors import OjsError, too_large
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain import transitions
 from ojs_core.domain.checkpoints import Checkpoint, Saved, following
 from ojs_core.domain.job import Job
@@ -20,6 +19,7 @@ from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.commit import HEADROOM
 from ojs_core.store.records.documents import Beside, Documents
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.lru import Lru
-from ojs_core.base.timings import Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
@@ -21,6 +20,7 @@ from ojs_core.store.records.records import Stored
 from ojs_core.store.records.turns import Turns
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.unique.unique import Uniqueness
+from ojs_link.timings import Timings
 
 _BEFORE_A_TURN: Final = 2
 """Conflicts of one change before it waits for the others of this process at the same job."""

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
-from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import within
 from ojs_core.domain.job import Job
 from ojs_core.domain.progress import Progress, Report, of_attempt, reported, standing
@@ -21,6 +20,7 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-from ojs_core.base.timings import Timings, of_kind
+from ojs_core.base.timings import of_kind
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
@@ -15,6 +15,7 @@ from ojs_core.store.records.kept import KeptTimings
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.write_timings import WriteTimings
 from ojs_core.store.records.writer import Writer
+from ojs_link.timings import Timings
 
 T = TypeVar("T", bound=Timings)
 

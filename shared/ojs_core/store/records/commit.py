@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ojs_core.base.errors import OjsError, duplicate, too_large
-from ojs_core.base.timings import Timings
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.domain.transitions.effects import Apart, CancelTimer, Drop, Note, StaleToken, Token
 from ojs_core.domain.transitions.result import Transition
@@ -25,6 +24,7 @@ from ojs_core.store.records.writer import Conflict, Hint, Write, Writer, alarm
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import verbosity
 from ojs_core.telemetry.transitions import log_transition
+from ojs_link.timings import Timings
 
 HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""

@@ -24,12 +24,12 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.base.numbers import At
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.job import NOTHING
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.writer import Conflict
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ojs_core.base.timings import Order, Timings
+from ojs_link.timings import Order, Timings
 
 
 class WriteTimings(Timings, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ import structlog
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
 from ojs_core.domain.transitions.effects import Drop
@@ -22,6 +21,7 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import Documents
 from ojs_core.store.records.records import Stored, job_reader
 from ojs_core.store.records.writer import Conflict, Write
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,6 @@ from msgspec import Struct
 from ojs_api import words
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.numbers import At, Whole
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.handlers import Handled, Handler
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
@@ -30,6 +29,7 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.jetstream.watch import Watches
 from ojs_core.store.workers.presence import WorkerRecord
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,6 @@ from ojs_core.access.principal import Reach
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.numbers import At
-from ojs_core.base.timings import Order, Timings
 from ojs_core.base.waiting import until_next
 from ojs_core.domain.worker import Mark, Worker
 from ojs_core.jetstream.api import put, put_if
@@ -28,6 +27,7 @@ from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.store.records.backoff import contended
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Records
+from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
 

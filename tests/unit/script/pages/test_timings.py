@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ojs_core.base.timings import Order, Timings
 from ojs_core.domain.transitions.retention import TOMBSTONE_S
 from ojs_core.jetstream.event_consumer import EventConsumerTimings
 from ojs_core.jetstream.ordered_consumer import OrderedTimings
@@ -26,6 +25,7 @@ from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_features.workflows.repairs import RepairTimings
 from ojs_features.workflows.steps import StepTimings
 from ojs_features.workflows.timings import WorkflowTimings
+from ojs_link.timings import Order, Timings
 from ojs_projector.projector import ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from script.pages.timings import meanings, reference, structs
