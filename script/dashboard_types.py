@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "services"), str(ROOT / "shared")]
 
 from ojs_api import words  # noqa: E402
-from ojs_core.domain.members import FOUND_BY, MEMBERS, OF_SERVER  # noqa: E402  # the path is set above
+from ojs_engine.domain.members import FOUND_BY, MEMBERS, OF_SERVER  # noqa: E402  # the path is set above
 from script.pages.endpoints import own_description  # noqa: E402  # the path is set above
 
 WORDS: Final = ROOT / "services" / "ojs_dashboard" / "static" / "words.js"
@@ -61,7 +61,7 @@ def shared_words() -> str:
         "WORKFLOW_STATES": get_args(words.WorkflowState),
         "TEXTS": [member.name for member in MEMBERS if member.kind is not None],
     }
-    head = "// Made by script/dashboard_types.py from ojs_core.domain.members and ojs_api.words; don't change it by hand."
+    head = "// Made by script/dashboard_types.py from ojs_engine.domain.members and ojs_api.words; don't change it by hand."
     return "\n".join([head, *(f"export const {name} = {json.dumps(names)};" for name, names in lists.items()), ""])
 
 

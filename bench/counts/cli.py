@@ -45,7 +45,7 @@ _FEWEST: Final = 3
 _TRIES: Final = 5
 _VARIES: Final = "counted"
 _MOST_FUNCTIONS: Final = 8
-_ENGINE: Final = "ojs_core/(base|domain|jetstream|store)/"
+_ENGINE: Final = "ojs_engine/(base|domain|jetstream|store)/"
 _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 Functions = dict[str, dict[str, Counter[str]]]
@@ -177,7 +177,7 @@ def _passed(functions: Functions) -> str:
     lines = {re.sub(r".*/(?=ojs_\w+/)", "", str(file)): len(file.read_bytes().splitlines()) for file in sources}
     passed = {name: {one for calls in by.values() for one in calls if one.startswith("ojs_")} for name, by in functions.items()}
     passed["core"] = {one for one in passed["whole job"] | passed["retry"] if re.match(_ENGINE, one)}
-    whole = {file for file in lines if file.startswith(("ojs_core/jetstream/", "ojs_core/domain/transitions/"))}
+    whole = {file for file in lines if file.startswith(("ojs_engine/jetstream/", "ojs_engine/domain/transitions/"))}
     rows = []
     for name, ours in passed.items():
         files = {one.split(":")[0] for one in ours} | (whole if name == "core" else set())

@@ -14,14 +14,14 @@ from bench.plan import Bench, ServerRefused
 from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.stats import quantiles
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.transitions import JobHolder, Moment, Transition
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.read.client import Queries
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.transitions import JobHolder, Moment, Transition
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.read.client import Queries
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 
 _AT_ONCE: Final = 50

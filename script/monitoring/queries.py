@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ojs_core.telemetry import metrics
+from ojs_engine.telemetry import metrics
 from ojs_features.all import FEATURES
 
 _MENTION: Final = re.compile(r"\bojs_[a-z_]+")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from ojs_core.access.permissions import MEANINGS, PERMISSIONS, ROLES, Need
-from ojs_core.api.route import Route
+from ojs_engine.access.permissions import MEANINGS, PERMISSIONS, ROLES, Need
+from ojs_engine.api.route import Route
 from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import OperationPlace, places
 from ojs_gateway.routes import parts

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import document
 from ojs_gateway.routes import parts

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ojs_core.telemetry import metrics
+from ojs_engine.telemetry import metrics
 from ojs_features.all import FEATURES
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 from ojs_command.services import SERVICES
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Option
 from ojs_features.startup import OPTIONS as OF_FEATURES
+from ojs_runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Option
 
 
 def reference() -> str:

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ojs_command.supervision import Kept, Supervised
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.service_entry import ServiceEntry
-from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.supervised import ReadyLine
+from ojs_engine.base.problems import StartupProblem
+from ojs_runtime.service_entry import ServiceEntry
+from ojs_runtime.settings import Settings
+from ojs_runtime.supervised import ReadyLine
 
 
 async def start_all(children: Sequence[Kept]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
-from ojs_core.base.wording import counted
-from ojs_core.runtime.addresses import is_loopback
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.capacity.disk import of_disk
+from ojs_engine.base.wording import counted
+from ojs_engine.store.capacity.disk import of_disk
 from ojs_link.address import Address, read_address
+from ojs_runtime.addresses import is_loopback
+from ojs_runtime.settings import Settings
 
 
 def check(settings: Settings) -> list[Finding]:

@@ -16,14 +16,14 @@ from ojs_command.embedded import FILE_STORE_BYTES, EmbeddedServer, ServerTimings
 from ojs_command.folder import DataFolder, FolderTimings, RunState
 from ojs_command.services import SERVICES, SHARED, SMALL
 from ojs_command.together import ServiceTask, load_services
-from ojs_core.runtime.listen import require_free
-from ojs_core.runtime.service import configure_logs, prepare
-from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
-from ojs_core.runtime.stopping import Stopping, StopTimings
-from ojs_core.telemetry import logs
 from ojs_dashboard.files import missing
+from ojs_engine.telemetry import logs
 from ojs_link.address import FILES
 from ojs_link.timings import Order, Timings
+from ojs_runtime.listen import require_free
+from ojs_runtime.service import configure_logs, prepare
+from ojs_runtime.settings import DEFAULT_SOURCE, Loaded, Settings
+from ojs_runtime.stopping import Stopping, StopTimings
 
 _NO_FILES: Final = {f"nats_{name}": None for name in FILES}
 """The server of `dev` asks for no credentials."""

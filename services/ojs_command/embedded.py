@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 from ojs_command.server_conf import LIMITS, MAX_PAYLOAD
 from ojs_command.supervision import Supervised
-from ojs_core.base.problems import StartupProblem
-from ojs_core.domain.storage_room import RESERVE_BYTES
-from ojs_core.runtime.listen import require_free
-from ojs_core.store.capacity.disk import of_disk
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.domain.storage_room import RESERVE_BYTES
+from ojs_engine.store.capacity.disk import of_disk
 from ojs_link.timings import Timings
+from ojs_runtime.listen import require_free
 
 FILE_STORE_BYTES: Final = 20 << 30
 """nats-server's max_file_store."""

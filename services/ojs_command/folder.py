@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ojs_core.base.problems import StartupProblem
+from ojs_engine.base.problems import StartupProblem
 from ojs_link.timings import Timings
 
 

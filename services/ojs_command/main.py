@@ -14,14 +14,14 @@ from typing import Any, Final
 from ojs_command.client.parser import CommandParser, add_command, add_module
 from ojs_command.client.registration import GONE, add_client_commands, run_client
 from ojs_command.services import BACKGROUND, SERVICES, SHARED
-from ojs_core.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
-from ojs_core.runtime.service_entry import ServiceEntry
-from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, gone, load
+from ojs_engine.base.problems import CANNOT_START, WRONG_USE, StartupProblem, WrongCommandLine
 from ojs_features.startup import OPTIONS as OF_FEATURES
 from ojs_link.address import masked
 from ojs_nats._command import version, worker
 from ojs_nats._command.parser import PlainParser, meant
+from ojs_runtime.service_entry import ServiceEntry
+from ojs_runtime.setting_readers import written
+from ojs_runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, gone, load
 
 _OPTIONS: Final = (*OPTIONS, *OF_FEATURES)
 _FIRST: Final[dict[SettingKind, frozenset[str]]] = {
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
     """Run the server, or a part of it, until it is told to stop. Raises StartupProblem."""
-    from ojs_core.runtime.service import run, run_loop  # noqa: PLC0415  # each process takes what it needs
+    from ojs_runtime.service import run, run_loop  # noqa: PLC0415  # each process takes what it needs
 
     settings = loaded.settings
     if given.command == "setup":

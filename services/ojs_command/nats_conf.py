@@ -24,14 +24,14 @@ from ojs_command.server_conf import (
     leaf_configuration,
     server_configuration,
 )
-from ojs_core.base.numbers import whole_number
-from ojs_core.base.problems import CANNOT_START, StartupProblem
-from ojs_core.jetstream.grants import Grants, Team, all_grants
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
-from ojs_core.runtime.addresses import is_loopback
-from ojs_core.runtime.settings import NAMESPACE_ENV
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.base.problems import CANNOT_START, StartupProblem
+from ojs_engine.jetstream.grants import Grants, Team, all_grants
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
 from ojs_link.address import masked
 from ojs_link.login import LoginProblem, new_seed, read_login
+from ojs_runtime.addresses import is_loopback
+from ojs_runtime.settings import NAMESPACE_ENV
 
 _FOLDER: Final = Path("nats-users")
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")

@@ -16,13 +16,13 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_command.children import ServiceChild, start_all
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.listen import kept_port
-from ojs_core.runtime.service import configure_logs
-from ojs_core.runtime.service_entry import ServiceEntry
-from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import Stopping, StopTimings
-from ojs_core.runtime.supervised import ReadyLine, Supervisor
+from ojs_engine.base.problems import StartupProblem
+from ojs_runtime.listen import kept_port
+from ojs_runtime.service import configure_logs
+from ojs_runtime.service_entry import ServiceEntry
+from ojs_runtime.settings import Settings
+from ojs_runtime.stopping import Stopping, StopTimings
+from ojs_runtime.supervised import ReadyLine, Supervisor
 
 log = structlog.get_logger(__name__)
 

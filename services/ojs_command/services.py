@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.runtime.service_entry import ServiceEntry
 from ojs_features.startup import PROCESSES
+from ojs_runtime.service_entry import ServiceEntry
 
 SERVICES: Final = (
     ServiceEntry("gateway", "ojs_gateway:build", "the HTTP API", "gateway"),

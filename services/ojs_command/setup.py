@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.jetstream.connection import CannotConnect, Connection
-from ojs_core.jetstream.grants import OPERATOR
-from ojs_core.jetstream.streams import behind, check_server, no_way_to_nats, provision, raise_copies
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.runtime.settings import Settings
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.problems import StartupProblem, Unreachable
+from ojs_engine.jetstream.connection import CannotConnect, Connection
+from ojs_engine.jetstream.grants import OPERATOR
+from ojs_engine.jetstream.streams import behind, check_server, no_way_to_nats, provision, raise_copies
+from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_link.timings import Timings
+from ojs_runtime.settings import Settings
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from ojs_command.services import SHARED
 from ojs_command.together import ServiceTask, load_services
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.health import Readiness, health_listener
-from ojs_core.runtime.service import prepare
-from ojs_core.runtime.service_entry import ServiceEntry
-from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import CRASHED, Stopping, StopTimings
-from ojs_core.runtime.supervised import ReadyLine, Supervisor
-from ojs_core.telemetry import tracing
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.telemetry import tracing
+from ojs_runtime.health import Readiness, health_listener
+from ojs_runtime.service import prepare
+from ojs_runtime.service_entry import ServiceEntry
+from ojs_runtime.settings import Settings
+from ojs_runtime.stopping import CRASHED, Stopping, StopTimings
+from ojs_runtime.supervised import ReadyLine, Supervisor
 
 NAME: Final = SHARED.name
 
@@ -34,7 +34,7 @@ async def run_services(
 ) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem` if none of them can start.
 
-    `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
+    `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_runtime.supervised`).
     """
     prepare(NAME, settings)
     stop_seconds = timings.alone_s if supervisor is None else timings.supervised_s

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import structlog
 
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.problems import StartupProblem
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.base.problems import StartupProblem
 from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)

@@ -14,16 +14,16 @@ from structlog.contextvars import bound_contextvars
 
 from ojs_command.services import SERVICES
 from ojs_command.supervision import Kept
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import stop_tasks
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.service import CUT_OFF, Build, session
-from ojs_core.runtime.service_entry import ServiceEntry
-from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import Stopping
-from ojs_core.runtime.supervised import ReadyLine
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import stop_tasks
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
+from ojs_runtime.service import CUT_OFF, Build, session
+from ojs_runtime.service_entry import ServiceEntry
+from ojs_runtime.settings import Settings
+from ojs_runtime.stopping import Stopping
+from ojs_runtime.supervised import ReadyLine
 
 _CRASHED: Final = "it has crashed; the log says where"
 

@@ -8,8 +8,8 @@ from ojs_features.all import FEATURES
 from ojs_gateway.server import Gateway
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 
 def build(store: Store, settings: Settings) -> Gateway:

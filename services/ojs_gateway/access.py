@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ojs_core.access.keys import PREFIX, Key
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.access.slowing import Slowing
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.runtime.addresses import is_loopback
-from ojs_core.runtime.setting_readers import api_key
+from ojs_engine.access.keys import PREFIX, Key
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.access.slowing import Slowing
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.base.problems import StartupProblem, Unreachable
 from ojs_gateway.http.door import Door, Keyless, Refused
 from ojs_link.timings import Timings
+from ojs_runtime.addresses import is_loopback
+from ojs_runtime.setting_readers import api_key
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.settings import NatsApiMode, Settings
-    from ojs_core.store.keys import Keys
+    from ojs_engine.store.keys import Keys
+    from ojs_runtime.settings import NatsApiMode, Settings
 
 log = structlog.get_logger(__name__)
 

@@ -11,20 +11,20 @@ from msgspec import UNSET, UnsetType
 
 from ojs_api import words
 from ojs_api.keys import MadeKey
-from ojs_core.access.keys import PREFIX, key_id_of
-from ojs_core.access.permissions import Need
-from ojs_core.access.principal import EVERYBODY, NOBODY, Principal
-from ojs_core.api.call import Call, Response
-from ojs_core.audit.entry import UNKNOWN, Detail, Entry, Outcome
-from ojs_core.audit.repeats import Owner
-from ojs_core.audit.trail import Trail
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_request_id
-from ojs_core.base.times import format_ms
+from ojs_engine.access.keys import PREFIX, key_id_of
+from ojs_engine.access.permissions import Need
+from ojs_engine.access.principal import EVERYBODY, NOBODY, Principal
+from ojs_engine.api.call import Call, Response
+from ojs_engine.audit.entry import UNKNOWN, Detail, Entry, Outcome
+from ojs_engine.audit.repeats import Owner
+from ojs_engine.audit.trail import Trail
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_request_id
+from ojs_engine.base.times import format_ms
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.tls import FailedHandshake
+    from ojs_runtime.tls import FailedHandshake
 
 _ACTS: Final[frozenset[Need]] = frozenset({"control", "configure", "destroy", "admin"})
 _NAMED: Final = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.store.backup.last import last_backup
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.store.backup.last import last_backup
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 
 
 class BackupAge:

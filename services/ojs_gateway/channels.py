@@ -10,15 +10,15 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import queue_name, shown
-from ojs_core.base.ids import job_id_of
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.events.vocabulary import ENTERED
-from ojs_core.domain.job import TERMINAL
-from ojs_core.jetstream.event_reader import EventFilter, StoredEvent
-from ojs_core.wire.events import LIVE_TYPES, STATE_CHANGED, Told, lifted, state_change
-from ojs_core.wire.members import encode
+from ojs_engine.base.errors import invalid
+from ojs_engine.base.fields import queue_name, shown
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.events.vocabulary import ENTERED
+from ojs_engine.domain.job import TERMINAL
+from ojs_engine.jetstream.event_reader import EventFilter, StoredEvent
+from ojs_engine.wire.events import LIVE_TYPES, STATE_CHANGED, Told, lifted, state_change
+from ojs_engine.wire.members import encode
 
 FILTERS: Final = ("event_types", "types", "type", "queues", "queue", "job_types", "job_type")
 EVENTS: Final = "events"

@@ -7,25 +7,25 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.api.context import HandlerContext
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.members import not_honoured
-from ojs_core.runtime.connections import HttpTimings
-from ojs_core.store.workers.notes import WorkerNotes
-from ojs_core.wire.system.extensions import SupportedExtensions
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.members import not_honoured
+from ojs_engine.store.workers.notes import WorkerNotes
+from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_gateway.access import AccessTimings
 from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
 from ojs_link.timings import Order, Timings
+from ojs_runtime.connections import HttpTimings
 
 if TYPE_CHECKING:
-    from ojs_core.plug import Feature
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.plug import Feature
+    from ojs_engine.store.store import Store
     from ojs_gateway.auditing import Auditor
+    from ojs_runtime.settings import Settings
 
 T = TypeVar("T")
 
@@ -86,7 +86,9 @@ class Context(HandlerContext):
         aside: LargeBodies | None = None,
     ) -> None:
         checks = [check for feature in features for check in feature.job_checks]
-        super().__init__(store, limits, settings, checks, not_honoured({feature.name for feature in features}))
+        self.settings = settings
+        missing = not_honoured({feature.name for feature in features})
+        super().__init__(store, limits, settings.value, settings.strict_mode, checks, missing)
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)

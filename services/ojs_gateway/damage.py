@@ -6,8 +6,8 @@ import asyncio
 
 import structlog
 
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.store.store import Store
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.store.store import Store
 
 log = structlog.get_logger(__name__)
 

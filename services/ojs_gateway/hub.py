@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop
-from ojs_core.base.waiting import within
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, Kept, StoredEvent
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import start_loop
+from ojs_engine.base.waiting import within
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader, Kept, StoredEvent
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from aiohttp import hdrs
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import not_found
 from ojs_dashboard import files
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import not_found
 from ojs_gateway.http.compression import accepts_gzip
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.router import no_path

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.store.workers.presence import ROLES
-from ojs_core.telemetry import metrics
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.store.workers.presence import ROLES
+from ojs_engine.telemetry import metrics
 
 if TYPE_CHECKING:
-    from ojs_core.plug import Process
-    from ojs_core.store.store import Store
+    from ojs_engine.plug import Process
+    from ojs_engine.store.store import Store
 
 log = structlog.get_logger(__name__)
 

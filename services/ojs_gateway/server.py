@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ojs_core.access.allowances import STREAMS, WAITING, KeyLimits
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.audit.trail import Trail
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.runtime.browsers import Browsers
-from ojs_core.runtime.connections import Connections
-from ojs_core.runtime.doors import Door
-from ojs_core.runtime.listen import Listener
-from ojs_core.runtime.proxies import Proxies
-from ojs_core.runtime.proxy_header import ProxyHeaders
+from ojs_engine.access.allowances import STREAMS, WAITING, KeyLimits
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.audit.trail import Trail
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.jetstream.inboxes import Inboxes
 from ojs_gateway.access import Access, own_key
 from ojs_gateway.audit_room import AuditRoom
 from ojs_gateway.auditing import Auditor
@@ -30,11 +24,17 @@ from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.pages import REMEDY, Pages
 from ojs_gateway.routes import bound, operations, router
+from ojs_runtime.browsers import Browsers
+from ojs_runtime.connections import Connections
+from ojs_runtime.doors import Door
+from ojs_runtime.listen import Listener
+from ojs_runtime.proxies import Proxies
+from ojs_runtime.proxy_header import ProxyHeaders
 
 if TYPE_CHECKING:
-    from ojs_core.plug import Feature
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.plug import Feature
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -191,8 +191,8 @@ def _door(settings: Settings, connections: Connections, auditor: Auditor, proxie
     headers = ProxyHeaders(proxies.trusts) if settings.proxy_protocol else None
     if settings.tls_cert is None or settings.tls_key is None:
         return None if headers is None else Door(connections, headers)
-    from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
-    from ojs_core.runtime.tls import FailedHandshake, FailedHandshakes, TlsDoor  # noqa: PLC0415
+    from ojs_runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
+    from ojs_runtime.tls import FailedHandshake, FailedHandshakes, TlsDoor  # noqa: PLC0415
 
     certificates = Certificates(TlsFiles(settings.tls_cert, settings.tls_key, settings.client_ca))
     counted = FailedHandshakes()

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import structlog
 
-from ojs_core.base.loops import start_loop
-from ojs_core.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
-from ojs_core.wire.dialects.statistics import metrics
-from ojs_core.wire.members import encode
-from ojs_core.wire.statistics.answers import admin_stats
+from ojs_engine.base.loops import start_loop
+from ojs_engine.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
+from ojs_engine.wire.dialects.statistics import metrics
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.statistics.answers import admin_stats
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)

@@ -8,9 +8,9 @@ from ojs_features.all import FOLLOWED
 from ojs_projector.projector import Projector
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.service import Service
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.base.service import Service
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 
 def build(store: Store, settings: Settings) -> Service:

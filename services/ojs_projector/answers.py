@@ -11,11 +11,11 @@ import msgspec
 import structlog
 from msgspec import Raw
 
-from ojs_core.base.loops import stop_tasks
-from ojs_core.jetstream.connection import Reply
-from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.read.followed import Question
-from ojs_core.read.messages import (
+from ojs_engine.base.loops import stop_tasks
+from ojs_engine.jetstream.connection import Reply
+from ojs_engine.jetstream.inboxes import Inboxes
+from ojs_engine.read.followed import Question
+from ojs_engine.read.messages import (
     BEHIND,
     FAILED,
     AskOutcome,
@@ -32,7 +32,7 @@ from ojs_core.read.messages import (
     UnreadableAsk,
     WorkersAsk,
 )
-from ojs_core.store.store import Store
+from ojs_engine.store.store import Store
 from ojs_link.address import INBOX
 from ojs_projector.index import workers
 from ojs_projector.index.locks import unique_jobs

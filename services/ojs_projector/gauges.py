@@ -9,8 +9,8 @@ from typing import Final
 
 from prometheus_client import Gauge
 
-from ojs_core.read.messages import ProjectorStatus
-from ojs_core.telemetry import metrics
+from ojs_engine.read.messages import ProjectorStatus
+from ojs_engine.telemetry import metrics
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import DEAD, counts_of_queues
 from ojs_projector.reading.history import oldest_available

@@ -12,26 +12,26 @@ from typing import Any, ClassVar, Final
 
 import structlog
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop, stop_tasks
-from ojs_core.base.problems import StartupProblem
-from ojs_core.base.waiting import within
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.contents import stream_info
-from ojs_core.jetstream.event_log import EventLog
-from ojs_core.jetstream.feed import Feed, Record
-from ojs_core.jetstream.lease import Lease
-from ojs_core.jetstream.reading import RecordReader, Unreadable
-from ojs_core.jetstream.subjects import REST
-from ojs_core.read.followed import Followed, Keeper
-from ojs_core.read.messages import ProjectorStatus
-from ojs_core.store.queues.fair_pools import pool_reader
-from ojs_core.store.queues.queues import queue_reader
-from ojs_core.store.records.records import job_reader
-from ojs_core.store.store import Store
-from ojs_core.store.unique.locks import lock_reader
-from ojs_core.store.workers.presence import worker_reader
-from ojs_core.telemetry import metrics
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import start_loop, stop_tasks
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.base.waiting import within
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.contents import stream_info
+from ojs_engine.jetstream.event_log import EventLog
+from ojs_engine.jetstream.feed import Feed, Record
+from ojs_engine.jetstream.lease import Lease
+from ojs_engine.jetstream.reading import RecordReader, Unreadable
+from ojs_engine.jetstream.subjects import REST
+from ojs_engine.read.followed import Followed, Keeper
+from ojs_engine.read.messages import ProjectorStatus
+from ojs_engine.store.queues.fair_pools import pool_reader
+from ojs_engine.store.queues.queues import queue_reader
+from ojs_engine.store.records.records import job_reader
+from ojs_engine.store.store import Store
+from ojs_engine.store.unique.locks import lock_reader
+from ojs_engine.store.workers.presence import worker_reader
+from ojs_engine.telemetry import metrics
 from ojs_link.timings import Order, Timings
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_engine.due.timekeeping import Timekeeper
 from ojs_reaper.liveness import WorkerLiveness
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.service import Service
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.base.service import Service
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 
 def build(store: Store, settings: Settings) -> Service:

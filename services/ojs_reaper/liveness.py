@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.base.lru import Lru
-from ojs_core.domain.transitions import Liveness
-from ojs_core.domain.worker import CompleteList
-from ojs_core.store.announce import announce_lost
-from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import STOPPED, covers
+from ojs_engine.base.lru import Lru
+from ojs_engine.domain.transitions import Liveness
+from ojs_engine.domain.worker import CompleteList
+from ojs_engine.store.announce import announce_lost
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.presence import STOPPED, covers
 from ojs_link.timings import Timings
 
 _TOLD_BYTES: Final = 1_000_000

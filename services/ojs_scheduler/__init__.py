@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.members import not_honoured
-from ojs_core.domain.transitions import Liveness
-from ojs_core.jetstream.api import purge_unheard
-from ojs_core.jetstream.consumers import remove
-from ojs_core.operations.job_checks import job_check
-from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.members import not_honoured
+from ojs_engine.domain.transitions import Liveness
+from ojs_engine.due.timekeeping import Timekeeper
+from ojs_engine.jetstream.api import purge_unheard
+from ojs_engine.jetstream.consumers import remove
+from ojs_engine.operations.job_checks import job_check
 from ojs_features.all import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ojs_core.runtime.service import Service
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.base.service import Service
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 
 log = structlog.get_logger(__name__)

@@ -1,7 +1,7 @@
 """Types of members of requests and answers.
 
 Types are those that readers have: a moment is a `datetime`, an object a `dict`, an absent member None. The server
-gives what it has in its written form as it is: a moment as text, JSON undecoded (`ojs_core.wire.members.written`).
+gives what it has in its written form as it is: a moment as text, JSON undecoded (`ojs_engine.wire.members.written`).
 
 Members of requests are held to their types and bounds. Those of answers have their bounds and words in the description
 alone, since a later server may send others.

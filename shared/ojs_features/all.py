@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.plug import Feature
+from ojs_engine.plug import Feature
 from ojs_features.crons.plug import CRONS
 from ojs_features.limits.plug import LIMITS
 from ojs_features.schemas.plug import SCHEMAS

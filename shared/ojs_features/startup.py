@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.runtime.service_entry import Startup
 from ojs_features.webhooks.startup import STARTUP as WEBHOOKS
 from ojs_features.workflows.startup import STARTUP as WORKFLOWS
+from ojs_runtime.service_entry import Startup
 
 STARTUPS: Final[tuple[Startup, ...]] = (WORKFLOWS, WEBHOOKS)
 OPTIONS: Final = tuple(option for startup in STARTUPS for option in startup.options)

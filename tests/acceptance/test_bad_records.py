@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from support.system import System
 from support.waiting import until
 

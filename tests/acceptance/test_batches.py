@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from support.system import Answer, Processes, System, send
 from support.waiting import until
 

@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_core.base.times import parse_timestamp
+from ojs_engine.base.times import parse_timestamp
 from support.event_streams import Stream
 from support.guarded import API, Guarded
 from support.system import Answer

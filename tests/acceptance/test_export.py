@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ojs_core.base.ids import new_job_id
-from ojs_core.base.payload_limits import PayloadLimits
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.base.payload_limits import PayloadLimits
 from support.cli import Cli
 from support.system import System
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from support.examples import examples
 from support.model import ABSENT, LATER, ModelJob, Refusal, Server, shown
 from support.system import System

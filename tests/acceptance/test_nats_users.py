@@ -15,8 +15,8 @@ import nats
 import pytest
 
 from ojs_command.services import BACKGROUND, SERVICES
-from ojs_core.jetstream.grants import Grants, Team, all_grants
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_engine.jetstream.grants import Grants, Team, all_grants
+from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_features.all import GRANTS
 from ojs_link.login import read_login
 from ojs_nats import App, Client, JobContext, Retry, Worker

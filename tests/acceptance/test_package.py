@@ -30,7 +30,7 @@ FOLDERS = {CLIENT: ROOT / "shared", SERVER: ROOT}
 MODULES = {
     CLIENT: {"ojs_api", "ojs_link", "ojs_nats"},
     SERVER: {
-        *("ojs_command", "ojs_core", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_projector"),
+        *("ojs_command", "ojs_engine", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_projector", "ojs_runtime"),
         *("ojs_reaper", "ojs_scheduler"),
     },
 }

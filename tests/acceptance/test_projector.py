@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.event_reader import EventFilter, EventReader
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.read.client import Queries
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.read.client import Queries
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.events import all_events_of
 from support.nats import NatsServer

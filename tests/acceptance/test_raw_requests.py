@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from acceptance.test_access_matrix import NOWHERE
-from ojs_core.runtime.browsers import DECIDING
+from ojs_runtime.browsers import DECIDING
 from support.bodies import body_of
 from support.described import Described
 from support.guarded import Guarded

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.subjects import REST, StoreConfig
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.subjects import REST, StoreConfig
 from support.forked import OJS_NATS, completed, start
 from support.nats import NatsServer
 from support.network import DRIBBLE, Network

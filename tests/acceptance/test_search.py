@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ojs_core.domain.members import LABELLED
+from ojs_engine.domain.members import LABELLED
 from support.plain_members import OTHER, PLAIN, SENT, plain
 from support.system import System
 

@@ -13,7 +13,7 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from ojs_command.services import BACKGROUND
-from ojs_core.base.times import format_ms
+from ojs_engine.base.times import format_ms
 from support.nats import NatsServer
 from support.system import Command, Processes, send
 from support.waiting import until

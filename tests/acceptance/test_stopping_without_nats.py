@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ojs_core.runtime.service import CUT_OFF
+from ojs_runtime.service import CUT_OFF
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.waiting import until

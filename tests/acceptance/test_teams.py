@@ -11,7 +11,7 @@ import nats
 import pytest
 from nats.aio.client import Client as Nats
 
-from ojs_core.jetstream.grants import Team
+from ojs_engine.jetstream.grants import Team
 from support import users
 from support.nats import NatsServer
 from support.system import Processes, send

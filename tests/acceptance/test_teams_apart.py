@@ -11,7 +11,7 @@ import nats
 import pytest
 from nats.aio.client import Client as Nats
 
-from ojs_core.jetstream.grants import Team
+from ojs_engine.jetstream.grants import Team
 from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts

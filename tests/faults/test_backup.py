@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from ojs_command.services import SERVICES
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from support.figures import tell
 from support.nats import NatsServer
 from support.operator_commands import run

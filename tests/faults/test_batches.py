@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.system import Processes, send

@@ -14,15 +14,15 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import TERMINAL, State
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Connection, Reply
-from ojs_core.jetstream.event_reader import EventReader
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.read.client import Queries
-from ojs_core.read.messages import QueuesAsk
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import TERMINAL, State
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Connection, Reply
+from ojs_engine.jetstream.event_reader import EventReader
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.read.client import Queries
+from ojs_engine.read.messages import QueuesAsk
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.cluster import NatsCluster
 from support.examples import amount

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.system import Gateway, Processes, Services, send

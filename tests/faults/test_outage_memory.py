@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from bench.processes import resident_mib
-from ojs_core.runtime.service import CUT_OFF
+from ojs_runtime.service import CUT_OFF
 from support.examples import amount
 from support.figures import tell
 from support.nats import NatsServer

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from ojs_core.base.ids import new_job_id
-from ojs_core.base.times import parse_timestamp
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.base.times import parse_timestamp
 from support.processes import stopped
 from support.system import Processes, Services
 from support.waiting import eventually

@@ -20,19 +20,19 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.transitions import JobHolder, Moment
-from ojs_core.jetstream.api import parse_ack
-from ojs_core.jetstream.connection import Failed, ReplyOrFailure
-from ojs_core.jetstream.contents import stream_info, subjects_of
-from ojs_core.jetstream.event_log import EventLog, Outgoing
-from ojs_core.jetstream.lease import Lease
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.records.commit import encode_job
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.transitions import JobHolder, Moment
+from ojs_engine.jetstream.api import parse_ack
+from ojs_engine.jetstream.connection import Failed, ReplyOrFailure
+from ojs_engine.jetstream.contents import stream_info, subjects_of
+from ojs_engine.jetstream.event_log import EventLog, Outgoing
+from ojs_engine.jetstream.lease import Lease
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.records.commit import encode_job
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.events import all_events_of
 from support.figures import tell

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_core.base.times import parse_timestamp
+from ojs_engine.base.times import parse_timestamp
 from support.dates import STEPPED, set_date, told
 from support.examples import examples
 from support.recorder import session

@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from support.examples import examples
 from support.processes import stopped
 from support.recorder import session

@@ -12,10 +12,10 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from integration.samples import from_durables, from_heads
-from ojs_core.base.problems import Unreachable
-from ojs_core.domain.storage_room import RoomSettings
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
-from ojs_core.store.store import Connect, FeatureGates, Store, StoreTimings
+from ojs_engine.base.problems import Unreachable
+from ojs_engine.domain.storage_room import RoomSettings
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+from ojs_engine.store.store import Connect, FeatureGates, Store, StoreTimings
 from ojs_features.all import GATES
 from support.cluster import NatsCluster
 from support.nats import NatsServer

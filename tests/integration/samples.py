@@ -15,18 +15,18 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain.job import NOTHING, Job, Retry, State
-from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.domain.queues.record import configured
-from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition, ack, nack
-from ojs_core.jetstream import contents
-from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
-from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.store import Store, StoreTimings
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain.job import NOTHING, Job, Retry, State
+from ojs_engine.domain.queues.config import QueueConfig
+from ojs_engine.domain.queues.record import configured
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment, Transition, ack, nack
+from ojs_engine.jetstream import contents
+from ojs_engine.jetstream.connection import Connection, Failed, ReplyOrFailure
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.store import Store, StoreTimings
 from ojs_features.all import FEATURES
 from support.nats import NatsServer
 from support.outside import Send, standing, tapped

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 import uvloop
 
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from reliability.beside import PartFailed, beside
 from reliability.judgement import RULES
 from reliability.report import markdown, summary

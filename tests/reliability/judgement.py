@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.event_reader import StoredEvent
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.event_reader import StoredEvent
 from reliability.ledger import Disturbance, Flow, Hold, Kind, Ledger, Verdict
 from reliability.reading import Reading
 from reliability.traffic import BOUND, CONCURRENCY, KEY_CONCURRENCY, RATE, RATE_S, result_of

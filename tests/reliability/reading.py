@@ -12,10 +12,10 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from ojs_core.domain.job import TERMINAL, Job
-from ojs_core.jetstream.event_reader import StoredEvent
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import TERMINAL, Job
+from ojs_engine.jetstream.event_reader import StoredEvent
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from reliability.ledger import Ledger
 from reliability.web import Web

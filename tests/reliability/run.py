@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE
 from reliability.judgement import RULES, Wrong, judge
 from reliability.ledger import Kind, Verdict
 from reliability.reading import Listener, read, settled

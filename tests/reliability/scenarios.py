@@ -14,12 +14,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.ids import new_job_id
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Failed
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.read.client import Queries
-from ojs_core.store.store import Store
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Failed
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.read.client import Queries
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict

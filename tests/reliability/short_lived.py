@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from ojs_command.main import main
-from ojs_core.domain.transitions import retention
+from ojs_engine.domain.transitions import retention
 
 
 def run(seconds: int, arguments: list[str]) -> int:

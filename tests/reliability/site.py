@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from reliability.ledger import Disturbance, Ledger
 from support import disks
 from support.cluster import NatsCluster

@@ -20,11 +20,11 @@ from msgspec import Struct, field
 
 from bench.processes import resident_mib
 from bench.stats import quantiles
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_job_id
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from reliability.reading import settled
 from reliability.site import Site

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from reliability.ledger import Asked, Flow, Hold, Kind, Ledger, Verdict
 from reliability.web import Answer, Web
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import dialect_of
-from ojs_core.wire.queries import Queries
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import dialect_of
+from ojs_engine.wire.queries import Queries
 
 
 def answered(response: Response) -> Any:

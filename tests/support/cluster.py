@@ -9,9 +9,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import call
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.api import call
+from ojs_engine.store.store import Store
 from support.nats import NatsServer
 from support.network import Network
 from support.processes import free_port

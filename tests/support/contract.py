@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import ojs_api
 from ojs_api.operations import Operation, Subject
-from ojs_core.api.schema import sent_as
+from ojs_engine.api.schema import sent_as
 
 SUBJECTS: Final = [
     value

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.job import Entry, Job
-from ojs_core.domain.past import Logged
+from ojs_engine.domain.events.envelope import Event
+from ojs_engine.domain.events.vocabulary import events_of
+from ojs_engine.domain.job import Entry, Job
+from ojs_engine.domain.past import Logged
 from ojs_features.all import FOLLOWED
 
 

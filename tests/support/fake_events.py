@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import cast
 
-from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.event_reader import EventFilter, EventPage, EventReader, Kept, StoredEvent
+from ojs_engine.base.errors import unavailable
+from ojs_engine.jetstream.event_reader import EventFilter, EventPage, EventReader, Kept, StoredEvent
 from ojs_gateway.hub import EventHub
 
 

@@ -12,24 +12,24 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.access.keys import Key
-from ojs_core.base.errors import OjsError, duplicate, not_found
-from ojs_core.domain import transitions
-from ojs_core.domain.handlers import Handled
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.storage_room import StorageLevel
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.domain.transitions.deadlines import deadlines
-from ojs_core.domain.transitions.effects import Apart
-from ojs_core.domain.transitions.result import Change
-from ojs_core.domain.unique import counts, policy_of
-from ojs_core.domain.worker import Mark
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.jetstream.watch import Watches, WatchTimings
-from ojs_core.operations.job_checks import CheckedTypes
-from ojs_core.store.jobs.jobs import Extended
-from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
+from ojs_engine.access.keys import Key
+from ojs_engine.base.errors import OjsError, duplicate, not_found
+from ojs_engine.domain import transitions
+from ojs_engine.domain.handlers import Handled
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.storage_room import StorageLevel
+from ojs_engine.domain.transitions import Moment, Transition
+from ojs_engine.domain.transitions.deadlines import deadlines
+from ojs_engine.domain.transitions.effects import Apart
+from ojs_engine.domain.transitions.result import Change
+from ojs_engine.domain.unique import counts, policy_of
+from ojs_engine.domain.worker import Mark
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.jetstream.watch import Watches, WatchTimings
+from ojs_engine.operations.job_checks import CheckedTypes
+from ojs_engine.store.jobs.jobs import Extended
+from ojs_engine.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.schemas.registry import Schemas

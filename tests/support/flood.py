@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from bench.client import Connection, Target
 from bench.messages import Requests
-from ojs_core.base.ids import new_job_id
+from ojs_engine.base.ids import new_job_id
 from support.waiting import eventually
 
 QUEUES: Final = ("flood-a", "flood-b", "flood.c")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ojs_core.domain.job import State
+from ojs_engine.domain.job import State
 
 FOREVER: Final = math.inf
 """When a call ends whose answer never came: it may take effect at any later time."""

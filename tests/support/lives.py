@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ojs_core.domain.job import TERMINAL, State
+from ojs_engine.domain.job import TERMINAL, State
 from support.history import Call, Outcome, Plan
 
 SLACK_S: Final = 0.15

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from ojs_core.domain.job import TERMINAL
+from ojs_engine.domain.job import TERMINAL
 from support.history import History, Plan, Seen
 from support.recorder import Recorder
 

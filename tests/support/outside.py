@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ojs_core.domain.transitions.deadlines import WorkerTimes
-from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.connection import (
+from ojs_engine.domain.transitions.deadlines import WorkerTimes
+from ojs_engine.jetstream.clock import ServerClock
+from ojs_engine.jetstream.connection import (
     Collected,
     Connection,
     ConnectionTimings,
@@ -17,7 +17,7 @@ from ojs_core.jetstream.connection import (
     Reply,
     ReplyOrFailure,
 )
-from ojs_core.store.store import Store
+from ojs_engine.store.store import Store
 
 Send = Callable[[str, bytes, str, float], Awaitable[ReplyOrFailure]]
 """Subject, payload, headers, and how long the answer is waited for."""

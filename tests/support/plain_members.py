@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ojs_core.domain.members import MEMBERS, Kind
+from ojs_engine.domain.members import MEMBERS, Kind
 
 SENT: Final[dict[Kind, Any]] = {"text": "payments", "texts": ["payments", "other"]}
 OTHER: Final[dict[Kind, Any]] = {"text": "theirs", "texts": ["theirs"]}

@@ -15,7 +15,7 @@ from typing import Any, Final
 from structlog._config import _CONFIG as STRUCTLOG  # structlog has no public way to its whole state
 from structlog._config import BoundLoggerLazyProxy
 
-from ojs_core.telemetry import logs
+from ojs_engine.telemetry import logs
 
 Read = dict[str, Any]
 """Values by their names; a name that isn't there is one that nothing was set for."""

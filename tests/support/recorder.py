@@ -11,8 +11,8 @@ from typing import Any, Final
 import aiohttp
 from msgspec import Struct
 
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain.job import State
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain.job import State
 from support.history import FOREVER, Call, History, Outcome, Plan, Seen
 
 _UNSURE: Final = frozenset({408, 500, 502, 503, 504})

@@ -10,14 +10,14 @@ from typing import Final
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.transitions import Failure, JobHolder, Moment
-from ojs_core.jetstream.api import parse_ack
-from ojs_core.jetstream.connection import Failed, ReplyOrFailure
-from ojs_core.store.records.commit import encode_job
-from ojs_core.store.store import Store
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment
+from ojs_engine.jetstream.api import parse_ack
+from ojs_engine.jetstream.connection import Failed, ReplyOrFailure
+from ojs_engine.store.records.commit import encode_job
+from ojs_engine.store.store import Store
 
 QUEUES: Final = tuple(f"records-{number}" for number in range(10))
 TYPES: Final = ("mail.send", "report.make", "image.scale")

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import nats
 
 from ojs_command.services import SERVICES
-from ojs_core.jetstream.grants import ANSWERING
+from ojs_engine.jetstream.grants import ANSWERING
 from support import users
 from support.forked import OJS_NATS, STACKS, start
 from support.nats import NatsServer

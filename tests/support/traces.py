@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from ojs_core.jetstream.connection import ConnectionTimings, ReplyOrFailure
-from ojs_core.store.store import Store
+from ojs_engine.jetstream.connection import ConnectionTimings, ReplyOrFailure
+from ojs_engine.store.store import Store
 from support.outside import TappedConnection
 from support.waiting import eventually
 

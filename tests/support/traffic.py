@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.connection import Connection
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.store.store import Store
 
 _BESIDES = ("KV_ojs", "$KV.ojs.service", "$KV.ojs.reset", "$JS.API.INFO")
 """What a process sends whether there are jobs or not: it follows small records, measures the clock and the room that is left,

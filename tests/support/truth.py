@@ -9,14 +9,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.errors import unavailable
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import parse_ack
-from ojs_core.jetstream.connection import Failed
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
-from ojs_core.jetstream.feed import Feed
-from ojs_core.store.records.records import job_reader
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import unavailable
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.api import parse_ack
+from ojs_engine.jetstream.connection import Failed
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_engine.jetstream.feed import Feed
+from ojs_engine.store.records.records import job_reader
+from ojs_engine.store.store import Store
 from support.events import all_events_of
 from support.waiting import answered
 

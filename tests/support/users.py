@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from ojs_command.nats_conf import seeds, users_section
-from ojs_core.jetstream.grants import ANSWERING, Team, all_grants
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+from ojs_engine.jetstream.grants import ANSWERING, Team, all_grants
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_features.all import GRANTS
 from support.forked import OJS_NATS, completed
 

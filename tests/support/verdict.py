@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ojs_core.domain.job import TERMINAL, State
+from ojs_engine.domain.job import TERMINAL, State
 from support.history import FOREVER, Call, History, Outcome, Seen
 from support.lives import SLACK_S, Evidence, explained
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar, overload
 
-from ojs_core.base.errors import OjsError
+from ojs_engine.base.errors import OjsError
 
 T = TypeVar("T")
 

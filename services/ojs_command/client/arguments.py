@@ -12,7 +12,7 @@ import msgspec
 
 from ojs_api.words import JobState
 from ojs_command.client.problems import UsageProblem
-from ojs_core.base.numbers import whole_number
+from ojs_engine.base.numbers import whole_number
 from ojs_nats._command import worker
 from ojs_nats._durations import milliseconds
 from ojs_nats._json import decoded

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from ojs_command.client.on_nats import Progress, add_nats_options, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.grants import BACKUP
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.grants import BACKUP
 
 if TYPE_CHECKING:
-    from ojs_core.jetstream.connection import Connection
-    from ojs_core.jetstream.subjects import StoreConfig
+    from ojs_engine.jetstream.connection import Connection
+    from ojs_engine.jetstream.subjects import StoreConfig
 
 _EXAMPLES: Final = """\
   ojs-nats backup /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222
@@ -33,8 +33,8 @@ def define(parser: CommandParser) -> None:
 
 async def _backup(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, BACKUP) as nats:
-        from ojs_core.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
-        from ojs_core.store.backup.taking import take_backup  # noqa: PLC0415
+        from ojs_engine.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
+        from ojs_engine.store.backup.taking import take_backup  # noqa: PLC0415
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         config = config_of(namespace_of(given))
@@ -54,8 +54,8 @@ async def _backup(session: Session, given: argparse.Namespace) -> None:
 
 async def _note(nats: Connection, config: StoreConfig, at: int) -> str | None:
     """Store when the backup was made. Return a warning where that failed: the backup is whole all the same."""
-    from ojs_core.jetstream.api import Denied  # noqa: PLC0415  # as above
-    from ojs_core.store.backup.last import note_backup  # noqa: PLC0415
+    from ojs_engine.jetstream.api import Denied  # noqa: PLC0415  # as above
+    from ojs_engine.store.backup.last import note_backup  # noqa: PLC0415
 
     try:
         await note_backup(nats, config, at)

@@ -14,7 +14,7 @@ from ojs_command.client.jobs.listing import COLUMNS, row
 from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
-from ojs_core.base.wording import counted
+from ojs_engine.base.wording import counted
 from ojs_nats.errors import RefusedError
 from ojs_nats.models.dead_letters import DeletedDeadLetters, RetriedDeadLetters
 from ojs_nats.models.jobs import SkippedJob

@@ -16,7 +16,7 @@ from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_core.access.permissions import PERMISSIONS, ROLES
+from ojs_engine.access.permissions import PERMISSIONS, ROLES
 from ojs_nats.models.keys import Key, KeyLimits, MadeKey
 from ojs_nats.operations.keys import Keys
 

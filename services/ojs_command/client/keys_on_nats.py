@@ -14,19 +14,19 @@ from msgspec.structs import replace
 
 from ojs_command.client.nats_address import operators_address
 from ojs_command.client.on_nats import told_plainly
-from ojs_core.audit.entry import UNKNOWN, Detail, Entry
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_request_id
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.times import format_ms
-from ojs_core.jetstream.grants import KEYS, OPERATOR
-from ojs_core.jetstream.subjects import config_of
-from ojs_core.wire.access import key_answer, parse_key, parse_limits
+from ojs_engine.audit.entry import UNKNOWN, Detail, Entry
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_request_id
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.times import format_ms
+from ojs_engine.jetstream.grants import KEYS, OPERATOR
+from ojs_engine.jetstream.subjects import config_of
+from ojs_engine.wire.access import key_answer, parse_key, parse_limits
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats.models.keys import Key, KeyLimits, MadeKey
 
 if TYPE_CHECKING:
-    from ojs_core.store.store import Store
+    from ojs_engine.store.store import Store
 
 
 class KeysOnNats:
@@ -42,7 +42,7 @@ class KeysOnNats:
     async def at(cls, url: str, namespace: str | None) -> AsyncIterator[KeysOnNats]:
         """Those of a namespace of the NATS at a URL. Raises CommandFailed."""
         with told_plainly():
-            from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
+            from ojs_engine.store.store import Store  # noqa: PLC0415  # takes what only a server needs
 
             store = await Store.open(operators_address(url), config_of(namespace), role=KEYS, gates=None)
             try:
@@ -113,7 +113,7 @@ class KeysOnNats:
                 user_agent=f"ojs-nats keys ({getuser()} on {gethostname()})",
             ),
         )
-        from ojs_core.audit.trail import put_entry  # noqa: PLC0415  # takes what only a server needs
+        from ojs_engine.audit.trail import put_entry  # noqa: PLC0415  # takes what only a server needs
 
         try:
             await put_entry(self._store.nats, self._store.config, entry, entry.correlation_id)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ojs_core.jetstream.grants import OPERATOR
-from ojs_core.runtime.setting_readers import nats_urls
+from ojs_engine.jetstream.grants import OPERATOR
 from ojs_link.address import files_of, read_address
+from ojs_runtime.setting_readers import nats_urls
 
 
 def operators_address(urls: str, role: str = OPERATOR) -> str:

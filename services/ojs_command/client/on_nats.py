@@ -13,13 +13,13 @@ from ojs_command.client.nats_address import operators_address
 from ojs_command.client.output import Advance
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
-from ojs_core.base.errors import OjsError
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.settings import NAMESPACE_ENV
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.problems import StartupProblem
+from ojs_runtime.settings import NAMESPACE_ENV
 
 if TYPE_CHECKING:
     from ojs_command.client.session import Session
-    from ojs_core.jetstream.connection import Connection
+    from ojs_engine.jetstream.connection import Connection
 
 NATS_ENV: Final = "OJS_NATS"
 
@@ -58,9 +58,9 @@ async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connect
     if not url:
         raise UsageProblem(f"where is NATS? Name it with --nats nats://host:4222, or in {NATS_ENV}.")
     with told_plainly():
-        from ojs_core.jetstream.connection import CannotConnect, Connection  # noqa: PLC0415  # takes what only a server needs
-        from ojs_core.jetstream.streams import check_server, no_way_to_nats  # noqa: PLC0415
-        from ojs_core.store.backup.archive import BackupProblem  # noqa: PLC0415
+        from ojs_engine.jetstream.connection import CannotConnect, Connection  # noqa: PLC0415  # takes what only a server needs
+        from ojs_engine.jetstream.streams import check_server, no_way_to_nats  # noqa: PLC0415
+        from ojs_engine.store.backup.archive import BackupProblem  # noqa: PLC0415
 
         nats = Connection(f"ojs-nats-{role}")
         try:

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ojs_core.base.wording import duration
+from ojs_engine.base.wording import duration
 
 T = TypeVar("T")
 Row = Sequence[object]

@@ -14,7 +14,7 @@ from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
-from ojs_core.domain.members import LABELLED, SEVERAL
+from ojs_engine.domain.members import LABELLED, SEVERAL
 from ojs_nats import Job, Retry, Unique
 from ojs_nats._json import decoded
 from ojs_nats.errors import RefusedError

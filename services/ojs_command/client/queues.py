@@ -13,8 +13,8 @@ from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_core.base.wording import counted
-from ojs_core.base.wording import duration as in_words
+from ojs_engine.base.wording import counted
+from ojs_engine.base.wording import duration as in_words
 from ojs_nats import Retry
 from ojs_nats.errors import NotFoundError
 from ojs_nats.models.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_core.base.wording import counted
-from ojs_core.jetstream.grants import RESTORE
+from ojs_engine.base.wording import counted
+from ojs_engine.jetstream.grants import RESTORE
 
 if TYPE_CHECKING:
-    from ojs_core.store.backup.feature import FeatureBackup
-    from ojs_core.store.backup.release import Held
+    from ojs_engine.store.backup.feature import FeatureBackup
+    from ojs_engine.store.backup.release import Held
 
 _EXAMPLES: Final = """\
   ojs-nats release --nats nats://127.0.0.1:4222 --namespace rehearsal --dry-run
@@ -33,9 +33,9 @@ def define(parser: CommandParser) -> None:
 
 async def _release(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
-        from ojs_core.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
-        from ojs_core.store.backup.feature import flat  # noqa: PLC0415
-        from ojs_core.store.backup.release import Release  # noqa: PLC0415
+        from ojs_engine.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
+        from ojs_engine.store.backup.feature import flat  # noqa: PLC0415
+        from ojs_engine.store.backup.release import Release  # noqa: PLC0415
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         config = config_of(namespace_of(given))

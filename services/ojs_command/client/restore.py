@@ -11,7 +11,7 @@ from ojs_command.client.arguments import positive
 from ojs_command.client.on_nats import Progress, add_nats_options, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_core.jetstream.grants import RESTORE
+from ojs_engine.jetstream.grants import RESTORE
 
 _EXAMPLES: Final = """\
   ojs-nats restore /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222
@@ -37,10 +37,10 @@ def define(parser: CommandParser) -> None:
 
 async def _restore(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
-        from ojs_core.jetstream.subjects import StoreConfig  # noqa: PLC0415  # takes what only a server needs
-        from ojs_core.store.backup.archive import Archive  # noqa: PLC0415
-        from ojs_core.store.backup.feature import flat  # noqa: PLC0415
-        from ojs_core.store.backup.restoring import Restore  # noqa: PLC0415
+        from ojs_engine.jetstream.subjects import StoreConfig  # noqa: PLC0415  # takes what only a server needs
+        from ojs_engine.store.backup.archive import Archive  # noqa: PLC0415
+        from ojs_engine.store.backup.feature import flat  # noqa: PLC0415
+        from ojs_engine.store.backup.restoring import Restore  # noqa: PLC0415
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         archive = Archive.open(given.folder)

@@ -18,7 +18,7 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.queues import QUEUE_COLUMNS, a_minute, queue_row
 from ojs_command.client.session import Session
 from ojs_command.client.workers import WORKER_COLUMNS, worker_row
-from ojs_core.base.wording import counted, duration
+from ojs_engine.base.wording import counted, duration
 from ojs_nats import Client
 from ojs_nats.errors import UnavailableError
 from ojs_nats.models.jobs import Failure

@@ -11,7 +11,7 @@ from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action, add_actions
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_core.base.wording import counted
+from ojs_engine.base.wording import counted
 from ojs_nats.models.workers import Worker
 from ojs_nats.operations.workers import Directive
 

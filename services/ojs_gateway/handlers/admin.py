@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.fields import queue_name
-from ojs_core.base.ids import job_id_of
-from ojs_core.domain import transitions
-from ojs_core.read.messages import QueuesAsk, WorkersAsk
-from ojs_core.read.numbers import Numbers, Queue
-from ojs_core.wire.jobs.job import AdminChangedJob, job_view
-from ojs_core.wire.jobs.traces import job_history, job_retries, job_trace
-from ojs_core.wire.pages import parse_page
-from ojs_core.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
-from ojs_core.wire.workers.requests import parse_cancel
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.fields import queue_name
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.domain import transitions
+from ojs_engine.read.messages import QueuesAsk, WorkersAsk
+from ojs_engine.read.numbers import Numbers, Queue
+from ojs_engine.wire.jobs.job import AdminChangedJob, job_view
+from ojs_engine.wire.jobs.traces import job_history, job_retries, job_trace
+from ojs_engine.wire.pages import parse_page
+from ojs_engine.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
+from ojs_engine.wire.workers.requests import parse_cancel
 from ojs_gateway.context import Context
 
 

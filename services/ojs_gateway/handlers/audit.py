@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ojs_core.api.call import Call, Response
-from ojs_core.audit.reading import AuditReader
-from ojs_core.wire.system.audit import audit_page, parse_audit
+from ojs_engine.api.call import Call, Response
+from ojs_engine.audit.reading import AuditReader
+from ojs_engine.wire.system.audit import audit_page, parse_audit
 from ojs_gateway.context import Context
 
 

@@ -9,18 +9,18 @@ from typing import Final
 
 from msgspec import Raw
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.keyed import Made, gone, once
-from ojs_core.api.pressure import pressure_headers
-from ojs_core.api.whole_jobs import with_results
-from ojs_core.base.errors import OjsError, indexed, not_found
-from ojs_core.base.ids import derived_job_id
-from ojs_core.domain.job import Job
-from ojs_core.store.records.idempotency import KeyedRun
-from ojs_core.telemetry import tracing
-from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
-from ojs_core.wire.jobs.job import job_view
-from ojs_core.wire.members import AnswerWarning, encode, warnings_at, warnings_of
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.keyed import Made, gone, once
+from ojs_engine.api.pressure import pressure_headers
+from ojs_engine.api.whole_jobs import with_results
+from ojs_engine.base.errors import OjsError, indexed, not_found
+from ojs_engine.base.ids import derived_job_id
+from ojs_engine.domain.job import Job
+from ojs_engine.store.records.idempotency import KeyedRun
+from ojs_engine.telemetry import tracing
+from ojs_engine.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
+from ojs_engine.wire.jobs.job import job_view
+from ojs_engine.wire.members import AnswerWarning, encode, warnings_at, warnings_of
 from ojs_gateway.context import Context
 
 _CHUNK: Final = 200

@@ -8,19 +8,19 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.keyed import HEADER
-from ojs_core.api.pressure import pressure_headers, refusal_headers
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import derived_job_id, new_job_id
-from ojs_core.domain.job import Job
-from ojs_core.operations.bulk_change import BulkChange
-from ojs_core.operations.bulk_push import BulkPush
-from ojs_core.operations.outcomes import ItemOutcome, final, require_outcome
-from ojs_core.operations.selection import Operation, Selection
-from ojs_core.store.announce import announce
-from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
-from ojs_core.wire.jobs.bulk import (
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.keyed import HEADER
+from ojs_engine.api.pressure import pressure_headers, refusal_headers
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import derived_job_id, new_job_id
+from ojs_engine.domain.job import Job
+from ojs_engine.operations.bulk_change import BulkChange
+from ojs_engine.operations.bulk_push import BulkPush
+from ojs_engine.operations.outcomes import ItemOutcome, final, require_outcome
+from ojs_engine.operations.selection import Operation, Selection
+from ojs_engine.store.announce import announce
+from ojs_engine.store.records.idempotency import KeptAnswer, KeyedRun
+from ojs_engine.wire.jobs.bulk import (
     DONE,
     JobList,
     bulk_changed,
@@ -30,8 +30,8 @@ from ojs_core.wire.jobs.bulk import (
     parse_bulk_enqueue,
     read_draft,
 )
-from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
-from ojs_core.wire.members import AnswerWarning, encode
+from ojs_engine.wire.jobs.selection import parse_confirmed, parse_selection
+from ojs_engine.wire.members import AnswerWarning, encode
 from ojs_gateway.context import Context
 
 _Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import not_found
-from ojs_core.base.ids import job_id_of
-from ojs_core.store.announce import tell_of_job
-from ojs_core.wire.jobs.checkpoints import DeletedCheckpoint, one_checkpoint, parse_checkpoint, resume, saved_checkpoint
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import not_found
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.store.announce import tell_of_job
+from ojs_engine.wire.jobs.checkpoints import DeletedCheckpoint, one_checkpoint, parse_checkpoint, resume, saved_checkpoint
 from ojs_gateway.context import Context
 
 

@@ -8,27 +8,27 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import before_ms, queue_name, shown, struct_of, timestamp
-from ojs_core.base.ids import job_id_of
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
-from ojs_core.domain.strict import require_metadata
-from ojs_core.domain.transitions.manual import RetryOverride
-from ojs_core.operations.dead_letters import DeadLetters
-from ojs_core.read.messages import DeadLettersAsk, is_time_cursor
-from ojs_core.wire.jobs.dead_letters import (
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import invalid
+from ojs_engine.base.fields import before_ms, queue_name, shown, struct_of, timestamp
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET
+from ojs_engine.domain.strict import require_metadata
+from ojs_engine.domain.transitions.manual import RetryOverride
+from ojs_engine.operations.dead_letters import DeadLetters
+from ojs_engine.read.messages import DeadLettersAsk, is_time_cursor
+from ojs_engine.wire.jobs.dead_letters import (
     DeletedDeadLetter,
     dead_letter_stats,
     deleted_dead_letters,
     retried_dead_letters,
 )
-from ojs_core.wire.jobs.job import OneJob, job_view
-from ojs_core.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
-from ojs_core.wire.members import encode
-from ojs_core.wire.pages import Page, check_cursor, parse_page
-from ojs_core.wire.workers.requests import parse_override
+from ojs_engine.wire.jobs.job import OneJob, job_view
+from ojs_engine.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.pages import Page, check_cursor, parse_page
+from ojs_engine.wire.workers.requests import parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import whole_jobs
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from aiohttp import hdrs
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.route import Part
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.route import Part
 from ojs_gateway.context import Context
 from ojs_gateway.openapi.document import document
 

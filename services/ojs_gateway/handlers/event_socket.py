@@ -15,21 +15,21 @@ import structlog
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 from msgspec import Raw, Struct
 
-from ojs_core.api.call import Call
-from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import shown
-from ojs_core.base.times import format_ms
-from ojs_core.jetstream.event_reader import EventReader, StoredEvent
-from ojs_core.runtime.connections import streaming
-from ojs_core.wire.dialects.events import told_body
-from ojs_core.wire.errors import error_body
-from ojs_core.wire.events import Told, time_of
-from ojs_core.wire.members import encode
+from ojs_engine.api.call import Call
+from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.base.fields import shown
+from ojs_engine.base.times import format_ms
+from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
+from ojs_engine.wire.dialects.events import told_body
+from ojs_engine.wire.errors import error_body
+from ojs_engine.wire.events import Told, time_of
+from ojs_engine.wire.members import encode
 from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
 from ojs_gateway.http.sse import SHUTDOWN, SHUTDOWN_DATA
 from ojs_gateway.hub import Dropped, HubReset, Missed
+from ojs_runtime.connections import streaming
 
 log = structlog.get_logger(__name__)
 

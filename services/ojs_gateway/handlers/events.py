@@ -10,15 +10,15 @@ from aiohttp import web
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import shown
-from ojs_core.base.numbers import whole_number
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
-from ojs_core.wire.dialects.events import told_body
-from ojs_core.wire.errors import error_body
-from ojs_core.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
-from ojs_core.wire.pages import pagination, parse_page
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.base.fields import shown
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_engine.wire.dialects.events import told_body
+from ojs_engine.wire.errors import error_body
+from ojs_engine.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
+from ojs_engine.wire.pages import pagination, parse_page
 from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filter_of, resumed
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.event_socket import serve_socket

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ojs_core.api.call import Call, Response
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.read.messages import DispatchesOfQueue, WorkerRow
-from ojs_core.store.announce import announce
-from ojs_core.wire.members import Extended
-from ojs_core.wire.queues.fair_pools import (
+from ojs_engine.api.call import Call, Response
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.read.messages import DispatchesOfQueue, WorkerRow
+from ojs_engine.store.announce import announce
+from ojs_engine.wire.members import Extended
+from ojs_engine.wire.queues.fair_pools import (
     DeletedPool,
     ListedPool,
     OnePool,
@@ -22,7 +22,7 @@ from ojs_core.wire.queues.fair_pools import (
     pool_answer,
     pool_name,
 )
-from ojs_core.wire.queues.scheduling import scheduling_stats
+from ojs_engine.wire.queues.scheduling import scheduling_stats
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import live_workers
 

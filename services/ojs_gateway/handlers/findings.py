@@ -7,19 +7,19 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
-from ojs_core.api.call import Call, Response
-from ojs_core.audit.fill import audit_fill
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import State
-from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.jetstream.streams import describe, faulty_server
-from ojs_core.operations.findings import server, work
-from ojs_core.operations.findings.finding import Finding, unknown, worst_first
-from ojs_core.operations.findings.server import SHOWN
-from ojs_core.operations.findings.streams import streams
-from ojs_core.operations.why import Reason, reasons
-from ojs_core.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
-from ojs_core.wire.system.findings import Findings, findings_answer
+from ojs_engine.api.call import Call, Response
+from ojs_engine.audit.fill import audit_fill
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import State
+from ojs_engine.domain.queues.config import MAINTENANCE
+from ojs_engine.jetstream.streams import describe, faulty_server
+from ojs_engine.operations.findings import server, work
+from ojs_engine.operations.findings.finding import Finding, unknown, worst_first
+from ojs_engine.operations.findings.server import SHOWN
+from ojs_engine.operations.findings.streams import streams
+from ojs_engine.operations.why import Reason, reasons
+from ojs_engine.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
+from ojs_engine.wire.system.findings import Findings, findings_answer
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.why import Surroundings
 

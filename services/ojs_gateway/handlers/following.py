@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ojs_core.base.errors import not_found
-from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.job import TERMINAL, Job
-from ojs_core.jetstream.event_reader import EventReader, StoredEvent
-from ojs_core.wire.events import Told, dropped, gap
-from ojs_core.wire.members import encode
+from ojs_engine.base.errors import not_found
+from ojs_engine.domain.events.vocabulary import events_of
+from ojs_engine.domain.job import TERMINAL, Job
+from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
+from ojs_engine.wire.events import Told, dropped, gap
+from ojs_engine.wire.members import encode
 from ojs_gateway.channels import Channel
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.queues import known_queue

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import queue_name, shown
-from ojs_core.base.ids import job_id_of
-from ojs_core.base.numbers import whole_number
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.event_reader import EventFilter, EventReader
-from ojs_core.read.messages import MAX_OFFSET
-from ojs_core.wire.jobs.history import FailurePage, attempt_trace, failure_answer, history_page, job_lineage, job_traces
-from ojs_core.wire.pages import pagination, parse_page
-from ojs_core.wire.system.debugging import DebugStatus, projector_answer
-from ojs_core.wire.system.health import ServicesHealth
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.base.fields import queue_name, shown
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader
+from ojs_engine.read.messages import MAX_OFFSET
+from ojs_engine.wire.jobs.history import FailurePage, attempt_trace, failure_answer, history_page, job_lineage, job_traces
+from ojs_engine.wire.pages import pagination, parse_page
+from ojs_engine.wire.system.debugging import DebugStatus, projector_answer
+from ojs_engine.wire.system.health import ServicesHealth
 from ojs_gateway.context import Context
 
 

@@ -9,26 +9,26 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ojs_core.access.known_keys import unauthenticated
-from ojs_core.api.call import Call, Response
-from ojs_core.api.job_extras import Headers
-from ojs_core.api.keyed import Made, gone, once
-from ojs_core.api.pressure import pressure_headers
-from ojs_core.base.errors import OjsError, invalid, not_found
-from ojs_core.base.fields import shown
-from ojs_core.base.ids import derived_job_id, is_job_id, job_id_of
-from ojs_core.base.numbers import decimal_number
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.operations.job_checks import JobWarning
-from ojs_core.store.records.idempotency import KeyedRun
-from ojs_core.telemetry import tracing
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_answer, job_view, with_extra
-from ojs_core.wire.jobs.priority import ChangedPriority, parse_priority
-from ojs_core.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
-from ojs_core.wire.members import AnswerWarning, warnings_of
-from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
+from ojs_engine.access.known_keys import unauthenticated
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.job_extras import Headers
+from ojs_engine.api.keyed import Made, gone, once
+from ojs_engine.api.pressure import pressure_headers
+from ojs_engine.base.errors import OjsError, invalid, not_found
+from ojs_engine.base.fields import shown
+from ojs_engine.base.ids import derived_job_id, is_job_id, job_id_of
+from ojs_engine.base.numbers import decimal_number
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.operations.job_checks import JobWarning
+from ojs_engine.store.records.idempotency import KeyedRun
+from ojs_engine.telemetry import tracing
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_answer, job_view, with_extra
+from ojs_engine.wire.jobs.priority import ChangedPriority, parse_priority
+from ojs_engine.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
+from ojs_engine.wire.members import AnswerWarning, warnings_of
+from ojs_engine.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 
 _LOCATION: Final = "/ojs/v1/jobs/"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ojs_api.keys import KeyList, MadeKey, OneKey
-from ojs_core.api.call import Call, Response
-from ojs_core.api.keyed import refuse_key
-from ojs_core.wire.access import key_answer, parse_key, parse_limits, parse_rotation
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.keyed import refuse_key
+from ojs_engine.wire.access import key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 
 

@@ -6,28 +6,38 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ojs_api import words
-from ojs_core.api.call import Call, Response
-from ojs_core.api.queries import searched
-from ojs_core.api.whole_jobs import MAX_PAGE_BYTES
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import queue_name, shown, timestamp
-from ojs_core.base.ids import job_id_of
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.members import FOUND_BY
-from ojs_core.read.documents import jobs_of
-from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, is_job_cursor, job_cursor
-from ojs_core.read.numbers import QueuePage
-from ojs_core.wire.jobs.filters import meta_members
-from ojs_core.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
-from ojs_core.wire.jobs.lists import JobPage as JobPageAnswer
-from ojs_core.wire.jobs.results import without_expired_result
-from ojs_core.wire.jobs.unique import unique_job_page
-from ojs_core.wire.pages import Page, check_cursor, parse_page
-from ojs_core.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.queries import searched
+from ojs_engine.api.whole_jobs import MAX_PAGE_BYTES
+from ojs_engine.base.errors import invalid
+from ojs_engine.base.fields import queue_name, shown, timestamp
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.members import FOUND_BY
+from ojs_engine.read.documents import jobs_of
+from ojs_engine.read.messages import (
+    JobPage,
+    JobRow,
+    JobsAsk,
+    QueuesAsk,
+    Sort,
+    UniqueAsk,
+    cursor_after,
+    is_job_cursor,
+    job_cursor,
+)
+from ojs_engine.read.numbers import QueuePage
+from ojs_engine.wire.jobs.filters import meta_members
+from ojs_engine.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
+from ojs_engine.wire.jobs.lists import JobPage as JobPageAnswer
+from ojs_engine.wire.jobs.results import without_expired_result
+from ojs_engine.wire.jobs.unique import unique_job_page
+from ojs_engine.wire.pages import Page, check_cursor, parse_page
+from ojs_engine.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
 
 if TYPE_CHECKING:
-    from ojs_core.store.store import Store
+    from ojs_engine.store.store import Store
 
 _CHUNK: Final = 25
 _SORTS: Final[tuple[Sort, ...]] = get_args(Sort)

@@ -7,12 +7,12 @@ from typing import Final
 
 from aiohttp import hdrs
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import shown
-from ojs_core.read.messages import WorkersAsk
-from ojs_core.telemetry import metrics
-from ojs_core.wire.system.overview import system_metrics
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import invalid
+from ojs_engine.base.fields import shown
+from ojs_engine.read.messages import WorkersAsk
+from ojs_engine.telemetry import metrics
+from ojs_engine.wire.system.overview import system_metrics
 from ojs_gateway.context import Context
 
 _TEXT: Final = ((hdrs.CONTENT_TYPE, metrics.CONTENT_TYPE),)

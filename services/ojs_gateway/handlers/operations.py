@@ -6,12 +6,12 @@ from importlib.metadata import version
 
 import structlog
 
-from ojs_core.api.call import Call, Response
-from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import maintenance_ended
-from ojs_core.wire.system.maintenance import maintenance_answer, parse_maintenance
-from ojs_core.wire.system.overview import BackendConfig, MiddlewareAnswer, SystemConfig
-from ojs_core.wire.system.services import service_list
+from ojs_engine.api.call import Call, Response
+from ojs_engine.domain.queues.config import MAINTENANCE
+from ojs_engine.domain.queues.record import maintenance_ended
+from ojs_engine.wire.system.maintenance import maintenance_answer, parse_maintenance
+from ojs_engine.wire.system.overview import BackendConfig, MiddlewareAnswer, SystemConfig
+from ojs_engine.wire.system.services import service_list
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)

@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.ids import job_id_of
-from ojs_core.base.waiting import within
-from ojs_core.store.announce import tell_of_job
-from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.base.waiting import within
+from ojs_engine.store.announce import tell_of_job
+from ojs_engine.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
 from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.http.showing import shown
@@ -20,8 +20,8 @@ from ojs_gateway.http.sse import KEEP_ALIVE, sse
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from ojs_core.domain.job import Job
-    from ojs_core.domain.progress import Progress
+    from ojs_engine.domain.job import Job
+    from ojs_engine.domain.progress import Progress
 
 
 class ProgressHandlers:

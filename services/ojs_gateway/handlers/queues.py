@@ -7,19 +7,19 @@ from typing import Final
 
 import structlog
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError, not_found
-from ojs_core.base.fields import queue_name
-from ojs_core.domain import transitions
-from ojs_core.domain.queues import config
-from ojs_core.domain.queues import record as queue_record
-from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueConfig
-from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.operations.queue_removal import QueueRemoval, tell_of_queue
-from ojs_core.read.client import settled
-from ojs_core.read.numbers import Queue
-from ojs_core.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
-from ojs_core.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError, not_found
+from ojs_engine.base.fields import queue_name
+from ojs_engine.domain import transitions
+from ojs_engine.domain.queues import config
+from ojs_engine.domain.queues import record as queue_record
+from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueConfig
+from ojs_engine.domain.queues.record import QueueRecord
+from ojs_engine.operations.queue_removal import QueueRemoval, tell_of_queue
+from ojs_engine.read.client import settled
+from ojs_engine.read.numbers import Queue
+from ojs_engine.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
+from ojs_engine.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)

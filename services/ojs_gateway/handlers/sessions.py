@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ojs_core.access.keys import ENVIRONMENT
-from ojs_core.access.known_keys import unauthenticated
-from ojs_core.access.sessions import LASTS_S
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError
-from ojs_core.wire.access import session_answer
+from ojs_engine.access.keys import ENVIRONMENT
+from ojs_engine.access.known_keys import unauthenticated
+from ojs_engine.access.sessions import LASTS_S
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError
+from ojs_engine.wire.access import session_answer
 from ojs_gateway.context import Context
 from ojs_gateway.http.request import OLD_COOKIE, HttpCall
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ojs_core.api.call import Call
-from ojs_core.wire.dialects.readers import Reader
+from ojs_engine.api.call import Call
+from ojs_engine.wire.dialects.readers import Reader
 from ojs_gateway.context import Context
 from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.http.sse import KEEP_ALIVE, sse

@@ -8,14 +8,14 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.runtime.health import DRAINING
-from ojs_core.wire.system.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
-from ojs_core.wire.system.manifest import OJS_VERSION, manifest
-from ojs_core.wire.system.overview import ResetAnswer
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.wire.system.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
+from ojs_engine.wire.system.manifest import OJS_VERSION, manifest
+from ojs_engine.wire.system.overview import ResetAnswer
 from ojs_gateway.context import Context
 from ojs_gateway.http.compression import SUPPORTED
+from ojs_runtime.health import DRAINING
 
 log = structlog.get_logger(__name__)
 

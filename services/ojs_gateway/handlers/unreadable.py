@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ojs_core.api.call import Call, Response
-from ojs_core.read.messages import UnreadableAsk
-from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
-from ojs_core.wire.system.unreadable import RemovedRecord, unreadable_page
+from ojs_engine.api.call import Call, Response
+from ojs_engine.read.messages import UnreadableAsk
+from ojs_engine.wire.pages import DEFAULT_PAGE, parse_page
+from ojs_engine.wire.system.unreadable import RemovedRecord, unreadable_page
 from ojs_gateway.context import Context
 
 

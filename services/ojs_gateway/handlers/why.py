@@ -6,15 +6,15 @@ import asyncio
 
 from msgspec.structs import replace
 
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import job_id_of
-from ojs_core.domain.job import Job, State
-from ojs_core.operations.why import JobFacts, Reason, reasons
-from ojs_core.read.messages import MAX_PAGE, WorkersAsk
-from ojs_core.read.numbers import Levels
-from ojs_core.store.workers.presence import WorkerRecord
-from ojs_core.wire.jobs.why import explanation
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import job_id_of
+from ojs_engine.domain.job import Job, State
+from ojs_engine.operations.why import JobFacts, Reason, reasons
+from ojs_engine.read.messages import MAX_PAGE, WorkersAsk
+from ojs_engine.read.numbers import Levels
+from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_engine.wire.jobs.why import explanation
 from ojs_gateway.context import Context
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api.workers import STATES, DirectedWorkers, FleetPage, RemovedWorker, Worker
-from ojs_core.api.call import Call, Response
-from ojs_core.api.queries import searched
-from ojs_core.base.errors import OjsError, invalid, not_found
-from ojs_core.base.fields import short_text, shown
-from ojs_core.base.portions import in_portions
-from ojs_core.domain.job import State
-from ojs_core.read.client import Queries, settled
-from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
-from ojs_core.read.walk import walk
-from ojs_core.store.announce import announce_lost
-from ojs_core.store.workers.notes import Wish
-from ojs_core.wire.pages import parse_page
-from ojs_core.wire.workers.fleet import (
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.queries import searched
+from ojs_engine.base.errors import OjsError, invalid, not_found
+from ojs_engine.base.fields import short_text, shown
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain.job import State
+from ojs_engine.read.client import Queries, settled
+from ojs_engine.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
+from ojs_engine.read.walk import walk
+from ojs_engine.store.announce import announce_lost
+from ojs_engine.store.workers.notes import Wish
+from ojs_engine.wire.pages import parse_page
+from ojs_engine.wire.workers.fleet import (
     fleet_page,
     parse_wish,
     worker_answer,

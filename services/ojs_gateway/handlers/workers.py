@@ -12,25 +12,25 @@ import structlog
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.pressure import refusal_headers
-from ojs_core.base.errors import OjsError, not_found, require_backend
-from ojs_core.base.fields import short_text, shown
-from ojs_core.base.ids import is_job_id
-from ojs_core.base.lru import Lru
-from ojs_core.base.times import format_ms
-from ojs_core.domain import transitions
-from ojs_core.domain.job import State
-from ojs_core.domain.worker import Worker
-from ojs_core.jetstream.reading import RECORD_ERRORS
-from ojs_core.read.messages import JobsAsk
-from ojs_core.read.walk import walk
-from ojs_core.store.announce import announce, tell, tell_of_job
-from ojs_core.store.workers.presence import STOPPED, WorkerRecord
-from ojs_core.telemetry import tracing
-from ojs_core.wire.errors import error_view
-from ojs_core.wire.members import encode
-from ojs_core.wire.workers.answers import (
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.pressure import refusal_headers
+from ojs_engine.base.errors import OjsError, not_found, require_backend
+from ojs_engine.base.fields import short_text, shown
+from ojs_engine.base.ids import is_job_id
+from ojs_engine.base.lru import Lru
+from ojs_engine.base.times import format_ms
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import State
+from ojs_engine.domain.worker import Worker
+from ojs_engine.jetstream.reading import RECORD_ERRORS
+from ojs_engine.read.messages import JobsAsk
+from ojs_engine.read.walk import walk
+from ojs_engine.store.announce import announce, tell, tell_of_job
+from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
+from ojs_engine.telemetry import tracing
+from ojs_engine.wire.errors import error_view
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.workers.answers import (
     AcksAnswer,
     DeregisteredWorker,
     FetchedJobs,
@@ -42,9 +42,9 @@ from ojs_core.wire.workers.answers import (
     heartbeat_answer,
     nacked,
 )
-from ojs_core.wire.workers.fleet import worker_health
-from ojs_core.wire.workers.marks import mark_text
-from ojs_core.wire.workers.requests import (
+from ojs_engine.wire.workers.fleet import worker_health
+from ojs_engine.wire.workers.marks import mark_text
+from ojs_engine.wire.workers.requests import (
     Ack,
     Deregistration,
     Fetch,
@@ -62,9 +62,9 @@ from ojs_gateway.context import Context
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ojs_core.domain.checkpoints import Checkpoint
-    from ojs_core.domain.job import Job
-    from ojs_core.domain.worker import Mark
+    from ojs_engine.domain.checkpoints import Checkpoint
+    from ojs_engine.domain.job import Job
+    from ojs_engine.domain.worker import Mark
 
 log = structlog.get_logger(__name__)
 

@@ -7,9 +7,9 @@ import zlib
 from functools import lru_cache
 from typing import Final
 
-from ojs_core.api.large_bodies import LARGE_BYTES, LargeBodies
-from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import shown
+from ojs_engine.api.large_bodies import LARGE_BYTES, LargeBodies
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.fields import shown
 
 _UNPACKED_AT_ONCE: Final = 1_024
 """The largest compressed body that is unpacked where it arrives."""

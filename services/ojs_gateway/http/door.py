@@ -10,14 +10,14 @@ from typing import Final, Literal
 
 from aiohttp import web
 
-from ojs_core.access.allowances import Allowance
-from ojs_core.access.known_keys import Admission, KnownKeys, unauthenticated
-from ojs_core.access.permissions import Need
-from ojs_core.access.principal import EVERYBODY, NOBODY
-from ojs_core.access.slowing import Slowing
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError
-from ojs_core.wire.redaction import without_fingerprint
+from ojs_engine.access.allowances import Allowance
+from ojs_engine.access.known_keys import Admission, KnownKeys, unauthenticated
+from ojs_engine.access.permissions import Need
+from ojs_engine.access.principal import EVERYBODY, NOBODY
+from ojs_engine.access.slowing import Slowing
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError
+from ojs_engine.wire.redaction import without_fingerprint
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from ojs_gateway.http.key_headers import left_headers, refusal_headers
 

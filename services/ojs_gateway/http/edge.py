@@ -16,27 +16,16 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import HttpVersion11
 from multidict import istr
 
-from ojs_core.api.large_bodies import LARGE_BYTES, LargeBodies
-from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import shown
-from ojs_core.base.ids import new_request_id, request_id_of
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.browsers import DECIDING, HOST, METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import (
-    MOST_TARGET,
-    Connections,
-    GuardedHandler,
-    certificate_of,
-    has_left,
-    refusal_of,
-    visiting,
-)
-from ojs_core.runtime.proxies import Proxies, Visit
-from ojs_core.runtime.readable import ALL_READABLE, readable_headers, require_readable
-from ojs_core.telemetry import metrics, tracing
-from ojs_core.wire.dialects.readers import Dialect, dialect_of
-from ojs_core.wire.errors import error_body
-from ojs_core.wire.system.extensions import SupportedExtensions
+from ojs_engine.api.large_bodies import LARGE_BYTES, LargeBodies
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.fields import shown
+from ojs_engine.base.ids import new_request_id, request_id_of
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.readable import ALL_READABLE, readable_headers, require_readable
+from ojs_engine.telemetry import metrics, tracing
+from ojs_engine.wire.dialects.readers import Dialect, dialect_of
+from ojs_engine.wire.errors import error_body
+from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
@@ -45,6 +34,17 @@ from ojs_gateway.http.request import UNREADABLE, HttpCall, Site, said_by_parser
 from ojs_gateway.http.request_log import AnsweredRequest, RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
+from ojs_runtime.browsers import DECIDING, HOST, METHODS, Browsers, check_media_type
+from ojs_runtime.connections import (
+    MOST_TARGET,
+    Connections,
+    GuardedHandler,
+    certificate_of,
+    has_left,
+    refusal_of,
+    visiting,
+)
+from ojs_runtime.proxies import Proxies, Visit
 
 log = structlog.get_logger(__name__)
 

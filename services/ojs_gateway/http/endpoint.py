@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from ojs_core.access.permissions import Need, Permission
-from ojs_core.api.call import Call, Response
-from ojs_core.api.route import Narrowing
+from ojs_engine.access.permissions import Need, Permission
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.route import Narrowing
 
 
 class StreamedResponse(NamedTuple):

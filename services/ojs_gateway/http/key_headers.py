@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.access.allowances import Allowance
-from ojs_core.base.errors import OjsError
+from ojs_engine.access.allowances import Allowance
+from ojs_engine.base.errors import OjsError
 
 Headers = tuple[tuple[str, str], ...]
 _LIMIT: Final = "X-RateLimit-Limit"

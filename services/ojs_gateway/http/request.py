@@ -8,19 +8,19 @@ from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
 
-from ojs_core.api.call import Call
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.base.errors import OjsError, too_large
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
-from ojs_core.runtime.browsers import HOST, port_of, require_own_page
-from ojs_core.runtime.client_certificates import ClientCertificate
-from ojs_core.runtime.connections import certificate_of, has_left
-from ojs_core.runtime.proxies import Visit
-from ojs_core.runtime.readable import ALL_READABLE, unreadable_header
-from ojs_core.wire.dialects.readers import Dialect
-from ojs_core.wire.queries import Queries, parse_queries
+from ojs_engine.access.client_certificates import ClientCertificate
+from ojs_engine.api.call import Call
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.base.errors import OjsError, too_large
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.readable import ALL_READABLE, unreadable_header
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE
+from ojs_engine.wire.dialects.readers import Dialect
+from ojs_engine.wire.queries import Queries, parse_queries
 from ojs_gateway.http.compression import beyond, unpacked
+from ojs_runtime.browsers import HOST, port_of, require_own_page
+from ojs_runtime.connections import certificate_of, has_left
+from ojs_runtime.proxies import Visit
 
 UNREADABLE: Final = web.RequestKey("unreadable", frozenset[str])
 """The names of a request's headers that weren't UTF-8, in small letters. It is there if there are some."""

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import structlog
 from aiohttp import web
 
-from ojs_core.runtime.proxies import Visit
-from ojs_core.runtime.settings import RequestLogMode
 from ojs_gateway.http.request import HttpCall
+from ojs_runtime.proxies import Visit
+from ojs_runtime.settings import RequestLogMode
 
 
 class AnsweredRequest(NamedTuple):

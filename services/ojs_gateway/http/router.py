@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
-from ojs_core.base.errors import OjsError, invalid, not_found
+from ojs_engine.base.errors import OjsError, invalid, not_found
 from ojs_gateway.http.endpoint import Endpoint
 
 _PREFIX: Final = "/ojs/v1"

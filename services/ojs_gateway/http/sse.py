@@ -8,9 +8,9 @@ from typing import Final
 import structlog
 from aiohttp import hdrs, web
 
-from ojs_core.runtime.connections import streaming
-from ojs_core.wire.media_types import EVENT_STREAM_TYPE
+from ojs_engine.wire.media_types import EVENT_STREAM_TYPE
 from ojs_gateway.http.endpoint import StreamedResponse
+from ojs_runtime.connections import streaming
 
 log = structlog.get_logger(__name__)
 

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, NamedTuple
 
-from ojs_core.api.call import Binding, Call
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.fields import shown
-from ojs_core.base.numbers import whole_number
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.readable import ALL_READABLE, readable, unreadable_header
-from ojs_core.wire.dialects.readers import Dialect
-from ojs_core.wire.queries import Queries, parse_queries
+from ojs_engine.api.call import Binding, Call
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.base.errors import invalid, too_large
+from ojs_engine.base.fields import shown
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.readable import ALL_READABLE, readable, unreadable_header
+from ojs_engine.wire.dialects.readers import Dialect
+from ojs_engine.wire.queries import Queries, parse_queries
 from ojs_gateway.http.compression import unpacked
 from ojs_gateway.nats_api.operation import Operation
 

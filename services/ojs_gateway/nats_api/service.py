@@ -11,21 +11,21 @@ from typing import Final
 
 import structlog
 
-from ojs_core.api.call import Response
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.base.errors import OjsError, too_large, unavailable
-from ojs_core.base.ids import request_id_of
-from ojs_core.base.loops import stop_tasks
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.jetstream import micro
-from ojs_core.jetstream.connection import CannotConnect, Connection, Reply
-from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.jetstream.streams import no_way_to_nats
-from ojs_core.jetstream.subjects import REST, StoreConfig
-from ojs_core.runtime.readable import readable, require_readable
-from ojs_core.telemetry import metrics, tracing
-from ojs_core.wire.dialects.readers import Dialect, dialect_of
-from ojs_core.wire.system.extensions import SupportedExtensions
+from ojs_engine.api.call import Response
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.base.errors import OjsError, too_large, unavailable
+from ojs_engine.base.ids import request_id_of
+from ojs_engine.base.loops import stop_tasks
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.readable import readable, require_readable
+from ojs_engine.jetstream import micro
+from ojs_engine.jetstream.connection import CannotConnect, Connection, Reply
+from ojs_engine.jetstream.inboxes import Inboxes
+from ojs_engine.jetstream.streams import no_way_to_nats
+from ojs_engine.jetstream.subjects import REST, StoreConfig
+from ojs_engine.telemetry import metrics, tracing
+from ojs_engine.wire.dialects.readers import Dialect, dialect_of
+from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.showing import shown

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ojs_core.api.common import JOB_ID, QUEUE_NAME, SHORT
-from ojs_core.api.route import Other, Parameter, Part, Route
-from ojs_core.api.schema import TEXT, Named, Schema, answer_of, either, whole
-from ojs_core.base.errors import CODES
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.errors import ErrorAnswer, wire_code
-from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
+from ojs_engine.api.common import JOB_ID, QUEUE_NAME, SHORT
+from ojs_engine.api.route import Other, Parameter, Part, Route
+from ojs_engine.api.schema import TEXT, Named, Schema, answer_of, either, whole
+from ojs_engine.base.errors import CODES
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.wire.errors import ErrorAnswer, wire_code
+from ojs_engine.wire.media_types import JSON_TYPE, OJS_TYPE
 from ojs_gateway.openapi.queries import checks
 
 _WORD: Final = re.compile(r"[a-z0-9]+")

@@ -1,10 +1,10 @@
-"""A job as clients push it (`ojs_core.wire.jobs.enqueue` reads it)."""
+"""A job as clients push it (`ojs_engine.wire.jobs.enqueue` reads it)."""
 
 from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from ojs_core.api.common import (
+from ojs_engine.api.common import (
     CONCURRENCY,
     DURATION,
     JOB_ID,
@@ -16,7 +16,7 @@ from ojs_core.api.common import (
     TYPE_NAME,
     VERSION,
 )
-from ojs_core.api.schema import (
+from ojs_engine.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -30,10 +30,10 @@ from ojs_core.api.schema import (
     text,
     whole,
 )
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Backoff, Exhaustion
-from ojs_core.domain.members import MEMBERS, Kind, Member
-from ojs_core.domain.rate_limits.policy import OnLimit
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Backoff, Exhaustion
+from ojs_engine.domain.members import MEMBERS, Kind, Member
+from ojs_engine.domain.rate_limits.policy import OnLimit
 
 _LONGEST_S: Final = DEFAULT_LIMITS.max_duration_ms // 1_000
 SECONDS: Final = either(number(0, _LONGEST_S), DURATION, about="Seconds, or a duration.")

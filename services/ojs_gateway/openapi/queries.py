@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.route import Route
-from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import is_extension, shown
-from ojs_core.wire.jobs.slips import meant
-from ojs_core.wire.queries import Queries
+from ojs_engine.api.route import Route
+from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.base.fields import is_extension, shown
+from ojs_engine.wire.jobs.slips import meant
+from ojs_engine.wire.queries import Queries
 
 _OF_CACHES: Final = frozenset({"_", "cb"})
 """Parameters that keep caches from answering. They are passed over, as are those of extensions."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from types import MethodType
 from typing import Any, Final
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.common import OBJECT
-from ojs_core.api.route import Other, Part, Route
-from ojs_core.base.fields import parse_nothing
-from ojs_core.plug import Feature
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import bare, encode
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.common import OBJECT
+from ojs_engine.api.route import Other, Part, Route
+from ojs_engine.base.fields import parse_nothing
+from ojs_engine.plug import Feature
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import bare, encode
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.http.endpoint import Endpoint, Handler, StreamedResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api import audit as contract
-from ojs_core.api.contract import part_of
+from ojs_engine.api.contract import part_of
 from ojs_gateway.handlers.audit import AuditHandlers
 
 AUDIT: Final = part_of(contract.AUDIT, (AuditHandlers, {contract.LIST: AuditHandlers.list}))

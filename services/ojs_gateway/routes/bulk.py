@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.access.permissions import Need
-from ojs_core.api.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, PUSH_REFUSALS, QUEUE_NAME, SHORT, STATE
-from ojs_core.api.route import Part, Route, RouteHandler
-from ojs_core.api.schema import (
+from ojs_engine.access.permissions import Need
+from ojs_engine.api.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, PUSH_REFUSALS, QUEUE_NAME, SHORT, STATE
+from ojs_engine.api.route import Part, Route, RouteHandler
+from ojs_engine.api.schema import (
     FLAG,
     TEXT,
     Named,
@@ -19,11 +19,11 @@ from ojs_core.api.schema import (
     text,
     whole,
 )
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.members import FOUND_BY
-from ojs_core.operations.selection import Operation
-from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
-from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.members import FOUND_BY
+from ojs_engine.operations.selection import Operation
+from ojs_engine.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
+from ojs_engine.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
 from ojs_gateway.openapi.envelope import ENVELOPE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.common import (
+from ojs_engine.api.common import (
     CONFIRM,
     NUMBERED,
     OBJECT,
@@ -12,8 +12,8 @@ from ojs_core.api.common import (
     PERIOD,
     QUEUE_NAME,
 )
-from ojs_core.api.route import Other, Parameter, Part, Route
-from ojs_core.api.schema import (
+from ojs_engine.api.route import Other, Parameter, Part, Route
+from ojs_engine.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -23,11 +23,11 @@ from ojs_core.api.schema import (
     list_of,
     one_of,
 )
-from ojs_core.domain.job import State
-from ojs_core.wire.jobs.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
-from ojs_core.wire.jobs.job import OneJob
-from ojs_core.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
-from ojs_core.wire.workers.requests import OverrideBody, OverrideMembers
+from ojs_engine.domain.job import State
+from ojs_engine.wire.jobs.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
+from ojs_engine.wire.jobs.job import OneJob
+from ojs_engine.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
+from ojs_engine.wire.workers.requests import OverrideBody, OverrideMembers
 from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
 from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.route import Other, Parameter, Part, Route
-from ojs_core.api.schema import TEXT, text, whole
-from ojs_core.wire.events import EventPage
-from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED
+from ojs_engine.api.route import Other, Parameter, Part, Route
+from ojs_engine.api.schema import TEXT, text, whole
+from ojs_engine.wire.events import EventPage
+from ojs_engine.wire.pages import ADMIN_PAGE, MAX_NUMBERED
 from ojs_gateway.handlers.events import EventHandlers
 
 _FILTERS: Final = (

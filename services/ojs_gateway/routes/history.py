@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.common import PAGED, QUEUE_NAME
-from ojs_core.api.route import Parameter, Part, Route
-from ojs_core.wire.jobs.history import FailurePage, JobHistoryPage, JobLineage, JobTraces, OneAttemptTrace
-from ojs_core.wire.system.debugging import DebugStatus
+from ojs_engine.api.common import PAGED, QUEUE_NAME
+from ojs_engine.api.route import Parameter, Part, Route
+from ojs_engine.wire.jobs.history import FailurePage, JobHistoryPage, JobLineage, JobTraces, OneAttemptTrace
+from ojs_engine.wire.system.debugging import DebugStatus
 from ojs_gateway.handlers.history import HistoryHandlers
 
 HISTORY: Final = Part(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from ojs_api import words
-from ojs_core.api.common import (
+from ojs_engine.api.common import (
     IDEMPOTENCY_KEY,
     NUMBERED,
     OBJECT,
@@ -17,8 +17,8 @@ from ojs_core.api.common import (
     SHORT,
     STATE,
 )
-from ojs_core.api.route import Other, Parameter, Part, Route
-from ojs_core.api.schema import (
+from ojs_engine.api.route import Other, Parameter, Part, Route
+from ojs_engine.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -29,19 +29,19 @@ from ojs_core.api.schema import (
     text,
     whole,
 )
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.members import FOUND_BY
-from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
-from ojs_core.wire.jobs.filters import MAX_MEMBERS, META
-from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
-from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
-from ojs_core.wire.jobs.priority import ChangedPriority, PriorityBody
-from ojs_core.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
-from ojs_core.wire.jobs.results import JobResult, JobResults
-from ojs_core.wire.jobs.traces import JobHistory, JobRetries, JobTrace
-from ojs_core.wire.jobs.unique import UniqueJobPage
-from ojs_core.wire.jobs.why import Explanation
-from ojs_core.wire.workers.requests import CancelBody, IdsBody
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.members import FOUND_BY
+from ojs_engine.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
+from ojs_engine.wire.jobs.filters import MAX_MEMBERS, META
+from ojs_engine.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
+from ojs_engine.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
+from ojs_engine.wire.jobs.priority import ChangedPriority, PriorityBody
+from ojs_engine.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
+from ojs_engine.wire.jobs.results import JobResult, JobResults
+from ojs_engine.wire.jobs.traces import JobHistory, JobRetries, JobTrace
+from ojs_engine.wire.jobs.unique import UniqueJobPage
+from ojs_engine.wire.jobs.why import Explanation
+from ojs_engine.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.checkpoints import CheckpointHandlers
 from ojs_gateway.handlers.jobs import JobHandlers

@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 from ojs_api import words
 from ojs_api.schemas import MODES
-from ojs_core.api.common import (
+from ojs_engine.api.common import (
     CONCURRENCY,
     CONFIRM,
     COUNT,
@@ -18,8 +18,8 @@ from ojs_core.api.common import (
     SEARCH,
     STATE,
 )
-from ojs_core.api.route import Parameter, Part, Route
-from ojs_core.api.schema import (
+from ojs_engine.api.route import Parameter, Part, Route
+from ojs_engine.api.schema import (
     FLAG,
     TEXT,
     Named,
@@ -32,7 +32,7 @@ from ojs_core.api.schema import (
     record,
     whole,
 )
-from ojs_core.wire.queues.answers import (
+from ojs_engine.wire.queues.answers import (
     AdminQueuePage,
     ConfiguredQueue,
     DeletedQueue,
@@ -43,7 +43,7 @@ from ojs_core.wire.queues.answers import (
     QueueStatsAnswer,
     SwitchedQueue,
 )
-from ojs_core.wire.queues.requests import DeletionBody, PurgeBody
+from ojs_engine.wire.queues.requests import DeletionBody, PurgeBody
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.openapi.envelope import (

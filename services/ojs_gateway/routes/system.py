@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api.statistics import STREAM
-from ojs_core.api.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
-from ojs_core.api.contract import route_of
-from ojs_core.api.route import Other, Parameter, Part, Route
-from ojs_core.api.schema import (
+from ojs_engine.api.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
+from ojs_engine.api.contract import route_of
+from ojs_engine.api.route import Other, Parameter, Part, Route
+from ojs_engine.api.schema import (
     FLAG,
     TEXT,
     body_of,
     one_of,
 )
-from ojs_core.telemetry import metrics
-from ojs_core.wire.statistics.answers import AdminStats
-from ojs_core.wire.system.findings import Findings
-from ojs_core.wire.system.health import Health, Liveness
-from ojs_core.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
-from ojs_core.wire.system.manifest import Manifest
-from ojs_core.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
-from ojs_core.wire.system.services import ServiceList
-from ojs_core.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
+from ojs_engine.telemetry import metrics
+from ojs_engine.wire.statistics.answers import AdminStats
+from ojs_engine.wire.system.findings import Findings
+from ojs_engine.wire.system.health import Health, Liveness
+from ojs_engine.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
+from ojs_engine.wire.system.manifest import Manifest
+from ojs_engine.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
+from ojs_engine.wire.system.services import ServiceList
+from ojs_engine.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.findings import FindingHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers

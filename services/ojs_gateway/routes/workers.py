@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 from ojs_api import words
 from ojs_api import workers as contract
-from ojs_core.api.common import (
+from ojs_engine.api.common import (
     COUNT,
     JOB_ID,
     OBJECT,
@@ -14,9 +14,9 @@ from ojs_core.api.common import (
     SHORT,
     TYPE_NAME,
 )
-from ojs_core.api.contract import part_of
-from ojs_core.api.route import Parameter, Part, Route
-from ojs_core.api.schema import (
+from ojs_engine.api.contract import part_of
+from ojs_engine.api.route import Parameter, Part, Route
+from ojs_engine.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
@@ -30,8 +30,8 @@ from ojs_core.api.schema import (
     text,
     whole,
 )
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.wire.workers.answers import (
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.wire.workers.answers import (
     AckAnswer,
     AcksAnswer,
     DeregisteredWorker,
@@ -40,7 +40,7 @@ from ojs_core.wire.workers.answers import (
     NackAnswer,
     RegisteredWorker,
 )
-from ojs_core.wire.workers.requests import (
+from ojs_engine.wire.workers.requests import (
     STOP_REASONS,
     AckBody,
     AcksBody,

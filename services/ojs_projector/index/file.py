@@ -7,7 +7,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from ojs_core.base.problems import StartupProblem
+from ojs_engine.base.problems import StartupProblem
 
 
 class IndexFile:

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import EMPTY_OBJECT, Job
-from ojs_core.domain.members import LABELLED
+from ojs_engine.domain.job import EMPTY_OBJECT, Job
+from ojs_engine.domain.members import LABELLED
 
 MAX_PAIRS: Final = 16
 """Members of a job's `meta` that it is found by: the first ones with a plain value."""

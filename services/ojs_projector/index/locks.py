@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.domain.job import TERMINAL, State
-from ojs_core.jetstream.feed import Record
-from ojs_core.read.messages import MAX_COUNTED, MAX_OFFSET, MAX_PAGE, UniqueAsk, UniquePage, UniqueRow
-from ojs_core.store.unique.locks import LockVerdict, lock_reader
+from ojs_engine.domain.job import TERMINAL, State
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.read.messages import MAX_COUNTED, MAX_OFFSET, MAX_PAGE, UniqueAsk, UniquePage, UniqueRow
+from ojs_engine.store.unique.locks import LockVerdict, lock_reader
 
 log = structlog.get_logger(__name__)
 

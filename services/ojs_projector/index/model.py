@@ -18,12 +18,12 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ojs_core.domain.job import Job
-from ojs_core.domain.statistics.record import Span
-from ojs_core.jetstream.feed import Record
-from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
-from ojs_core.read.followed import Followed, Table
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.statistics.record import Span
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.jetstream.reading import RECORD_ERRORS, Unreadable
+from ojs_engine.read.followed import Followed, Table
+from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_link.timings import Order, Timings
 from ojs_projector.index import orders, workers
 from ojs_projector.index.labels import ROWS, keep_labels, labels_of

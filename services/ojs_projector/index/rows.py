@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import NOTHING, State
-from ojs_core.read.messages import MAX_ANSWER_BYTES, MAX_PAGE, JobRow
+from ojs_engine.domain.job import NOTHING, State
+from ojs_engine.read.messages import MAX_ANSWER_BYTES, MAX_PAGE, JobRow
 
 _ROW_BYTES: Final = 512
 """An answer's row without its tags and its document, at most about this."""

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.members import LABELLED
-from ojs_core.jetstream.feed import Record
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.members import LABELLED
+from ojs_engine.jetstream.feed import Record
 from ojs_projector.index.checkpoints import CheckpointBounds
 from ojs_projector.index.labels import SCHEMA as LABELS
 from ojs_projector.index.locks import SCHEMA as LOCKS

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ojs_core.domain.job import Job
-from ojs_core.domain.past import Logged
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.past import Logged
 
 SCHEMA: Final = """
 CREATE TABLE starts (

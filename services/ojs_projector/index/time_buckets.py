@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_core.domain.job import Job
-from ojs_core.domain.past import birth_of
-from ojs_core.domain.statistics.activity import Activity, count
-from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, Span
-from ojs_core.jetstream.feed import Record
-from ojs_core.jetstream.reading import RecordReader
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.past import birth_of
+from ojs_engine.domain.statistics.activity import Activity, count
+from ojs_engine.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, Span
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.jetstream.reading import RecordReader
 
 ALL: Final = ""
 """The queue under which the sums of all queues stand; no queue has this name."""

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, UnreadableAsk, UnreadablePage, UnreadableRow
+from ojs_engine.read.messages import MAX_OFFSET, MAX_PAGE, UnreadableAsk, UnreadablePage, UnreadableRow
 
 if TYPE_CHECKING:
     from ojs_projector.index.model import Model, Seen

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from ojs_core.domain.transitions import LIVENESS_MS
-from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, WorkerPage, WorkerRow, WorkersAsk, WorkerSummary
-from ojs_core.store.workers.presence import STOPPED, WorkerRecord, worker_reader
+from ojs_engine.domain.transitions import LIVENESS_MS
+from ojs_engine.read.messages import MAX_OFFSET, MAX_PAGE, WorkerPage, WorkerRow, WorkersAsk, WorkerSummary
+from ojs_engine.store.workers.presence import STOPPED, WorkerRecord, worker_reader
 
 if TYPE_CHECKING:
     from ojs_projector.index.model import Model, Seen

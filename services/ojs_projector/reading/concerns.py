@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from ojs_core.domain.job import State
-from ojs_core.domain.statistics.record import MINUTE_MS
-from ojs_core.domain.transitions import LIVENESS_MS
-from ojs_core.read.messages import Concerns, ConcernsAsk, QueueFacts
+from ojs_engine.domain.job import State
+from ojs_engine.domain.statistics.record import MINUTE_MS
+from ojs_engine.domain.transitions import LIVENESS_MS
+from ojs_engine.read.messages import Concerns, ConcernsAsk, QueueFacts
 from ojs_projector.index.model import Model
 from ojs_projector.index.starts import SECOND_MS
 from ojs_projector.index.time_buckets import ALL

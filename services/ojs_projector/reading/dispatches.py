@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.domain.job import State
-from ojs_core.read.messages import Dispatches, DispatchesAsk, DispatchesOfQueue
+from ojs_engine.domain.job import State
+from ojs_engine.read.messages import Dispatches, DispatchesAsk, DispatchesOfQueue
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import counts_of_queues
 from ojs_projector.index.starts import SECOND_MS, WINDOW_S

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ojs_core.domain.job import State
-from ojs_core.domain.members import LABELLED
-from ojs_core.read.messages import JobsAsk
+from ojs_engine.domain.job import State
+from ojs_engine.domain.members import LABELLED
+from ojs_engine.read.messages import JobsAsk
 from ojs_projector.index.labels import label_of, pair_label
 from ojs_projector.index.numbers import ALL, DEAD
 

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ojs_core.domain.statistics.activity import Activity
-from ojs_core.domain.statistics.point import Point, point_of
-from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS
-from ojs_core.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS
+from ojs_engine.domain.statistics.activity import Activity
+from ojs_engine.domain.statistics.point import Point, point_of
+from ojs_engine.domain.statistics.record import HOUR_MS, MINUTE_MS
+from ojs_engine.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS
 from ojs_projector.index.time_buckets import ALL, hours, minutes
 
 WINDOWS: Final = {"5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": 24 * HOUR_MS}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ojs_core.read.messages import CURSOR, KEYED_CURSOR, MAX_COUNTED, MAX_OFFSET, JobPage, JobsAsk, job_cursor
+from ojs_engine.read.messages import CURSOR, KEYED_CURSOR, MAX_COUNTED, MAX_OFFSET, JobPage, JobsAsk, job_cursor
 from ojs_projector.index.model import Model
 from ojs_projector.index.rows import job_rows, limit_of
 from ojs_projector.reading.filters import END, Filters, Subset

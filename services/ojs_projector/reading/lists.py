@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple, TypedDict
 import msgspec
 from msgspec.structs import replace
 
-from ojs_core.domain.statistics.point import Point, mean
-from ojs_core.domain.statistics.record import MINUTE_MS
-from ojs_core.read.messages import MAX_OFFSET, DeadLettersAsk, DeadLetterStats, JobPage, QueuesAsk, cursor_after
-from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage, Totals
+from ojs_engine.domain.statistics.point import Point, mean
+from ojs_engine.domain.statistics.record import MINUTE_MS
+from ojs_engine.read.messages import MAX_OFFSET, DeadLettersAsk, DeadLetterStats, JobPage, QueuesAsk, cursor_after
+from ojs_engine.read.numbers import Counts, Levels, Queue, QueuePage, Totals
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import ALL, DEAD, counts_of, counts_of_queues, dead_of_queues, dead_of_types
 from ojs_projector.index.rows import job_rows, limit_of

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ojs_core.read.messages import Sort
+from ojs_engine.read.messages import Sort
 from ojs_projector.reading.filters import END, HIGHEST, Condition, Filters, Subset
 
 Position = tuple[int, int, str]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.events.source import EventSource
-from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.job import Entry, Job
-from ojs_core.domain.past import Logged, birth_of
-from ojs_core.read.followed import Followed, Owner
-from ojs_core.store.store import Store
+from ojs_engine.domain.events.envelope import Event
+from ojs_engine.domain.events.source import EventSource
+from ojs_engine.domain.events.vocabulary import events_of
+from ojs_engine.domain.job import Entry, Job
+from ojs_engine.domain.past import Logged, birth_of
+from ojs_engine.read.followed import Followed, Owner
+from ojs_engine.store.store import Store
 from ojs_projector.index.model import Seen
 
 

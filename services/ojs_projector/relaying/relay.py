@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import structlog
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.waiting import until_next, within
-from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.event_log import EventLog
-from ojs_core.jetstream.lease import Lease
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.base.waiting import until_next, within
+from ojs_engine.jetstream.clock import ServerClock
+from ojs_engine.jetstream.event_log import EventLog
+from ojs_engine.jetstream.lease import Lease
+from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_link.timings import Order, Timings
 from ojs_projector.index.model import Seen
 from ojs_projector.relaying.relay_term import ReadCreation, RelayTerm, SourceOf, TermLimits

@@ -11,14 +11,14 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import stop_tasks
-from ojs_core.domain.events.source import EventSource
-from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
-from ojs_core.jetstream.feed import Record
-from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.telemetry import metrics
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import stop_tasks
+from ojs_engine.domain.events.source import EventSource
+from ojs_engine.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.jetstream.reading import RECORD_ERRORS, Unreadable
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.telemetry import metrics
 from ojs_link.timings import Timings
 from ojs_projector.index.model import Seen
 

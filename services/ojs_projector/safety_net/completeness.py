@@ -10,10 +10,10 @@ import asyncio
 
 import structlog
 
-from ojs_core.jetstream.contents import count, stream_info
-from ojs_core.jetstream.subjects import REST
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.jetstream.contents import count, stream_info
+from ojs_engine.jetstream.subjects import REST
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from ojs_link.timings import Timings
 from ojs_projector.index.model import Model
 

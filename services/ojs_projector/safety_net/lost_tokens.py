@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, get_args
 
-from ojs_core.base.portions import in_portions
-from ojs_core.domain.job import Job, Service, State
-from ojs_core.jetstream.contents import message
-from ojs_core.store.records.records import job_reader
-from ojs_core.store.records.tokens import Tokens, read_token
-from ojs_core.store.store import Store
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain.job import Job, Service, State
+from ojs_engine.jetstream.contents import message
+from ojs_engine.store.records.records import job_reader
+from ojs_engine.store.records.tokens import Tokens, read_token
+from ojs_engine.store.store import Store
 from ojs_link.timings import Timings
 from ojs_projector.index.model import Model
 from ojs_projector.reading import lists

@@ -12,15 +12,15 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import unless_moved_on
-from ojs_core.base.portions import in_portions
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.domain.queues.config import DEFAULT_QUEUE
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.read.client import Barrier
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.base.errors import unless_moved_on
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.queues.config import DEFAULT_QUEUE
+from ojs_engine.domain.transitions import Moment, Transition
+from ojs_engine.read.client import Barrier
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from ojs_link.timings import Timings
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import dead_of_queues

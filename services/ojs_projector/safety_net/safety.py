@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import structlog
 
-from ojs_core.domain.job import State, Timer
-from ojs_core.read.followed import Followed
-from ojs_core.store.records.writer import CHUNK
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.domain.job import State, Timer
+from ojs_engine.read.followed import Followed
+from ojs_engine.store.records.writer import CHUNK
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from ojs_link.timings import Timings
 from ojs_projector.index.locks import settle, suspects
 from ojs_projector.index.model import Model

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from ojs_api import crons as contract
 from ojs_api.crons import CronComing, CronHistory, CronPage, CronPreview, JobTemplate
-from ojs_core.domain.job import Job
-from ojs_core.wire.members import AnswerWarning, extended, moment, written
-from ojs_core.wire.pages import Page, pagination
+from ojs_engine.domain.job import Job
+from ojs_engine.wire.members import AnswerWarning, extended, moment, written
+from ojs_engine.wire.pages import Page, pagination
 from ojs_features.crons.record import Cron, CronRun
 
 

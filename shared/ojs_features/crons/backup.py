@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from ojs_core.jetstream.subjects import ANY, StoreConfig
-from ojs_core.store.backup.archive import Kept
-from ojs_core.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
-from ojs_core.store.records.records import Records
+from ojs_engine.jetstream.subjects import ANY, StoreConfig
+from ojs_engine.store.backup.archive import Kept
+from ojs_engine.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
+from ojs_engine.store.records.records import Records
 from ojs_features.crons import changes
 from ojs_features.crons.store import cron_alarm, cron_reader
 from ojs_features.crons.subjects import cron_subject

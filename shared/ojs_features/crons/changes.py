@@ -11,11 +11,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_api.words import Overlap
-from ojs_core.base.errors import conflict
-from ojs_core.base.extensions import Extensions
-from ojs_core.domain.job import EMPTY_OBJECT, Job
-from ojs_core.domain.transitions import Moment
-from ojs_core.domain.transitions.retention import TOMBSTONE_S
+from ojs_engine.base.errors import conflict
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.domain.job import EMPTY_OBJECT, Job
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.domain.transitions.retention import TOMBSTONE_S
 from ojs_features.crons.record import Cron, CronTimer, Occurrence
 from ojs_features.crons.step import Step, cleared, logged, scheduled, timed, triggered
 from ojs_features.crons.ticks import MAX_WAITING

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from ojs_api.crons import Cron, CronHistory, CronPage, CronRun, DeletedCron, OneCron, TriggeredCron
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import bare, members, written
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import bare, members, written
 
 
 class _Options(Struct):

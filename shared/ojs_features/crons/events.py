@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from ojs_core.base.ids import derived_job_id
-from ojs_core.base.times import format_ms
-from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.events.source import EventSource, first_of
-from ojs_core.jetstream.subjects import encode_token
+from ojs_engine.base.ids import derived_job_id
+from ojs_engine.base.times import format_ms
+from ojs_engine.domain.events.envelope import Event
+from ojs_engine.domain.events.source import EventSource, first_of
+from ojs_engine.jetstream.subjects import encode_token
 from ojs_features.crons.record import Cron, CronRun
 
 _SCOPE: Final = "cron"

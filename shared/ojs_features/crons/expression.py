@@ -20,8 +20,8 @@ from typing import Final, Literal, NamedTuple
 from croniter import croniter
 from croniter.croniter import CroniterBadDateError, CroniterError
 
-from ojs_core.base.fields import shown
-from ojs_core.base.numbers import whole_number
+from ojs_engine.base.fields import shown
+from ojs_engine.base.numbers import whole_number
 
 MAX_CHARS: Final = 255
 _ALIASES: Final = {

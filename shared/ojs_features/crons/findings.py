@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from ojs_core.base.wording import duration
-from ojs_core.operations.findings.finding import Finding, problem
-from ojs_core.operations.findings.server import SHOWN
-from ojs_core.read.client import Queries
-from ojs_core.store.store import Store
+from ojs_engine.base.wording import duration
+from ojs_engine.operations.findings.finding import Finding, problem
+from ojs_engine.operations.findings.server import SHOWN
+from ojs_engine.read.client import Queries
+from ojs_engine.store.store import Store
 from ojs_features.crons.index import QUESTION, LateCrons, LateCronsAsk
 from ojs_features.crons.record import Cron
 from ojs_features.crons.store import Crons

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.jetstream.grants import FeatureGrants
-from ojs_core.jetstream.subjects import ANY, StoreConfig
+from ojs_engine.jetstream.grants import FeatureGrants
+from ojs_engine.jetstream.subjects import ANY, StoreConfig
 from ojs_features.crons.subjects import CONSUMER, timer_subject
 
 _WRITERS: Final = ("gateway", "scheduler", "projector")

@@ -9,17 +9,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from ojs_api.crons import DeletedCron, OneCron, TriggeredCron
-from ojs_core.api.call import Call, Response
-from ojs_core.api.context import HandlerContext
-from ojs_core.api.keyed import refuse_key
-from ojs_core.api.pressure import pressure_headers
-from ojs_core.base.errors import OjsError, invalid, not_found
-from ojs_core.base.fields import shown
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Moment
-from ojs_core.operations.job_checks import JobWarning
-from ojs_core.wire.members import AnswerWarning, warnings_of
-from ojs_core.wire.pages import parse_page
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.api.keyed import refuse_key
+from ojs_engine.api.pressure import pressure_headers
+from ojs_engine.base.errors import OjsError, invalid, not_found
+from ojs_engine.base.fields import shown
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.operations.job_checks import JobWarning
+from ojs_engine.wire.members import AnswerWarning, warnings_of
+from ojs_engine.wire.pages import parse_page
 from ojs_features.crons import changes, schedule, step
 from ojs_features.crons.answers import cron_answer, cron_coming, cron_history, cron_page, cron_preview, remarked
 from ojs_features.crons.record import Cron

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from ojs_core.jetstream.feed import Record
-from ojs_core.read.followed import Index, Table
-from ojs_core.read.messages import Answer, Ask
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.read.followed import Index, Table
+from ojs_engine.read.messages import Answer, Ask
 from ojs_features.crons.record import Cron
 
 QUESTION: Final = "late_crons"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ojs_core.store.store import Store
+from ojs_engine.store.store import Store
 from ojs_features.crons.store import Crons
 
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import structlog
 
-from ojs_core.jetstream.due_messages import Due
-from ojs_core.runtime.dueloop import DueLoop, contained
-from ojs_core.runtime.service import Service
-from ojs_core.store.records.writer import Conflict
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.base.service import Service
+from ojs_engine.due.loop import DueLoop, contained
+from ojs_engine.jetstream.due_messages import Due
+from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from ojs_features.crons import ticks
 from ojs_features.crons.record import Cron, CronRun, CronTimer
 from ojs_features.crons.step import Step

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.plug import Check, Feature, KeyEnd
-from ojs_core.read.followed import Followed, Question
+from ojs_engine.plug import Check, Feature, KeyEnd
+from ojs_engine.read.followed import Followed, Question
 from ojs_features.crons.backup import BACKUP
 from ojs_features.crons.events import source
 from ojs_features.crons.findings import look

@@ -8,9 +8,9 @@ from msgspec import Raw, Struct
 
 from ojs_api.crons import RunOutcome, SkipReason
 from ojs_api.words import Overlap
-from ojs_core.base.extensions import Extensions
-from ojs_core.base.numbers import At, Whole
-from ojs_core.domain.job import EMPTY_OBJECT, Job
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.base.numbers import At, Whole
+from ojs_engine.domain.job import EMPTY_OBJECT, Job
 from ojs_features.crons.schedule import Gap
 
 KEPT: Final = 50

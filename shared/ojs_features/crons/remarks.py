@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from ojs_core.base.wording import counted
+from ojs_engine.base.wording import counted
 from ojs_features.crons.expression import Every, parse_expression
 from ojs_features.crons.schedule import next_gap
 

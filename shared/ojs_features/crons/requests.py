@@ -11,16 +11,16 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from ojs_api.crons import MOST_COMING, NAME_WORDS, PreviewCron, RegisterCron, ScheduleRequest, UpdateCron
-from ojs_core.base.errors import invalid, naming, not_found, too_large
-from ojs_core.base.extensions import sent_extensions
-from ojs_core.base.fields import absent, integer, is_extension, members_of, object_of, shown
-from ojs_core.base.numbers import whole_number
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.job import Job
-from ojs_core.domain.members import OF_SERVER
-from ojs_core.wire.jobs.enqueue import TOP_LEVEL_ONLY, read_envelope
-from ojs_core.wire.members import AnswerWarning, encode
-from ojs_core.wire.requests import request_of
+from ojs_engine.base.errors import invalid, naming, not_found, too_large
+from ojs_engine.base.extensions import sent_extensions
+from ojs_engine.base.fields import absent, integer, is_extension, members_of, object_of, shown
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.members import OF_SERVER
+from ojs_engine.wire.jobs.enqueue import TOP_LEVEL_ONLY, read_envelope
+from ojs_engine.wire.members import AnswerWarning, encode
+from ojs_engine.wire.requests import request_of
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.expression import BadExpression, parse_expression
 from ojs_features.crons.record import Cron

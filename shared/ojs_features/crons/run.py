@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.times import format_ms
-from ojs_core.domain.job import Job
+from ojs_engine.base.times import format_ms
+from ojs_engine.domain.job import Job
 from ojs_features.crons.record import Cron, CronRun
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from ojs_core.base.numbers import LATEST_MS
+from ojs_engine.base.numbers import LATEST_MS
 from ojs_features.crons.expression import Every, Fields, parse_expression
 
 _CACHED: Final = 4_096

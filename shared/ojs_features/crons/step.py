@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_api.crons import RunOutcome
-from ojs_core.base.ids import derived_job_id
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Moment
+from ojs_engine.base.ids import derived_job_id
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import Moment
 from ojs_features.crons.record import KEPT, Cron, CronRun, CronTimer, Occurrence
 from ojs_features.crons.schedule import following
 

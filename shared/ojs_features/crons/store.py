@@ -16,22 +16,22 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from ojs_core.base.errors import OjsError, not_found, unless_moved_on
-from ojs_core.base.portions import in_portions
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Moment
-from ojs_core.domain.transitions.retention import TOMBSTONE_S
-from ojs_core.jetstream.due_messages import DueMessages, DueTimings
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY, StoreConfig, encode_token
-from ojs_core.store.enqueue.enqueue import Push
-from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.documents import Beside, Documents
-from ojs_core.store.records.records import check_draft
-from ojs_core.store.records.writer import Conflict, Hint, alarm
-from ojs_core.store.store import Store
-from ojs_core.telemetry import tracing
+from ojs_engine.base.errors import OjsError, not_found, unless_moved_on
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.domain.transitions.retention import TOMBSTONE_S
+from ojs_engine.jetstream.due_messages import DueMessages, DueTimings
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import ANY, StoreConfig, encode_token
+from ojs_engine.store.enqueue.enqueue import Push
+from ojs_engine.store.records.backoff import contended
+from ojs_engine.store.records.documents import Beside, Documents
+from ojs_engine.store.records.records import check_draft
+from ojs_engine.store.records.writer import Conflict, Hint, alarm
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import tracing
 from ojs_features.crons import changes
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.expression import parse_expression

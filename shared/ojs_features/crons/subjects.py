@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.jetstream.subjects import StoreConfig, check_names
+from ojs_engine.jetstream.subjects import StoreConfig, check_names
 
 CONSUMER: Final = "cron"
 """The consumer of due messages that schedulers share, and the service in their subjects."""

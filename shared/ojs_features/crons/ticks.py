@@ -6,8 +6,8 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Moment
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import Moment
 from ojs_features.crons.record import Cron, CronTimer, Occurrence
 from ojs_features.crons.schedule import following
 from ojs_features.crons.step import Step, cleared, logged, scheduled, timed, triggered, wanted_at

@@ -6,15 +6,15 @@ from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from ojs_core.base.errors import invalid
-from ojs_core.base.extensions import sent_extensions
-from ojs_core.base.fields import check_known, check_once, object_of, short_text, value_of
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.base.times import format_duration, format_ms, parse_timestamp
-from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.policy import OnLimit, read_policy
-from ojs_core.wire.members import Count, Duration, Extended, OpenStruct, Timestamp, extended, given, timestamp
-from ojs_core.wire.pages import Page, Pagination, pagination
+from ojs_engine.base.errors import invalid
+from ojs_engine.base.extensions import sent_extensions
+from ojs_engine.base.fields import check_known, check_once, object_of, short_text, value_of
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.times import format_duration, format_ms, parse_timestamp
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.domain.rate_limits.policy import OnLimit, read_policy
+from ojs_engine.wire.members import Count, Duration, Extended, OpenStruct, Timestamp, extended, given, timestamp
+from ojs_engine.wire.pages import Page, Pagination, pagination
 from ojs_features.limits.rules import LimitOverride, LimitRecord, effective, granted, next_start
 
 _MEMBERS: Final = ("concurrency", "rate", "throttle", "expires_at", "limit", "period", "max_per_second")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from ojs_core.domain.job import Job
-from ojs_core.domain.rate_limits.policy import policy_of
-from ojs_core.jetstream.subjects import Lane
-from ojs_core.store.gates import Asks, LaneRule
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.rate_limits.policy import policy_of
+from ojs_engine.jetstream.subjects import Lane
+from ojs_engine.store.gates import Asks, LaneRule
 
 limited: Final[Asks] = attrgetter("rate_limit")
 """Whether a job brings a limit."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.backup.feature import FeatureBackup
-from ojs_core.store.records.writer import Hint
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.records.writer import Hint
 from ojs_features.limits.asking import LIMITED_LANE
 from ojs_features.limits.permits import LOOK
 

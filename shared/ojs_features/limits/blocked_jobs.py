@@ -13,16 +13,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
-from ojs_core.domain.threshold_alerts import Threshold
-from ojs_core.domain.transitions import claim_of
-from ojs_core.jetstream.api import delete, heard, put_all
-from ojs_core.jetstream.contents import message, messages, sequence_of, subjects_of
-from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.tokens import read_token
-from ojs_core.store.records.writer import alarm
-from ojs_core.store.threshold_alerts import ThresholdAlerts
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.rate_limits.policy import LimitPolicy, policy_of
+from ojs_engine.domain.threshold_alerts import Threshold
+from ojs_engine.domain.transitions import claim_of
+from ojs_engine.jetstream.api import delete, heard, put_all
+from ojs_engine.jetstream.contents import message, messages, sequence_of, subjects_of
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.store.records.tokens import read_token
+from ojs_engine.store.records.writer import alarm
+from ojs_engine.store.threshold_alerts import ThresholdAlerts
 from ojs_features.limits import rules
 from ojs_features.limits.metrics import LIMITED
 from ojs_features.limits.permits import LOOK, QUEUE_SCOPE, Permits, key_of_scope

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import bare, members
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import bare, members
 from ojs_features.limits.answers import LimitAnswer, LimitPage, OverriddenLimit
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.job_extras import Headers, JobExtras
-from ojs_core.base.errors import OjsError
-from ojs_core.base.times import format_ms
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
-from ojs_core.operations.why import Reason
-from ojs_core.store.announce import announce
-from ojs_core.store.store import Store
-from ojs_core.wire.jobs.job import JobAnswer
+from ojs_engine.api.job_extras import Headers, JobExtras
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.times import format_ms
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
+from ojs_engine.operations.why import Reason
+from ojs_engine.store.announce import announce
+from ojs_engine.store.store import Store
+from ojs_engine.wire.jobs.job import JobAnswer
 from ojs_features.limits import rules
 from ojs_features.limits.asking import limited
 from ojs_features.limits.limits import Limits

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.portions import in_portions
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
-from ojs_core.store.capacity.stale_tokens import available_at
-from ojs_core.store.gates import FREE, Asks, Candidate, QueueGate, Room, Start, Verdict, Verdicts
-from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.tokens import Tokens, read_token
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.queues.config import QueueConfig
+from ojs_engine.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
+from ojs_engine.store.capacity.stale_tokens import available_at
+from ojs_engine.store.gates import FREE, Asks, Candidate, QueueGate, Room, Start, Verdict, Verdicts
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.store.records.tokens import Tokens, read_token
 from ojs_features.limits.asking import limited
 from ojs_features.limits.blocked_jobs import BlockedJob, BlockedJobs
 from ojs_features.limits.permits import Permit, PermitClaim, Permits, PermitsTaken, key_scope, queue_scope

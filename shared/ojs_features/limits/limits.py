@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ojs_core.store.store import Store
-from ojs_core.store.threshold_alerts import AlertTimings, ThresholdAlerts
+from ojs_engine.store.store import Store
+from ojs_engine.store.threshold_alerts import AlertTimings, ThresholdAlerts
 from ojs_features.limits.blocked_jobs import BlockedJobs, BlockedJobTimings
 from ojs_features.limits.limiter import Limiter, LimiterTimings
 from ojs_features.limits.permits import Permits, PermitTimings

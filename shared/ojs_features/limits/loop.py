@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ojs_core.jetstream.due_messages import Due, DueMessages
-from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
-from ojs_core.store.store import Store
+from ojs_engine.due.loop import Again, DueLoop, Handled, one_by_one
+from ojs_engine.jetstream.due_messages import Due, DueMessages
+from ojs_engine.store.store import Store
 from ojs_features.limits.limits import Limits
 
 

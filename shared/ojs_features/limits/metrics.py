@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.telemetry.metrics import counter
+from ojs_engine.telemetry.metrics import counter
 
 LIMITED: Final = counter(
     "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"

@@ -15,21 +15,21 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.lru import Lru
-from ojs_core.base.portions import in_portions
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
-from ojs_core.jetstream.api import put
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import Wildcard, decode_token, encode_token
-from ojs_core.store.gates import Asks
-from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
-from ojs_core.store.records.records import Stored
-from ojs_core.store.records.writer import Conflict, Overtaken
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.lru import Lru
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.rate_limits.policy import LimitPolicy, policy_of
+from ojs_engine.jetstream.api import put
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import Wildcard, decode_token, encode_token
+from ojs_engine.store.gates import Asks
+from ojs_engine.store.records.backoff import contended
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.store.records.documents import NOTHING_BESIDE, Beside, Documents
+from ojs_engine.store.records.records import Stored
+from ojs_engine.store.records.writer import Conflict, Overtaken
 from ojs_features.limits import rules
 from ojs_features.limits.asking import limited
 from ojs_features.limits.rules import COMING_MS, FreePermits, Grant, Hit, LimitOverride, LimitRecord, PermitHolder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.plug import Feature
-from ojs_core.store.store import FeatureGates, Store
-from ojs_core.wire.system.extensions import Extension
+from ojs_engine.plug import Feature
+from ojs_engine.store.store import FeatureGates, Store
+from ojs_engine.wire.system.extensions import Extension
 from ojs_features.limits.asking import LIMITED_LANE
 from ojs_features.limits.backup import BACKUP
 from ojs_features.limits.grants import GRANTS

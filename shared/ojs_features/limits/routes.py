@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.api.common import CONCURRENCY, NUMBERED_50, RATE, SEARCH
-from ojs_core.api.route import Part, Route
-from ojs_core.api.schema import TEXT, TIME, record, whole
+from ojs_engine.api.common import CONCURRENCY, NUMBERED_50, RATE, SEARCH
+from ojs_engine.api.route import Part, Route
+from ojs_engine.api.schema import TEXT, TIME, record, whole
 from ojs_features.limits.answers import LimitAnswer, LimitPage
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.handlers import RateLimitHandlers

@@ -14,11 +14,11 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_core.base.extensions import Extensions
-from ojs_core.base.numbers import At, Whole
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.policy import LimitPolicy
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.base.numbers import At, Whole
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.domain.rate_limits.policy import LimitPolicy
 
 COMING_MS: Final = 10_000
 """How long a claim may stay behind its permit. A process that lives has written it, or given up, long before."""

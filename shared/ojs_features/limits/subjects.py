@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ojs_core.jetstream.subjects import StoreConfig, check_names
+from ojs_engine.jetstream.subjects import StoreConfig, check_names
 
 
 class Subjects(NamedTuple):

@@ -22,16 +22,16 @@ from ojs_api.schemas import (
     ValidationSettings,
     WholeSchemaPage,
 )
-from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.extensions import extensions_in
-from ojs_core.base.fields import absent, shown, value_of
-from ojs_core.base.numbers import whole_number
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.versions import parse_version
-from ojs_core.wire.jobs.enqueue import job_type_of
-from ojs_core.wire.members import extended, moment, written
-from ojs_core.wire.pages import Page, pagination
-from ojs_core.wire.requests import request_of
+from ojs_engine.base.errors import invalid, too_large
+from ojs_engine.base.extensions import extensions_in
+from ojs_engine.base.fields import absent, shown, value_of
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.versions import parse_version
+from ojs_engine.wire.jobs.enqueue import job_type_of
+from ojs_engine.wire.members import extended, moment, written
+from ojs_engine.wire.pages import Page, pagination
+from ojs_engine.wire.requests import request_of
 from ojs_features.schemas.document import checked
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.validator import Validator

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from ojs_api.schemas import Mode
-from ojs_core.base.errors import OjsError, invalid, not_found
-from ojs_core.domain.job import Job
-from ojs_core.domain.versions import parse_version, version_of
+from ojs_engine.base.errors import OjsError, invalid, not_found
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.versions import parse_version, version_of
 from ojs_features.schemas.compatibility import check_compatible
 from ojs_features.schemas.record import SchemaRecord
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_core.base.errors import OjsError
+from ojs_engine.base.errors import OjsError
 from ojs_features.schemas.document import modern, resolved
 from ojs_features.schemas.record import SchemaRecord
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ojs_api.schemas import OneSchema, SchemaHead, SchemaPage
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import bare, members
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import bare, members
 
 
 def _with_text(schema: SchemaHead) -> dict[str, Any]:

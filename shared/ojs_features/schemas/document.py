@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import shown
-from ojs_core.base.payload_limits import PayloadLimits
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.fields import shown
+from ojs_engine.base.payload_limits import PayloadLimits
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _DEEPEST: Final = 150

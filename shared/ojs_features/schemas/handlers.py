@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ojs_api.schemas import OneSchema
-from ojs_core.api.call import Call, Response
-from ojs_core.api.context import HandlerContext
-from ojs_core.wire.pages import MAX_PAGE, parse_page
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.wire.pages import MAX_PAGE, parse_page
 from ojs_features.schemas.bodies import (
     deleted_schema,
     parse_schema,

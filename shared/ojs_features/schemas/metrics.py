@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.telemetry.metrics import counter
+from ojs_engine.telemetry.metrics import counter
 
 VIOLATIONS: Final = counter(
     "ojs_schema_violations",

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.grants import FeatureGrants
-from ojs_core.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning
-from ojs_core.plug import Feature
-from ojs_core.read.followed import Followed
-from ojs_core.store.store import Store
-from ojs_core.wire.system.extensions import Extension
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.grants import FeatureGrants
+from ojs_engine.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning
+from ojs_engine.plug import Feature
+from ojs_engine.read.followed import Followed
+from ojs_engine.store.store import Store
+from ojs_engine.wire.system.extensions import Extension
 from ojs_features.schemas.metrics import VIOLATIONS
 from ojs_features.schemas.registry import Schemas, schema_reader
 from ojs_features.schemas.routes import PART

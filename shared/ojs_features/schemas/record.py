@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Raw, Struct
 
 from ojs_api.schemas import Compatibility, Mode
-from ojs_core.base.extensions import Extensions
-from ojs_core.base.numbers import At
-from ojs_core.domain.versions import Version, parse_version
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.base.numbers import At
+from ojs_engine.domain.versions import Version, parse_version
 
 
 class SchemaRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,18 +10,18 @@ import structlog
 from msgspec.structs import asdict, replace
 
 from ojs_api.schemas import Mode
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job
-from ojs_core.domain.versions import Version
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import Wildcard, encode_token
-from ojs_core.operations.job_checks import CheckedTypes
-from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.documents import Beside, Documents
-from ojs_core.store.records.writer import Conflict
-from ojs_core.store.store import Store
-from ojs_core.telemetry.metrics import queue_label
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.versions import Version
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import Wildcard, encode_token
+from ojs_engine.operations.job_checks import CheckedTypes
+from ojs_engine.store.records.backoff import contended
+from ojs_engine.store.records.documents import Beside, Documents
+from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry.metrics import queue_label
 from ojs_features.schemas.catalogue import Catalogue, mode_of
 from ojs_features.schemas.document import checked
 from ojs_features.schemas.metrics import VIOLATIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api import schemas as contract
-from ojs_core.api.contract import part_of
+from ojs_engine.api.contract import part_of
 from ojs_features.schemas.dialects import SHAPES
 from ojs_features.schemas.handlers import SchemaHandlers
 

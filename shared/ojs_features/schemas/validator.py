@@ -14,7 +14,7 @@ import jsonschema_rs
 import msgspec
 from msgspec import Raw
 
-from ojs_core.operations.job_checks import JobWarning
+from ojs_engine.operations.job_checks import JobWarning
 from ojs_features.schemas.document import branching, modern, refused
 
 MAX_FINDINGS: Final = 20

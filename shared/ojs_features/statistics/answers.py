@@ -8,11 +8,11 @@ from msgspec.structs import asdict
 
 from ojs_api.statistics import Statistics, StatisticsPoint
 from ojs_api.words import Period
-from ojs_core.domain.statistics.point import Point
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import members, moment
-from ojs_core.wire.pages import progress
-from ojs_core.wire.statistics.answers import window
+from ojs_engine.domain.statistics.point import Point
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import members, moment
+from ojs_engine.wire.pages import progress
+from ojs_engine.wire.statistics.answers import window
 from ojs_features.statistics.series import History, HistoryAsk
 
 

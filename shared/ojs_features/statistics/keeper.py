@@ -14,13 +14,13 @@ from typing import Final
 import msgspec
 import structlog
 
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.timings import of_kind
-from ojs_core.domain.statistics.activity import Activity
-from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
-from ojs_core.jetstream.api import put_if
-from ojs_core.read.followed import Index
-from ojs_core.store.store import Store
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.base.timings import of_kind
+from ojs_engine.domain.statistics.activity import Activity
+from ojs_engine.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
+from ojs_engine.jetstream.api import put_if
+from ojs_engine.read.followed import Index
+from ojs_engine.store.store import Store
 from ojs_features.statistics.records import span_reader
 from ojs_link.timings import Timings
 

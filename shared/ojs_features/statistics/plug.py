@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.jetstream.grants import FeatureGrants
-from ojs_core.plug import Feature
-from ojs_core.read.followed import Followed, Question
+from ojs_engine.jetstream.grants import FeatureGrants
+from ojs_engine.plug import Feature
+from ojs_engine.read.followed import Followed, Question
 from ojs_features.statistics.keeper import statistics_keeper
 from ojs_features.statistics.records import span_reader
 from ojs_features.statistics.routes import PART

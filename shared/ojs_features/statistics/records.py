@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, Span
-from ojs_core.jetstream.reading import RecordReader
+from ojs_engine.domain.statistics.record import HOUR_MS, MINUTE_MS, Span
+from ojs_engine.jetstream.reading import RecordReader
 
 _LENGTHS: Final = {"minute": MINUTE_MS, "hour": HOUR_MS}
 

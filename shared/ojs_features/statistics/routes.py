@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api import statistics as contract
-from ojs_core.api.contract import part_of
+from ojs_engine.api.contract import part_of
 from ojs_features.statistics.answers import SHAPES
 from ojs_features.statistics.handlers import StatisticsHandlers
 

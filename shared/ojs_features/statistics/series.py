@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from ojs_core.domain.statistics.activity import Activity
-from ojs_core.domain.statistics.point import Point, point_of
-from ojs_core.domain.statistics.record import HOUR_MS
-from ojs_core.read.followed import Index
-from ojs_core.read.messages import Answer, Ask
+from ojs_engine.domain.statistics.activity import Activity
+from ojs_engine.domain.statistics.point import Point, point_of
+from ojs_engine.domain.statistics.record import HOUR_MS
+from ojs_engine.read.followed import Index
+from ojs_engine.read.messages import Answer, Ask
 
 MAX_POINTS: Final = 1_500
 """Of one series: a day in minutes, or two months in hours."""

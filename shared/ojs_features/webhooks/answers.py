@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import shown
-from ojs_core.base.numbers import whole_number
-from ojs_core.base.times import format_ms
-from ojs_core.wire.members import Count, Extended, JsonObject, OpenStruct, Timestamp, extended, given, timestamp
-from ojs_core.wire.pages import Page, Pagination, pagination
+from ojs_engine.base.errors import invalid
+from ojs_engine.base.fields import shown
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.base.times import format_ms
+from ojs_engine.wire.members import Count, Extended, JsonObject, OpenStruct, Timestamp, extended, given, timestamp
+from ojs_engine.wire.pages import Page, Pagination, pagination
 from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
 
 _DIGITS: Final = 9

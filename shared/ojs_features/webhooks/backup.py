@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.event_consumer import consumer_names
-from ojs_core.jetstream.subjects import ANY, StoreConfig
-from ojs_core.store.backup.archive import Kept
-from ojs_core.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
-from ojs_core.store.records.records import Records
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.event_consumer import consumer_names
+from ojs_engine.jetstream.subjects import ANY, StoreConfig
+from ojs_engine.store.backup.archive import Kept
+from ojs_engine.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
+from ojs_engine.store.records.records import Records
 from ojs_features.webhooks.subjects import CONSUMER, Subjects
 from ojs_features.webhooks.subscriptions import webhook_reader
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ojs_core.access.keys import ENVIRONMENT
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.waiting import within
+from ojs_engine.access.keys import ENVIRONMENT
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.base.waiting import within
 from ojs_features.webhooks import metrics
 from ojs_features.webhooks.pausing import pause
 from ojs_features.webhooks.subscriber import Subscriber, SubscriberTimings
 from ojs_features.webhooks.subscriptions import Webhooks
 
 if TYPE_CHECKING:
-    from ojs_core.store.store import Store
+    from ojs_engine.store.store import Store
     from ojs_features.webhooks.records import Subscription, Tally
     from ojs_features.webhooks.targets import Targets
 

@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ojs_core.base.errors import not_found
-from ojs_core.jetstream.api import purge_unheard, put
-from ojs_core.jetstream.contents import messages
-from ojs_core.jetstream.due_messages import Due, DueMessages, DueTimings
-from ojs_core.jetstream.headers import schedule
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.records.bucket import Bucket
+from ojs_engine.base.errors import not_found
+from ojs_engine.jetstream.api import purge_unheard, put
+from ojs_engine.jetstream.contents import messages
+from ojs_engine.jetstream.due_messages import Due, DueMessages, DueTimings
+from ojs_engine.jetstream.headers import schedule
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.records.bucket import Bucket
 from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus
 from ojs_features.webhooks.subjects import Subjects
 from ojs_link.timings import Timings

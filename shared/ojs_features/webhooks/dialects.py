@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.dialects.shaping import Shape, Shapes
-from ojs_core.wire.members import members
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.dialects.shaping import Shape, Shapes
+from ojs_engine.wire.members import members
 from ojs_features.webhooks.answers import OneWebhook, RotatedWebhook, WebhookPage, WebhookTest
 
 

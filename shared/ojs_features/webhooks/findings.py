@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from ojs_core.operations.findings.finding import Finding, problem, warning
-from ojs_core.operations.findings.server import SHOWN
-from ojs_core.read.client import Queries
-from ojs_core.store.store import Store
+from ojs_engine.operations.findings.finding import Finding, problem, warning
+from ojs_engine.operations.findings.server import SHOWN
+from ojs_engine.read.client import Queries
+from ojs_engine.store.store import Store
 from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_features.webhooks.subscriptions import Webhooks
 

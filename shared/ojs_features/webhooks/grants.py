@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.jetstream.grants import FeatureGrants
-from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
+from ojs_engine.jetstream.grants import FeatureGrants
+from ojs_engine.jetstream.subjects import ANY, StoreConfig, Wildcard
 from ojs_features.webhooks.subjects import Subjects
 
 _KINDS: Final = ("webhook", "target", "delivery")

@@ -9,16 +9,16 @@ from typing import Final
 
 import msgspec
 
-from ojs_core.api.call import Call, Response
-from ojs_core.api.context import HandlerContext
-from ojs_core.api.keyed import refuse_key
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import new_job_id
-from ojs_core.base.times import format_ms
-from ojs_core.domain.events.envelope import Event
-from ojs_core.store.announce import announce
-from ojs_core.wire.pages import parse_page
-from ojs_core.wire.redaction import redacted
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.api.keyed import refuse_key
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.base.times import format_ms
+from ojs_engine.domain.events.envelope import Event
+from ojs_engine.store.announce import announce
+from ojs_engine.wire.pages import parse_page
+from ojs_engine.wire.redaction import redacted
 from ojs_features.webhooks.answers import (
     DeletedWebhook,
     OneDelivery,
@@ -50,8 +50,8 @@ class WebhookHandlers:
         self._store = context.store
         self._webhooks = context.store.of(Webhooks)
         self._limits = context.limits
-        self._insecure = context.settings.value(INSECURE)
-        self._private = context.settings.value(PRIVATE)
+        self._insecure = context.setting(INSECURE)
+        self._private = context.setting(PRIVATE)
         self._targets = Targets(insecure=self._insecure, private=self._private)
         context.at_stop.append(self._targets.close)
         self._outgoing = asyncio.Semaphore(_AT_ONCE)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ojs_core.store.announce import announce
-from ojs_core.store.store import Store
+from ojs_engine.store.announce import announce
+from ojs_engine.store.store import Store
 from ojs_features.webhooks.subscriptions import Webhooks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.telemetry.metrics import REQUEST_S, counter, gauge, histogram
+from ojs_engine.telemetry.metrics import REQUEST_S, counter, gauge, histogram
 
 DELIVERIES: Final = counter(
     "ojs_webhook_delivery", "Attempts to deliver an event: success, failed (another follows) or dead.", "event_type", "status"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ojs_core.store.announce import announce
+from ojs_engine.store.announce import announce
 from ojs_features.webhooks.subscriptions import Webhooks
 
 if TYPE_CHECKING:
-    from ojs_core.store.store import Store
+    from ojs_engine.store.store import Store
     from ojs_features.webhooks.records import PauseReason
 
 log = structlog.get_logger(__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.plug import Check, Feature, KeyEnd, Process
-from ojs_core.read.followed import Followed
-from ojs_core.store.store import Store
-from ojs_core.wire.system.extensions import Extension
+from ojs_engine.plug import Check, Feature, KeyEnd, Process
+from ojs_engine.read.followed import Followed
+from ojs_engine.store.store import Store
+from ojs_engine.wire.system.extensions import Extension
 from ojs_features.webhooks.backup import BACKUP
 from ojs_features.webhooks.deliveries import delivery_reader
 from ojs_features.webhooks.findings import look

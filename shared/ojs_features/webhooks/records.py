@@ -8,10 +8,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_api import words
-from ojs_core.base.errors import OjsError
-from ojs_core.base.extensions import Extensions
-from ojs_core.base.numbers import At, Whole
-from ojs_core.domain.transitions import Moment
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.base.numbers import At, Whole
+from ojs_engine.domain.transitions import Moment
 from ojs_features.webhooks.rules import Verdict
 
 ROTATION_MS: Final = 24 * 3_600_000

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw, Struct
 
-from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.extensions import NO_EXTENSIONS, SentExtensions, sent_extensions
-from ojs_core.base.fields import (
+from ojs_engine.base.errors import invalid, too_large
+from ojs_engine.base.extensions import NO_EXTENSIONS, SentExtensions, sent_extensions
+from ojs_engine.base.fields import (
     below,
     check_known,
     check_once,
@@ -26,8 +26,8 @@ from ojs_core.base.fields import (
     text_list,
     value_of,
 )
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.transitions import Moment
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.transitions import Moment
 from ojs_features.webhooks.answers import WebhookAnswer
 from ojs_features.webhooks.records import DeliveryStatus, Owner, Subscription
 from ojs_features.webhooks.rules import OWN

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from ojs_core.api.common import OBJECT, PAGED, QUEUE_NAME, SHORT
-from ojs_core.api.route import Parameter, Part, Route
-from ojs_core.api.schema import FLAG, Schema, list_of, one_of, record, text
+from ojs_engine.api.common import OBJECT, PAGED, QUEUE_NAME, SHORT
+from ojs_engine.api.route import Parameter, Part, Route
+from ojs_engine.api.schema import FLAG, Schema, list_of, one_of, record, text
 from ojs_features.webhooks.answers import (
     DeletedWebhook,
     DeliveryPage,

@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from ojs_core.base.ids import derived_job_id
+from ojs_engine.base.ids import derived_job_id
 
 DELAYS_MS: Final = (30_000, 120_000, 600_000, 3_600_000, 14_400_000, 43_200_000, 86_400_000)
 """From each failed attempt to the next; after the one behind the last a delivery is dead (ojs-webhooks §7.2)."""

@@ -9,9 +9,9 @@ from ojs_features.webhooks.startup import INSECURE, PRIVATE
 from ojs_features.webhooks.targets import Targets
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.service import Service
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.base.service import Service
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 
 def build(store: Store, settings: Settings) -> Service:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.runtime import setting_readers
-from ojs_core.runtime.service_entry import ServiceEntry, Startup
-from ojs_core.runtime.settings import Option
+from ojs_runtime import setting_readers
+from ojs_runtime.service_entry import ServiceEntry, Startup
+from ojs_runtime.settings import Option
 
 _KINDS: Final = frozenset({"gateway", "webhooks", "services", "dev", "config"})
 INSECURE: Final = Option(

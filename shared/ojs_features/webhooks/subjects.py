@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ojs_core.jetstream.subjects import StoreConfig, Wildcard, check_names
+from ojs_engine.jetstream.subjects import StoreConfig, Wildcard, check_names
 
 CONSUMER: Final = "webhook-"
 """The beginning of the names of subscriptions' consumers."""

@@ -10,12 +10,12 @@ import structlog
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop, stop_loop, stop_tasks
-from ojs_core.jetstream.event_reader import EventFilter
-from ojs_core.runtime.dueloop import Again, DueLoop, Handled, one_by_one
-from ojs_core.store.announce import announce
-from ojs_core.wire.redaction import redacted
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.loops import start_loop, stop_loop, stop_tasks
+from ojs_engine.due.loop import Again, DueLoop, Handled, one_by_one
+from ojs_engine.jetstream.event_reader import EventFilter
+from ojs_engine.store.announce import announce
+from ojs_engine.wire.redaction import redacted
 from ojs_features.webhooks import metrics
 from ojs_features.webhooks.pausing import pause
 from ojs_features.webhooks.records import DeliveryRecord, Tally
@@ -24,9 +24,9 @@ from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_link.timings import Order, Timings
 
 if TYPE_CHECKING:
-    from ojs_core.jetstream.due_messages import Due
-    from ojs_core.jetstream.event_consumer import ConsumedEvent
-    from ojs_core.store.store import Store
+    from ojs_engine.jetstream.due_messages import Due
+    from ojs_engine.jetstream.event_consumer import ConsumedEvent
+    from ojs_engine.store.store import Store
     from ojs_features.webhooks.records import Subscription
     from ojs_features.webhooks.targets import TargetAnswer, Targets
 

@@ -9,18 +9,18 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, not_found
-from ojs_core.base.ids import new_job_id
-from ojs_core.base.portions import in_portions
-from ojs_core.domain.transitions import Moment
-from ojs_core.jetstream.api import purge_unheard
-from ojs_core.jetstream.consumers import remove
-from ojs_core.jetstream.contents import stream_info
-from ojs_core.jetstream.event_consumer import EventConsumer, consumer_names
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError, not_found
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.jetstream.api import purge_unheard
+from ojs_engine.jetstream.consumers import remove
+from ojs_engine.jetstream.contents import stream_info
+from ojs_engine.jetstream.event_consumer import EventConsumer, consumer_names
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.records.documents import NOTHING_BESIDE, Beside, Documents
+from ojs_engine.store.store import Store
 from ojs_features.webhooks.deliveries import Deliveries, DeliveryTimings
 from ojs_features.webhooks.records import PauseReason, Subscription, Tally, TargetHealth
 from ojs_features.webhooks.subjects import CONSUMER, Subjects

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from ojs_core.base.numbers import whole_number
+from ojs_engine.base.numbers import whole_number
 from ojs_features.webhooks.addresses import allowed
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.rules import signature

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import State
-from ojs_core.domain.transitions import Moment
-from ojs_core.domain.transitions.retention import RETENTION_S
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import State
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.domain.transitions.retention import RETENTION_S
 from ojs_features.workflows.graph import Composite, Graph
 from ojs_features.workflows.progress import Progress
 from ojs_features.workflows.record import (

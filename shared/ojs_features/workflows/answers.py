@@ -22,15 +22,15 @@ from ojs_api.workflows import (
     WorkflowProgress,
     WorkflowStep,
 )
-from ojs_core.base.extensions import Extensions
-from ojs_core.base.fields import is_extension
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job, State
-from ojs_core.wire.jobs.job import failed_attempt
-from ojs_core.wire.members import bare, extended, moment, written
-from ojs_core.wire.pages import Page as ListPage
-from ojs_core.wire.pages import pagination
-from ojs_core.wire.pages import progress as indexed
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.base.fields import is_extension
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job, State
+from ojs_engine.wire.jobs.job import failed_attempt
+from ojs_engine.wire.members import bare, extended, moment, written
+from ojs_engine.wire.pages import Page as ListPage
+from ojs_engine.wire.pages import pagination
+from ojs_engine.wire.pages import progress as indexed
 from ojs_features.workflows.graph import Composite, Graph, NodeKind
 from ojs_features.workflows.index import WorkflowPage as FoundWorkflows
 from ojs_features.workflows.index import WorkflowRow

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.store.backup.feature import FeatureBackup
+from ojs_engine.store.backup.feature import FeatureBackup
 
 BACKUP: Final = FeatureBackup(hints=frozenset({("timer", "workflow"), ("due", "coordinator"), ("step", "workflow")}))

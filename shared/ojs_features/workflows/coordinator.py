@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ojs_core.runtime.dueloop import DueLoop, Handled, one_by_one
+from ojs_engine.due.loop import DueLoop, Handled, one_by_one
 from ojs_features.workflows.steps import StepWorker
 from ojs_features.workflows.store import Workflows
 
 if TYPE_CHECKING:
-    from ojs_core.jetstream.due_messages import Due
-    from ojs_core.store.store import Store
+    from ojs_engine.jetstream.due_messages import Due
+    from ojs_engine.store.store import Store
 
 
 class Coordinator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ojs_core.domain.job import Job
+from ojs_engine.domain.job import Job
 from ojs_features.workflows.graph import Graph
 
 

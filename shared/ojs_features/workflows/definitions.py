@@ -11,15 +11,15 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ojs_core.base.errors import OjsError, too_large, unavailable
-from ojs_core.base.lru import Lru
-from ojs_core.base.portions import in_portions
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.api import purge, put
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY, REST
-from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.records import check_draft
+from ojs_engine.base.errors import OjsError, too_large, unavailable
+from ojs_engine.base.lru import Lru
+from ojs_engine.base.portions import in_portions
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.api import purge, put
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import ANY, REST
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.store.records.records import check_draft
 from ojs_features.workflows.definition import Definition
 from ojs_features.workflows.graph import Graph, Shape
 from ojs_features.workflows.record import Workflow

@@ -16,8 +16,8 @@ from ojs_api.workflows import (
     WorkflowPage,
     WorkflowStep,
 )
-from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.members import bare, encode, members, written
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import bare, encode, members, written
 
 _TIMES: Final = ("created_at", "started_at", "completed_at", "cancelled_at")
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ojs_core.base.ids import derived_job_id
-from ojs_core.base.times import format_ms
-from ojs_core.domain.events.envelope import Event, job_event
-from ojs_core.domain.events.source import EventSource, first_of
-from ojs_core.domain.job import CALLED_OFF, TERMINAL, Entry, Job, Membership, State
-from ojs_core.domain.past import Logged
-from ojs_core.store.store import Store
+from ojs_engine.base.ids import derived_job_id
+from ojs_engine.base.times import format_ms
+from ojs_engine.domain.events.envelope import Event, job_event
+from ojs_engine.domain.events.source import EventSource, first_of
+from ojs_engine.domain.job import CALLED_OFF, TERMINAL, Entry, Job, Membership, State
+from ojs_engine.domain.past import Logged
+from ojs_engine.store.store import Store
 from ojs_features.workflows.record import Claim, Workflow, WorkflowEntry
 from ojs_features.workflows.records import workflow_reader
 from ojs_features.workflows.subjects import Subjects

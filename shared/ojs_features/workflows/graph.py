@@ -14,7 +14,7 @@ from typing import Final, get_args
 from msgspec import Struct
 
 from ojs_api import workflows as contract
-from ojs_core.base.extensions import Extensions
+from ojs_engine.base.extensions import Extensions
 
 NodeKind = contract.NodeKind
 Role = contract.Role

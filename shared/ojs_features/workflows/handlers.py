@@ -9,19 +9,19 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from ojs_api.workflows import OneWorkflow
-from ojs_core.api.call import Call, Response
-from ojs_core.api.context import HandlerContext
-from ojs_core.api.keyed import Made, gone, once
-from ojs_core.api.pressure import pressure_headers
-from ojs_core.api.whole_jobs import with_results
-from ojs_core.base.errors import OjsError, invalid, not_found, placed
-from ojs_core.base.fields import shown
-from ojs_core.base.ids import derived_job_id
-from ojs_core.base.numbers import whole_number
-from ojs_core.read.messages import is_time_cursor
-from ojs_core.store.records.idempotency import KeyedRun
-from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
-from ojs_core.wire.pages import check_cursor, parse_page
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.api.keyed import Made, gone, once
+from ojs_engine.api.pressure import pressure_headers
+from ojs_engine.api.whole_jobs import with_results
+from ojs_engine.base.errors import OjsError, invalid, not_found, placed
+from ojs_engine.base.fields import shown
+from ojs_engine.base.ids import derived_job_id
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.read.messages import is_time_cursor
+from ojs_engine.store.records.idempotency import KeyedRun
+from ojs_engine.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
+from ojs_engine.wire.pages import check_cursor, parse_page
 from ojs_features.workflows.answers import (
     StepPage,
     cancelled_workflow,

@@ -8,10 +8,10 @@ from typing import Any, Final, get_args
 
 from msgspec import Struct
 
-from ojs_core.base.numbers import whole_number
-from ojs_core.jetstream.feed import Record
-from ojs_core.read.followed import Index, Table
-from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk, cursor_after
+from ojs_engine.base.numbers import whole_number
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.read.followed import Index, Table
+from ojs_engine.read.messages import MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk, cursor_after
 from ojs_features.workflows.graph import NodeKind
 from ojs_features.workflows.record import Claim, Workflow, WorkflowState
 

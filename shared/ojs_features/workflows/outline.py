@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, NoReturn, cast
 import msgspec
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import absent, is_extension, items_of, members_of, short_text, shown, value_of
-from ojs_core.base.payload_limits import PayloadLimits
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.fields import absent, is_extension, items_of, members_of, short_text, shown, value_of
+from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_features.workflows.graph import CALLBACKS, NodeKind, Role
 
 _TYPED: Final[dict[str, tuple[NodeKind, tuple[str, ...]]]] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from ojs_core.api.job_extras import Inputs
-from ojs_core.domain.job import Job
-from ojs_core.plug import Feature, Process
-from ojs_core.read.followed import Followed, Owner, Question
-from ojs_core.store.store import Store
-from ojs_core.wire.workers.answers import ParentResults
+from ojs_engine.api.job_extras import Inputs
+from ojs_engine.domain.job import Job
+from ojs_engine.plug import Feature, Process
+from ojs_engine.read.followed import Followed, Owner, Question
+from ojs_engine.store.store import Store
+from ojs_engine.wire.workers.answers import ParentResults
 from ojs_features.workflows.backup import BACKUP
 from ojs_features.workflows.definitions import part_reader
 from ojs_features.workflows.events import creation, events_of_member, source

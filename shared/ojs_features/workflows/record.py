@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_api import words
-from ojs_core.base.ids import derived_job_id
-from ojs_core.base.numbers import At, Whole
-from ojs_core.domain.job import Job, Membership
+from ojs_engine.base.ids import derived_job_id
+from ojs_engine.base.numbers import At, Whole
+from ojs_engine.domain.job import Job, Membership
 from ojs_features.workflows.graph import Graph, NodeKind
 from ojs_features.workflows.inputs import has_inputs
 

@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import OjsError, not_found, unavailable
-from ojs_core.domain.transitions import Moment
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.documents import Beside, Documents
-from ojs_core.store.records.writer import Conflict, Hint, Write, alarm
+from ojs_engine.base.errors import OjsError, not_found, unavailable
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.records.backoff import contended
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.store.records.documents import Beside, Documents
+from ojs_engine.store.records.writer import Conflict, Hint, Write, alarm
 from ojs_features.workflows.advance import retention_s
 from ojs_features.workflows.definitions import Definitions
 from ojs_features.workflows.graph import Graph

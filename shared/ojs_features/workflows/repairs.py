@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.timings import of_kind
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.read.followed import Found, Index
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.timings import of_kind
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.read.followed import Found, Index
+from ojs_engine.store.store import Store
 from ojs_features.workflows.index import have_ended, unchanged
 from ojs_features.workflows.record import QUEUED, Workflow, job_id, run_of
 from ojs_features.workflows.store import Workflows

@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.extensions import Extensions, sent_extensions
-from ojs_core.base.fields import absent, is_extension, object_of, short_text, value_of
-from ojs_core.base.ids import is_job_id, new_job_id
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.job import Job
-from ojs_core.domain.unique import policy_of
-from ojs_core.wire.jobs.enqueue import read_envelope
-from ojs_core.wire.members import AnswerWarning, warnings_at
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.extensions import Extensions, sent_extensions
+from ojs_engine.base.fields import absent, is_extension, object_of, short_text, value_of
+from ojs_engine.base.ids import is_job_id, new_job_id
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.unique import policy_of
+from ojs_engine.wire.jobs.enqueue import read_envelope
+from ojs_engine.wire.members import AnswerWarning, warnings_at
 from ojs_features.workflows.definition import Definition
 from ojs_features.workflows.graph import Composite, Graph, Shape
 from ojs_features.workflows.outline import Item, Outline, invalid_workflow, is_workflow, object_at, outline

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from ojs_core.base.lru import Lru
-from ojs_core.domain.job import Job, Membership
-from ojs_core.jetstream.api import put
-from ojs_core.jetstream.reading import RecordReader
-from ojs_core.store.records.bucket import Bucket
-from ojs_core.wire.workers.answers import ParentResults
+from ojs_engine.base.lru import Lru
+from ojs_engine.domain.job import Job, Membership
+from ojs_engine.jetstream.api import put
+from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.wire.workers.answers import ParentResults
 from ojs_features.workflows.definitions import Definitions
 from ojs_features.workflows.inputs import Source, inputs_of, leaves, reference
 from ojs_features.workflows.record import Workflow, job_id, run_of

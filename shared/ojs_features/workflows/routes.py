@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api.workflows import CANCEL, CREATE, GET, LIST, PROGRESS, RETRY, WORKFLOWS
-from ojs_core.api.contract import part_of
+from ojs_engine.api.contract import part_of
 from ojs_features.workflows.dialects import SHAPES
 from ojs_features.workflows.handlers import WorkflowHandlers
 

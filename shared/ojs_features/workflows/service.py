@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ojs_features.workflows.coordinator import Coordinator
 
 if TYPE_CHECKING:
-    from ojs_core.runtime.service import Service
-    from ojs_core.runtime.settings import Settings
-    from ojs_core.store.store import Store
+    from ojs_engine.base.service import Service
+    from ojs_engine.store.store import Store
+    from ojs_runtime.settings import Settings
 
 
 def build(store: Store, settings: Settings) -> Service:

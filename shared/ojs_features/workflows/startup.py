@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.runtime.service_entry import ServiceEntry, Startup
+from ojs_runtime.service_entry import ServiceEntry, Startup
 
 STARTUP: Final = Startup(
     "workflows",

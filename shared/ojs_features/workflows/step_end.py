@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ojs_core.domain.job import Job, State
+from ojs_engine.domain.job import Job, State
 from ojs_features.workflows.advance import StepOutcome
 from ojs_features.workflows.record import StepError
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from ojs_core.runtime.dueloop import contained
+from ojs_engine.due.loop import contained
 from ojs_features.workflows.step_end import gone, outcome_of
 from ojs_features.workflows.store import Report, Workflows
 from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
-    from ojs_core.jetstream.due_messages import Due
-    from ojs_core.store.records.records import Stored
-    from ojs_core.store.store import Store
+    from ojs_engine.jetstream.due_messages import Due
+    from ojs_engine.store.records.records import Stored
+    from ojs_engine.store.store import Store
 
 log = structlog.get_logger(__name__)
 

@@ -16,18 +16,18 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, not_found, placed, unavailable, unless_moved_on
-from ojs_core.base.lru import Lru
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.portions import portions
-from ojs_core.domain import transitions
-from ojs_core.domain.job import CALLED_OFF, Job, State
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.jetstream.due_messages import DueMessages
-from ojs_core.store.enqueue.enqueue import Locate
-from ojs_core.store.records.backoff import contended
-from ojs_core.store.records.writer import Conflict
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError, not_found, placed, unavailable, unless_moved_on
+from ojs_engine.base.lru import Lru
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.portions import portions
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import CALLED_OFF, Job, State
+from ojs_engine.domain.transitions import Moment, Transition
+from ojs_engine.jetstream.due_messages import DueMessages
+from ojs_engine.store.enqueue.enqueue import Locate
+from ojs_engine.store.records.backoff import contended
+from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.store import Store
 from ojs_features.workflows import advance as progress
 from ojs_features.workflows.advance import StepOutcome
 from ojs_features.workflows.definition import Definition

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from acceptance.dashboard.conftest import NO_SCHEMA, Crew, OpenScreen
-from ojs_core.domain.transitions import LIVENESS_MS
-from ojs_core.jetstream.subjects import encode_token
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.domain.transitions import LIVENESS_MS
+from ojs_engine.jetstream.subjects import encode_token
+from ojs_engine.store.workers.presence import WorkerRecord
 from support.python_worker import pushed
 from support.system import System
 from support.waiting import eventually

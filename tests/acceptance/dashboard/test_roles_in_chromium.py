@@ -11,7 +11,7 @@ import pytest_asyncio
 from acceptance.dashboard.conftest import REFUSED, OpenScreen, busy
 from acceptance.dashboard.scenery import HOSTILE, MARKUP
 from acceptance.dashboard.stage import BEAT, Stage
-from ojs_core.access.permissions import ROLES, Permission, Role
+from ojs_engine.access.permissions import ROLES, Permission, Role
 from support.guarded import Guarded
 from support.proxy import Proxy, Trouble
 from support.screen import Screen

@@ -8,8 +8,8 @@ import pytest
 
 from ojs_command.children import ServiceChild, start_all
 from ojs_command.services import SERVICES
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.settings import Settings
+from ojs_engine.base.problems import StartupProblem
+from ojs_runtime.settings import Settings
 from support.nats import NatsServer
 
 

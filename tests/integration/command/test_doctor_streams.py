@@ -9,9 +9,9 @@ import pytest
 
 from ojs_command.client.doctor.findings import Finding
 from ojs_command.client.doctor.streams import check_nats
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.streams import provision
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.streams import provision
+from ojs_engine.jetstream.subjects import StoreConfig
 from support.cluster import NatsCluster
 from support.waiting import eventually
 

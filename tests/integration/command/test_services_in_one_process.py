@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 
 from ojs_command.services import BACKGROUND
 from ojs_command.together import ServiceTask, load_services
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.service import CUT_OFF
-from ojs_core.runtime.settings import Settings
+from ojs_engine.base.problems import StartupProblem
+from ojs_runtime.service import CUT_OFF
+from ojs_runtime.settings import Settings
 from support.nats import NatsServer
 from support.waiting import eventually
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ojs_command.setup import set_up
-from ojs_core.base.problems import Unreachable
-from ojs_core.runtime.settings import Settings
+from ojs_engine.base.problems import Unreachable
+from ojs_runtime.settings import Settings
 from support.cluster import NatsCluster
 from support.waiting import PATIENCE_S, eventually
 

@@ -26,14 +26,14 @@ from integration.samples import (
     tokens,
     unreachable,
 )
-from ojs_core.base.errors import OjsError, invalid
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Failed, ReplyOrFailure
-from ojs_core.jetstream.due_messages import Due
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Failed, ReplyOrFailure
+from ojs_engine.jetstream.due_messages import Due
+from ojs_engine.store.store import Store
 from ojs_features.crons import changes, ticks
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.loop import CronWorker

@@ -12,15 +12,15 @@ import aiohttp
 import pytest
 
 from integration.conftest import OpenStore
-from ojs_core.jetstream.subjects import Kind
-from ojs_core.plug import Feature
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.workers.presence import ROLES
+from ojs_engine.jetstream.subjects import Kind
+from ojs_engine.plug import Feature
+from ojs_engine.store.workers.presence import ROLES
 from ojs_features.all import FEATURES
 from ojs_features.startup import STARTUPS
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
 from ojs_gateway.server import Gateway
+from ojs_runtime.settings import Settings
 from support.nats import NatsServer
 
 Serve = Callable[[tuple[Feature, ...]], Awaitable[aiohttp.ClientSession]]

@@ -10,14 +10,14 @@ import pytest
 from nats.aio.client import Client
 
 from integration.conftest import OpenStore, SharedStores, opened_store
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE
+from ojs_engine.store.store import Store
 from ojs_features.all import FEATURES
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
 from ojs_gateway.server import Gateway
+from ojs_runtime.settings import Settings
 from support.nats import NatsServer
 
 

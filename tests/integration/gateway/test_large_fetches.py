@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from integration.gateway.conftest import Serve
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from support.waiting import eventually
 
 LARGE = "x" * 700_000

@@ -12,11 +12,11 @@ from integration.conftest import OpenStore
 from integration.gateway.conftest import Asker, Serve
 from integration.samples import KINDS
 from ojs_command.client.doctor.streams import check_nats
-from ojs_core.access.keys import NewKey, make_key
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.contents import subjects_of
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.store import Store
+from ojs_engine.access.keys import NewKey, make_key
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.contents import subjects_of
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.store import Store
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -14,9 +14,9 @@ import pytest
 
 from integration.gateway.conftest import ROUTES, Asker, new_job
 from integration.samples import draft
-from ojs_core.api.route import Route
-from ojs_core.domain.job import Job, State
-from ojs_core.store.store import Store
+from ojs_engine.api.route import Route
+from ojs_engine.domain.job import Job, State
+from ojs_engine.store.store import Store
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.server import Gateway
 from support.bodies import BODIES, body_of

@@ -13,14 +13,14 @@ import nats.errors
 import pytest
 
 from integration.gateway.conftest import ROUTES, Asker, Serve, new_job
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.access.slowing import Slowing
-from ojs_core.api.call import Call, Response
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.wire.system.extensions import SupportedExtensions
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.access.slowing import Slowing
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.jetstream.inboxes import Inboxes
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.nats_api.operation import Operation

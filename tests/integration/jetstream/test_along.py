@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ojs_core.jetstream.connection import Connection, ConnectionTimings
+from ojs_engine.jetstream.connection import Connection, ConnectionTimings
 from support.nats import NatsServer
 from support.waiting import eventually
 

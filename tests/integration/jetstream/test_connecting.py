@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import pytest
 
-from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
+from ojs_engine.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_nats._nats import NatsTransport
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._timings import NatsTimings

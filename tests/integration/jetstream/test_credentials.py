@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.base.problems import StartupProblem, Unreachable
+from ojs_engine.jetstream.connection import CannotConnect, Connection, ConnectionTimings
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from ojs_link.login import new_seed
 from ojs_nats import Client

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from integration.samples import put_raw, subjects
-from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.due_messages import Due, DueMessages, DueTimings
-from ojs_core.runtime.dueloop import DueLoop
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import unavailable
+from ojs_engine.due.loop import DueLoop
+from ojs_engine.jetstream.due_messages import Due, DueMessages, DueTimings
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 LONG_S = 600

@@ -10,12 +10,12 @@ import pytest
 import ojs_scheduler
 from integration.conftest import OpenStore
 from integration.samples import draft, due_subjects, fetch, message, new_id, put_raw, subjects, timed, timers
-from ojs_core.domain.job import Job, State, Timer
-from ojs_core.jetstream.api import purge
-from ojs_core.jetstream.due_messages import DueTimings
-from ojs_core.jetstream.headers import ringing
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import Job, State, Timer
+from ojs_engine.jetstream.api import purge
+from ojs_engine.jetstream.due_messages import DueTimings
+from ojs_engine.jetstream.headers import ringing
+from ojs_engine.store.store import Store
+from ojs_runtime.settings import Settings
 from support.nats import NatsServer
 from support.outside import standing
 from support.waiting import eventually

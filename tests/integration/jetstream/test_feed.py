@@ -8,9 +8,9 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import draft
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.feed import Feed
-from ojs_core.jetstream.subjects import Kind
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.feed import Feed
+from ojs_engine.jetstream.subjects import Kind
 from support.nats import NatsServer
 
 READ: dict[str, str] = {

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from integration.samples import draft
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, status
-from ojs_core.jetstream.contents import messages
-from ojs_core.jetstream.feed import Feed
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Collected, Connection, Failed, Reply, status
+from ojs_engine.jetstream.contents import messages
+from ojs_engine.jetstream.feed import Feed
+from ojs_engine.store.store import Store
 from support.nats import NatsServer
 from support.waiting import answered
 

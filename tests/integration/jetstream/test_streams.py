@@ -12,15 +12,15 @@ from structlog.testing import capture_logs
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import acked, draft, fetch
-from ojs_core.base.errors import OjsError
-from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.streams import check_server, provision
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.records.records import job_reader
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.problems import StartupProblem, Unreachable
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.streams import check_server, provision
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.records.records import job_reader
+from ojs_engine.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ojs_core.jetstream.connection import Connection, Failed, Reply
+from ojs_engine.jetstream.connection import Connection, Failed, Reply
 from support.nats import NatsServer
 from support.waiting import eventually
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from ojs_core.jetstream.connection import Collected, Failed
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.jetstream.watch import Watch
-from ojs_core.store.store import Store
+from ojs_engine.jetstream.connection import Collected, Failed
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.jetstream.watch import Watch
+from ojs_engine.store.store import Store
 from support.outside import Collect, collecting
 
 

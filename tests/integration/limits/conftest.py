@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ojs_core.runtime.dueloop import DueLoop
-from ojs_core.store.store import Store
+from ojs_engine.due.loop import DueLoop
+from ojs_engine.store.store import Store
 from ojs_features.limits.loop import blocked_jobs_loop
 
 

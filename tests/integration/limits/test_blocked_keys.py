@@ -14,12 +14,12 @@ from integration.conftest import OpenStore
 from integration.limits.test_limits import held, ids
 from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal, subjects, timed, tokens
 from integration.workflows import flows
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream import contents
-from ojs_core.jetstream.api import call, delete, deleted
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.store import Store, StoreTimings
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream import contents
+from ojs_engine.jetstream.api import call, delete, deleted
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.store import Store, StoreTimings
 from ojs_features.all import GATES
 from ojs_features.limits.blocked_jobs import BlockedJobTimings
 from ojs_features.limits.limits import Limits

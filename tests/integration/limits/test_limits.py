@@ -11,13 +11,13 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import acked, draft, failed, fetch, requeued, set_up, subjects, timed, tokens
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.jetstream.contents import message
-from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.domain.rate_limits.policy import LimitPolicy
+from ojs_engine.jetstream.contents import message
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.store import Store
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_features.limits.rules import COMING_MS, Grant, LimitOverride

@@ -13,11 +13,11 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import draft, fetch, losing_answers, set_up, unreachable
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.domain.rate_limits.policy import LimitPolicy
+from ojs_engine.store.store import Store
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_features.limits.rules import LimitOverride

@@ -9,7 +9,7 @@ import pytest
 
 from integration.conftest import OpenStore, SharedStores
 from integration.samples import KINDS
-from ojs_core.store.store import Store, StoreTimings
+from ojs_engine.store.store import Store, StoreTimings
 from ojs_features.all import FOLLOWED
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.outside import untouched

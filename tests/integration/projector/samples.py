@@ -10,12 +10,12 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import ANYONE, acked, draft, failed, fetch, requeued
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Failure, Moment, Transition, nack
-from ojs_core.jetstream.event_reader import StoredEvent
-from ojs_core.read.client import Queries, QueryTimings
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import Failure, Moment, Transition, nack
+from ojs_engine.jetstream.event_reader import StoredEvent
+from ojs_engine.read.client import Queries, QueryTimings
+from ojs_engine.store.store import Store
 from ojs_features.statistics.keeper import StatisticsWriter
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.events import all_events_of

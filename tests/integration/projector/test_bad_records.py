@@ -20,18 +20,17 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, new_id, put_raw, refusal, timers
 from integration.workflows import flows
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.records.commit import encode_job
-from ojs_core.store.store import Store
-from ojs_core.store.unreadable import removable
-from ojs_core.wire.jobs.job import job_view
-from ojs_core.wire.members import encode
-from ojs_core.wire.workers.answers import fetched_jobs
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
+from ojs_engine.store.records.commit import encode_job
+from ojs_engine.store.store import Store
+from ojs_engine.store.unreadable import removable
+from ojs_engine.wire.jobs.job import job_view
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.workers.answers import fetched_jobs
 from ojs_features.all import FEATURES, FOLLOWED, GATES
 from ojs_features.crons.changes import Registration, delete
 from ojs_features.crons.store import Crons
@@ -47,6 +46,7 @@ from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
 from ojs_features.workflows.store import Workflows
 from ojs_projector.projector import Projector
+from ojs_runtime.settings import Settings
 from ojs_scheduler import build as scheduler
 from support.examples import examples
 from support.nats import NatsServer

@@ -11,10 +11,10 @@ import pytest
 from integration.conftest import OpenStore
 from integration.projector.samples import ENDS, assert_events_complete, counted, lives, patient
 from integration.samples import draft, fetch
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import call
-from ojs_core.read.client import Queries
-from ojs_core.read.messages import MAX_PAGE, QueuesAsk
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.api import call
+from ojs_engine.read.client import Queries
+from ojs_engine.read.messages import MAX_PAGE, QueuesAsk
 from ojs_features.all import FOLLOWED
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings

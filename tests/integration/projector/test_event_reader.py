@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from integration.samples import put_raw
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, EventReaderLimits, StoredEvent
-from ojs_core.store.announce import announce, tell
-from ojs_core.store.store import Store
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader, EventReaderLimits, StoredEvent
+from ojs_engine.store.announce import announce, tell
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("own_namespace")

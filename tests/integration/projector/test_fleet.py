@@ -9,16 +9,16 @@ import pytest
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import draft, fetch
-from ojs_core.api.call import Call
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.read.messages import WorkersAsk
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import STOPPED, WorkerRecord
+from ojs_engine.api.call import Call
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.read.messages import WorkersAsk
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_projector.projector import Projector
+from ojs_runtime.settings import Settings
 from support.call import answered
 from support.outside import clock_of
 from support.waiting import eventually

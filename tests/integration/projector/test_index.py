@@ -15,15 +15,15 @@ from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, counted, lives, patient, projecting
 from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal
-from ojs_core.base.errors import OjsError
-from ojs_core.base.problems import StartupProblem
-from ojs_core.domain.job import State
-from ojs_core.jetstream.api import delete, deleted
-from ojs_core.jetstream.connection import Collected, Failed, Reply
-from ojs_core.read.client import Queries
-from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
-from ojs_core.store.records.commit import encode_job
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.domain.job import State
+from ojs_engine.jetstream.api import delete, deleted
+from ojs_engine.jetstream.connection import Collected, Failed, Reply
+from ojs_engine.read.client import Queries
+from ojs_engine.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
+from ojs_engine.store.records.commit import encode_job
+from ojs_engine.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.completeness import CompletenessTimings
 from support.nats import NatsServer

@@ -12,12 +12,12 @@ from msgspec import Raw
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, message, refusal, unreachable
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.read.messages import UniqueAsk
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.read.messages import UniqueAsk
+from ojs_engine.store.store import Store
 from ojs_projector.safety_net.safety import SafetyNet
 from support.outside import before, clock_of, reads_of
 from support.waiting import eventually

@@ -10,14 +10,14 @@ import pytest
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import assert_events_complete, dead, patient, projecting
 from integration.samples import configure, draft, fetch
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
-from ojs_core.read.client import Barrier
-from ojs_core.read.messages import DeadLettersAsk
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.queues.config import MAINTENANCE
+from ojs_engine.domain.queues.record import RestoreMark, released, waiting_for_release
+from ojs_engine.read.client import Barrier
+from ojs_engine.read.messages import DeadLettersAsk
+from ojs_engine.store.store import Store
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.pruning import Pruner, PruningTimings
 from support.truth import all_events

@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import State
-from ojs_core.jetstream.event_reader import EventReader
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.read.client import Queries
-from ojs_core.read.messages import QueueAsk, QueuesAsk
-from ojs_core.read.numbers import Counts, Queue
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import State
+from ojs_engine.jetstream.event_reader import EventReader
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.read.client import Queries
+from ojs_engine.read.messages import QueueAsk, QueuesAsk
+from ojs_engine.read.numbers import Counts, Queue
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.stored_records import QUEUES, records, store_records

@@ -15,15 +15,15 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives, patient, projecting
 from integration.samples import KINDS, acked, draft, fetch, losing_answers, put_raw
 from integration.workflows.flows import create, finish, group
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.jetstream.api import parse_ack
-from ojs_core.jetstream.connection import Reply, ReplyOrFailure, header
-from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
-from ojs_core.read.client import Queries
-from ojs_core.store.announce import tell_of_job
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions import Moment, Transition
+from ojs_engine.jetstream.api import parse_ack
+from ojs_engine.jetstream.connection import Reply, ReplyOrFailure, header
+from ojs_engine.jetstream.event_log import EventLog, Fenced, Outgoing
+from ojs_engine.read.client import Queries
+from ojs_engine.store.announce import tell_of_job
+from ojs_engine.store.store import Store
 from ojs_features.crons import changes, ticks
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.record import Cron

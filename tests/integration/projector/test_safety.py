@@ -17,14 +17,13 @@ from integration.projector.samples import ENDS, lives, patient, projecting
 from integration.samples import acked, delayed, draft, due_subjects, fetch, put_raw, subjects, timers, tokens, unreachable
 from integration.workflows.flows import create, end, group, hints
 from ojs_api.words import Overlap
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.consumers import make_in_memory
-from ojs_core.jetstream.subjects import ANY, REST
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.consumers import make_in_memory
+from ojs_engine.jetstream.subjects import ANY, REST
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from ojs_features.crons import changes
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.loop import CronWorker
@@ -40,6 +39,7 @@ from ojs_features.workflows.store import Workflows
 from ojs_projector.projector import Projector, ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
+from ojs_runtime.settings import Settings
 from support.examples import amount, examples
 from support.outside import before, clock_of
 from support.waiting import PATIENCE_S, eventually

@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from ojs_command.embedded import EmbeddedServer, find_server
-from ojs_core.base.problems import StartupProblem
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.processes import runs
 from support.waiting import eventually

@@ -1,4 +1,4 @@
-"""`ojs_core.runtime.service.run` with services that misbehave, each in a process of its own."""
+"""`ojs_runtime.service.run` with services that misbehave, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from support.system import environment
 
 PROGRAM = """\
 import asyncio, sys
-from ojs_core.runtime.service import run, run_loop
-from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import StopTimings
+from ojs_runtime.service import run, run_loop
+from ojs_runtime.settings import Settings
+from ojs_runtime.stopping import StopTimings
 
 class Service:
     async def start(self):

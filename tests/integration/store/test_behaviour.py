@@ -13,12 +13,12 @@ from msgspec import Raw
 import ojs_reaper
 import ojs_scheduler
 from integration.samples import ANYONE, acked, draft, fetch, refusal, requeued
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, Retry, State
-from ojs_core.domain.transitions import Failure, JobHolder, Moment, RetryOverride, Transition
-from ojs_core.domain.unique import keyed
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, Retry, State
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment, RetryOverride, Transition
+from ojs_engine.domain.unique import keyed
+from ojs_engine.store.store import Store
+from ojs_runtime.settings import Settings
 from support.fake_store import FakeStore
 from support.outside import standing
 from support.waiting import eventually

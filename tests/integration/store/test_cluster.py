@@ -15,16 +15,16 @@ import ojs_reaper
 import ojs_scheduler
 from integration.conftest import OpenStore
 from integration.samples import ANYONE, acked, delayed, draft, fetch, from_heads, frozen, refusal, subjects, timers
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import call, put
-from ojs_core.jetstream.connection import Collected, Failed
-from ojs_core.jetstream.contents import sequence_of
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.records.records import ABSENT, Stored
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.api import call, put
+from ojs_engine.jetstream.connection import Collected, Failed
+from ojs_engine.jetstream.contents import sequence_of
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.records.records import ABSENT, Stored
+from ojs_engine.store.store import Store
+from ojs_runtime.settings import Settings
 from support.cluster import NatsCluster, step_down
 from support.outside import EMPTY, Collect, collecting, standing
 from support.waiting import answered, eventually

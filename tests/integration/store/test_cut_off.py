@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
 from integration.samples import draft
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.connection import Connection, ConnectionTimings
-from ojs_core.store.store import StoreTimings
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.connection import Connection, ConnectionTimings
+from ojs_engine.store.store import StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.network import RESET, Network

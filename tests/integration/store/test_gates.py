@@ -14,11 +14,11 @@ from msgspec import Raw
 
 from integration.conftest import OpenStore
 from integration.samples import draft, fetch
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.store.gates import FREE, Asks, Candidate, LaneRule, QueueGate, Start, Verdict, Verdicts
-from ojs_core.store.store import FeatureGates, Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.queues.config import QueueConfig
+from ojs_engine.store.gates import FREE, Asks, Candidate, LaneRule, QueueGate, Start, Verdict, Verdicts
+from ojs_engine.store.store import FeatureGates, Store
 from support.nats import NatsServer
 from support.outside import before
 

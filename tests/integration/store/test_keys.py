@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from integration.samples import KINDS
-from ojs_core.access.keys import Key, make_key
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import put
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.access.keys import Key, make_key
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.api import put
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.all import GATES
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -12,12 +12,12 @@ from msgspec import Raw
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import KINDS, draft
-from ojs_core.access.keys import make_key
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.handlers import Handler
-from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, QueueConfig
-from ojs_core.domain.queues.record import (
+from ojs_engine.access.keys import make_key
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.domain.handlers import Handler
+from ojs_engine.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, QueueConfig
+from ojs_engine.domain.queues.record import (
     Maintenance,
     RestoreMark,
     configured,
@@ -25,12 +25,12 @@ from ojs_core.domain.queues.record import (
     released,
     waiting_for_release,
 )
-from ojs_core.jetstream.api import call, put
-from ojs_core.jetstream.connection import header
-from ojs_core.jetstream.contents import message, subjects_of
-from ojs_core.store.store import Store
-from ojs_core.store.workers.notes import Directive, WorkerNotes
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.jetstream.api import call, put
+from ojs_engine.jetstream.connection import header
+from ojs_engine.jetstream.contents import message, subjects_of
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.notes import Directive, WorkerNotes
+from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.records import Subscription

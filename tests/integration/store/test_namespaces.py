@@ -16,14 +16,14 @@ from integration.samples import KINDS, acked, draft, fetch, new_id, set_up, subj
 from integration.workflows.flows import chain, create
 from ojs_command.client.doctor.findings import Finding
 from ojs_command.client.doctor.streams import check_nats
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, LASTING
-from ojs_core.read.client import Queries
-from ojs_core.read.messages import JobsAsk
-from ojs_core.store.announce import announce, tell
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, LASTING
+from ojs_engine.read.client import Queries
+from ojs_engine.read.messages import JobsAsk
+from ojs_engine.store.announce import announce, tell
+from ojs_engine.store.store import Store
 from ojs_features.all import FOLLOWED
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.store import Crons

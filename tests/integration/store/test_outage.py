@@ -15,15 +15,15 @@ import pytest
 import ojs_scheduler
 from integration.conftest import OpenStore
 from integration.samples import acked, draft, fetch, frozen, message, new_id, refusal, subjects, timed, timers
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.jetstream.subjects import ANY, StoreConfig
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.jetstream.subjects import ANY, StoreConfig
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_features.all import GATES
+from ojs_runtime.settings import Settings
 from support.examples import examples
 from support.nats import NatsServer
 from support.network import PARTITION, Network

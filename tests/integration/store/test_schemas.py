@@ -12,8 +12,8 @@ from msgspec import Raw
 
 from integration.conftest import OpenStore
 from integration.samples import KINDS, draft, refusal, set_up
-from ojs_core.base.errors import OjsError
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.store.store import Store
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.registry import Schemas
 from ojs_features.schemas.validator import Validator

@@ -6,13 +6,13 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import draft, fetch, refusal, tokens
-from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.store.enqueue.enqueue import Push
-from ojs_core.store.records.records import ABSENT
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.store.enqueue.enqueue import Push
+from ojs_engine.store.records.records import ABSENT
+from ojs_engine.store.store import Store
 
 _UNIQUE = Raw(b'{"keys":["type","queue"]}')
 

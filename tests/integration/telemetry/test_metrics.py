@@ -8,9 +8,9 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import acked, draft, fetch, losing_answers, refusal, unreachable
-from ojs_core.domain import transitions
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.domain import transitions
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from support.nats import NatsServer
 from support.waiting import eventually
 

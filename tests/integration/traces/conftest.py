@@ -10,11 +10,11 @@ from integration.conftest import opened_store
 from integration.samples import KINDS, from_heads
 from integration.traces.operations import fetch_pooled, push_plain, queue_pause, schema
 from ojs_command.services import SERVICES
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store, StoreTimings
+from ojs_engine.store.store import Store, StoreTimings
 from ojs_features.all import FEATURES
 from ojs_features.webhooks.startup import INSECURE, PRIVATE
 from ojs_gateway.server import Gateway
+from ojs_runtime.settings import Settings
 from support.nats import NatsServer
 from support.traces import Tape, Trace
 

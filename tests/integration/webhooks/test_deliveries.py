@@ -11,12 +11,12 @@ from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
 from integration.samples import timed, unreachable
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import purge, put
-from ojs_core.jetstream.event_consumer import consumer_names
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
-from ojs_core.store.announce import announce
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.api import purge, put
+from ojs_engine.jetstream.event_consumer import consumer_names
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_engine.store.announce import announce
+from ojs_engine.store.store import Store
 from ojs_features.webhooks.deliverer import Deliverer
 from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus, Subscription, Tally, TargetHealth

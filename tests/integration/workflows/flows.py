@@ -11,12 +11,12 @@ from typing import Any, Final
 from msgspec import Raw
 
 from integration.samples import ANYONE, fetch
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import Failure, Moment, Transition, ack, nack
-from ojs_core.jetstream.due_messages import Due
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.store import Store
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import Failure, Moment, Transition, ack, nack
+from ojs_engine.jetstream.due_messages import Due
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.store import Store
 from ojs_features.workflows.records import StoredWorkflow
 from ojs_features.workflows.requests import parse_workflow
 from ojs_features.workflows.steps import StepWorker

@@ -23,12 +23,12 @@ from integration.workflows.flows import (
     job,
     members,
 )
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Retry, State
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.store import Store
-from ojs_core.store.unique.locks import LockTimings
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Retry, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.store import Store
+from ojs_engine.store.unique.locks import LockTimings
 from ojs_features.workflows.store import Workflows
 from ojs_features.workflows.subjects import Subjects
 from support.waiting import eventually

@@ -6,8 +6,8 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.workflows.flows import batch, chain, create, end, finish, group, job, members
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import call
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.api import call
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.store import Workflows
 from support.cluster import NatsCluster

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from integration.samples import acked, fetch, holding, losing_answers, new_id, put_raw, refusal, set_up
 from integration.workflows.flows import Crash, chain, coordinate, crashing, create, end, finish, members
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, REST
+from ojs_engine.store.store import Store
 from ojs_features.workflows.advance import begin
 from ojs_features.workflows.requests import parse_workflow
 from ojs_features.workflows.store import Workflows

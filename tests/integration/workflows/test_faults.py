@@ -24,9 +24,9 @@ from integration.workflows.flows import (
     job,
     members,
 )
-from ojs_core.domain.job import State
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import State
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, REST
+from ojs_engine.store.store import Store
 from ojs_features.workflows.advance import CREATED_AT_ONCE
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.record import counts, job_id

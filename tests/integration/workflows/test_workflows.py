@@ -10,12 +10,12 @@ from msgspec import Raw
 
 from integration.samples import ANYONE, fetch, message, refusal, subjects
 from integration.workflows.flows import batch, chain, coordinate, create, end, finish, group, hints, job, members
-from ojs_core.base.ids import new_job_id
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.subjects import ANY, REST
-from ojs_core.store.store import Store
-from ojs_core.wire.workers.answers import ParentResults
+from ojs_engine.base.ids import new_job_id
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.subjects import ANY, REST
+from ojs_engine.store.store import Store
+from ojs_engine.wire.workers.answers import ParentResults
 from ojs_features.workflows.record import counts, job_id
 from ojs_features.workflows.store import Workflows
 from ojs_features.workflows.subjects import Subjects

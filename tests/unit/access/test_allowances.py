@@ -7,10 +7,10 @@ from contextlib import ExitStack
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.access.allowances import BY_SETTINGS, UNLIMITED, Allowance, KeyLimits
-from ojs_core.access.keys import Key, make_key, renewed
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.base.errors import OjsError
+from ojs_engine.access.allowances import BY_SETTINGS, UNLIMITED, Allowance, KeyLimits
+from ojs_engine.access.keys import Key, make_key, renewed
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.base.errors import OjsError
 
 TOKEN = "one-key-for-everything-that-is-long-enough"
 

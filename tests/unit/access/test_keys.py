@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.access.keys import ENVIRONMENT, Key, NewKey, key_id_of, make_key, renewed
-from ojs_core.access.known_keys import Admission, KnownKeys
-from ojs_core.access.permissions import PERMISSIONS, ROLES
-from ojs_core.access.sessions import MOST_ENDED, with_ended
-from ojs_core.access.slowing import Slowing
-from ojs_core.base.errors import OjsError
+from ojs_engine.access.keys import ENVIRONMENT, Key, NewKey, key_id_of, make_key, renewed
+from ojs_engine.access.known_keys import Admission, KnownKeys
+from ojs_engine.access.permissions import PERMISSIONS, ROLES
+from ojs_engine.access.sessions import MOST_ENDED, with_ended
+from ojs_engine.access.slowing import Slowing
+from ojs_engine.base.errors import OjsError
 from support.tables import each
 
 NOW = 1_770_000_000_000

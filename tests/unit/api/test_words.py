@@ -11,8 +11,8 @@ from typing import Final, Literal, get_args, get_origin
 
 import ojs_api
 from ojs_api import words
-from ojs_core.access.permissions import ROLES
-from ojs_core.domain.job import State
+from ojs_engine.access.permissions import ROLES
+from ojs_engine.domain.job import State
 
 ROOT: Final = Path(__file__).parents[3]
 CONTRACT: Final = [importlib.import_module(f"ojs_api.{found.name}") for found in pkgutil.iter_modules(ojs_api.__path__)]
@@ -63,7 +63,7 @@ def test_no_list_of_the_server_alone_is_spelt_a_second_time() -> None:
 
     Lists of processes are left out: which of them do something is another question in each place.
     """
-    files = [file for part in ("ojs_core", "ojs_features") for file in (ROOT / "shared" / part).rglob("*.py")]
+    files = [file for part in ("ojs_engine", "ojs_runtime", "ojs_features") for file in (ROOT / "shared" / part).rglob("*.py")]
     files += [file for file in (ROOT / "services").rglob("*.py") if "node_modules" not in file.parts]
     types = {said for file in files for _, said in spelt(file, types=True) if len(said) > 1 and "gateway" not in said}
     again = [f"{file.relative_to(ROOT)}:{line}" for file in files for line, said in spelt(file) if said in types]

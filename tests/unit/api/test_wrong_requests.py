@@ -8,14 +8,14 @@ from typing import cast
 import pytest
 
 from ojs_api.operations import Operation
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.store.store import Store
 from ojs_features.all import FEATURES
 from ojs_gateway.context import Context
 from ojs_gateway.http.endpoint import Handler
 from ojs_gateway.routes import bound
+from ojs_runtime.settings import Settings
 from support.call import Request
 from support.contract import BODIES, BY_HAND, OTHER_NAMES, PLACES, Wrong, operations, wrong_requests
 from support.fake_store import FakeStore

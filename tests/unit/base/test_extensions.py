@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.extensions import Extensions, extensions_in, sent_extensions
-from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.extensions import Extensions, extensions_in, sent_extensions
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 
 
 def raws(body: bytes) -> dict[str, Raw]:

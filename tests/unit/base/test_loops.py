@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from ojs_core.base.errors import unavailable
-from ojs_core.base.loops import run_forever, start_loop, stop_loop, stop_tasks
+from ojs_engine.base.errors import unavailable
+from ojs_engine.base.loops import run_forever, start_loop, stop_loop, stop_tasks
 from support.waiting import eventually
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ojs_core.base.lru import Lru
+from ojs_engine.base.lru import Lru
 
 
 def test_the_least_recently_used_goes_first() -> None:

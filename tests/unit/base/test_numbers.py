@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.numbers import decimal_number, whole_number
+from ojs_engine.base.numbers import decimal_number, whole_number
 from support.tables import each
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ojs_core.base.portions import in_portions
+from ojs_engine.base.portions import in_portions
 
 
 async def test_no_more_run_at_once_and_what_they_make_is_in_order() -> None:

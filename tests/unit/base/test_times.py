@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.times import format_duration, format_ms, parse_duration_ms, parse_moment, parse_timestamp
+from ojs_engine.base.times import format_duration, format_ms, parse_duration_ms, parse_moment, parse_timestamp
 from support.tables import each
 
 YEAR_1 = -62_135_596_800_000

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ojs_core.base.token_bucket import TokenBucket
+from ojs_engine.base.token_bucket import TokenBucket
 
 
 class Clock:

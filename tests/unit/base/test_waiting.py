@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.waiting import until_next
+from ojs_engine.base.waiting import until_next
 from support.tables import each
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from ojs_command.main import main
 from ojs_command.services import SERVICES
-from ojs_core.runtime.settings import OPTIONS
 from ojs_features.startup import OPTIONS as OF_FEATURES
+from ojs_runtime.settings import OPTIONS
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ojs_command.embedded import find_server
-from ojs_core.base.problems import StartupProblem
+from ojs_engine.base.problems import StartupProblem
 
 
 def program(path: Path) -> str:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ojs_command.folder import DataFolder, FolderTimings, RunState
-from ojs_core.base.problems import StartupProblem
+from ojs_engine.base.problems import StartupProblem
 
 STATE = RunState(pid=7, ready=True, url="http://127.0.0.1:1", nats_url="nats://a:b@h", children={"gateway": 8}, urls={})
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import Moment
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions import Moment
 from ojs_features.crons.changes import Registration, register
 from ojs_features.crons.record import Cron, CronTimer
 from ojs_features.crons.step import Step

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import State
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import State
 from ojs_features.crons.changes import INSURANCE_MS, delete, register, run_now, switch
 from ojs_features.crons.record import Cron
 from ojs_features.crons.step import job_id_of

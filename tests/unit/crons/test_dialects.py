@@ -7,12 +7,12 @@ import pytest
 from msgspec import Struct
 
 from ojs_api.crons import DeletedCron, OneCron, TriggeredCron
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.transitions import Moment
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.members import encode
-from ojs_core.wire.pages import Page
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.pages import Page
 from ojs_features.crons.answers import cron_answer, cron_history, cron_page
 from ojs_features.crons.changes import register, switch
 from ojs_features.crons.dialects import SHAPES

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ojs_core.base.ids import is_job_id
-from ojs_core.domain.job import State
+from ojs_engine.base.ids import is_job_id
+from ojs_engine.domain.job import State
 from ojs_features.crons.changes import switch
 from ojs_features.crons.events import events_of_cron
 from unit.crons.samples import MINUTE, at, entry, fired

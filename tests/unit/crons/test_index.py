@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.jetstream.feed import Record
-from ojs_core.store.store import Store
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.store.store import Store
 from ojs_features.crons.index import overdue
 from ojs_features.crons.plug import CRONS
 from ojs_features.crons.record import Cron, CronTimer

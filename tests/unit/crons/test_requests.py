@@ -8,11 +8,11 @@ import pytest
 from msgspec import Struct
 
 from ojs_api import words
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.transitions import Moment
-from ojs_core.wire.members import Extended, encode
-from ojs_core.wire.pages import Page, parse_page
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.wire.members import Extended, encode
+from ojs_engine.wire.pages import Page, parse_page
 from ojs_features.crons.answers import cron_answer, cron_history, cron_page
 from ojs_features.crons.changes import register, switch
 from ojs_features.crons.record import Cron

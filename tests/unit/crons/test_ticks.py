@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from ojs_api import words
-from ojs_core.base.ids import is_job_id
-from ojs_core.domain.job import State
+from ojs_engine.base.ids import is_job_id
+from ojs_engine.domain.job import State
 from ojs_features.crons.record import KEPT, Cron
 from ojs_features.crons.run import job_of_run
 from ojs_features.crons.step import Step

@@ -17,11 +17,11 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # read for tests; stubs would be one more package
 
 from ojs_command.services import SERVICES
-from ojs_core.jetstream.grants import ANSWERING
-from ojs_core.jetstream.grants import SERVICES as ROLES
-from ojs_core.runtime.settings import OPTIONS, Settings, load
+from ojs_engine.jetstream.grants import ANSWERING
+from ojs_engine.jetstream.grants import SERVICES as ROLES
 from ojs_features.all import GRANTS
 from ojs_features.startup import OPTIONS as OF_FEATURES
+from ojs_runtime.settings import OPTIONS, Settings, load
 
 CHART = Path(__file__).parents[3] / "deploy" / "chart" / "ojs-nats"
 HELM = str(Path(sys.executable).with_name("helm"))

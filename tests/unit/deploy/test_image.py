@@ -18,8 +18,8 @@ import yaml  # type: ignore[import-untyped]  # stubs would be one more package
 
 from ojs_command.main import main
 from ojs_command.services import BACKGROUND
-from ojs_core.runtime.settings import OPTIONS, load
 from ojs_features.startup import OPTIONS as OF_FEATURES
+from ojs_runtime.settings import OPTIONS, load
 from support.nats import program
 
 ROOT: Final = Path(__file__).parents[3]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]  # read for tests; stubs would be one more package
 
-from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import StopTimings
 from ojs_gateway.context import GatewayTimings
+from ojs_runtime.settings import Settings
+from ojs_runtime.stopping import StopTimings
 
 STOP = StopTimings()
 ROOT = Path(__file__).parents[3]

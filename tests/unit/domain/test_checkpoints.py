@@ -4,11 +4,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.checkpoints import Saved, following
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import JobHolder, Moment
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.checkpoints import Saved, following
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions import JobHolder, Moment
 
 MOMENT = Moment(now=2_000_000_000_000, op="op")
 ANYONE = JobHolder()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.handlers import Handled, Handler, parse_range
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.handlers import Handled, Handler, parse_range
 from support.tables import each
 
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from ojs_core.domain.checkpoints import Checkpoint
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.job import Job
-from ojs_core.domain.queues.config import QueueConfig, layered, patched
-from ojs_core.domain.queues.record import Maintenance, QueueRecord
+from ojs_engine.domain.checkpoints import Checkpoint
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.queues.config import QueueConfig, layered, patched
+from ojs_engine.domain.queues.record import Maintenance, QueueRecord
 from ojs_features.crons.record import Cron
 from ojs_features.limits.rules import LimitOverride
 from ojs_features.schemas.record import SchemaRecord

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from ojs_core.domain.past import attempts_of, birth_of, life_of, past_of
-from ojs_core.domain.statistics.activity import Activity, count
-from ojs_core.domain.transitions import Failure, ack, claim, due, move, nack, push
-from ojs_core.domain.transitions.result import Transition
+from ojs_engine.domain.past import attempts_of, birth_of, life_of, past_of
+from ojs_engine.domain.statistics.activity import Activity, count
+from ojs_engine.domain.transitions import Failure, ack, claim, due, move, nack, push
+from ojs_engine.domain.transitions.result import Transition
 from ojs_projector.index.starts import Start, starts_of
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, at, draft
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.progress import Progress, Report, of_attempt, reported, standing
-from ojs_core.domain.transitions import Moment
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.progress import Progress, Report, of_attempt, reported, standing
+from ojs_engine.domain.transitions import Moment
 
 JOB = Job(id="j", type="t", args=Raw(b"[]"), state=State.ACTIVE, attempt=2, started_at=1_000)
 MOMENT = Moment(now=1_500, op="op")

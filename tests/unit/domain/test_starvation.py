@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ojs_core.domain.starvation import StarvationClock
+from ojs_engine.domain.starvation import StarvationClock
 
 
 def test_a_wait_begins_when_it_is_first_seen_and_ends_with_a_turn() -> None:

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.capacity.disk import of_disk
-from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
-from ojs_core.store.workers.presence import Presence
+from ojs_engine.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.capacity.disk import of_disk
+from ojs_engine.store.capacity.storage_room import RoomTimings, StorageRoom
+from ojs_engine.store.workers.presence import Presence
 
 MIB = 1024 * 1024
 RESERVE = 256 * MIB

@@ -7,9 +7,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.strict import Strict, require_metadata
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.strict import Strict, require_metadata
 from support.tables import each
 
 DRAFT = Job(id="j", type="mail.send", args=Raw(b"[]"), state=State.AVAILABLE)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.domain.threshold_alerts import (
+from ojs_engine.domain.threshold_alerts import (
     SPACING_MS,
     AlertLevel,
     Announced,

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.transitions.retention import RETENTION_S, retention_s
-from ojs_core.domain.unique import UniquePolicy, counts, kept_s, keyed, parse_policy
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.transitions.retention import RETENTION_S, retention_s
+from ojs_engine.domain.unique import UniquePolicy, counts, kept_s, keyed, parse_policy
 from support.examples import costly
 from support.tables import each
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.versions import parse_version
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.versions import parse_version
 from support.tables import each
 
 

@@ -7,12 +7,12 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.api.large_bodies import LargeBodies
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.api.large_bodies import LargeBodies
+from ojs_engine.store.store import Store
 from ojs_features.all import FEATURES
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
+from ojs_runtime.settings import Settings
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]

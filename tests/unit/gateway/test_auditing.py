@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from ojs_core.access.known_keys import Admission, unauthenticated
-from ojs_core.access.permissions import Need
-from ojs_core.access.principal import EVERYBODY, Principal
-from ojs_core.api.call import Call, Response
-from ojs_core.audit.entry import Entry, encode
-from ojs_core.audit.repeats import Owner
-from ojs_core.audit.trail import Trail
-from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.jetstream.connection import Connection
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.runtime.tls import FailedHandshake
+from ojs_engine.access.known_keys import Admission, unauthenticated
+from ojs_engine.access.permissions import Need
+from ojs_engine.access.principal import EVERYBODY, Principal
+from ojs_engine.api.call import Call, Response
+from ojs_engine.audit.entry import Entry, encode
+from ojs_engine.audit.repeats import Owner
+from ojs_engine.audit.trail import Trail
+from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
+from ojs_runtime.tls import FailedHandshake
 from support.call import Request
 
 ADA = Principal(id="k1", name="ada", role="admin", permissions=EVERYBODY.permissions)

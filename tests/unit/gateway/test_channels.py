@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.events.vocabulary import ENTERED
-from ojs_core.jetstream.event_reader import EventFilter, StoredEvent
-from ojs_core.wire.members import encode
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.events.envelope import Event
+from ojs_engine.domain.events.vocabulary import ENTERED
+from ojs_engine.jetstream.event_reader import EventFilter, StoredEvent
+from ojs_engine.wire.members import encode
 from ojs_gateway.channels import channel_of, cursor_of, ends, resumed
 from support.tables import each
 

@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 import structlog
 
-from ojs_core.base.errors import OjsError
-from ojs_core.runtime.connections import Connections, HttpTimings, raise_file_limit
-from ojs_core.telemetry.metrics import REGISTRY
+from ojs_engine.base.errors import OjsError
+from ojs_engine.telemetry.metrics import REGISTRY
+from ojs_runtime.connections import Connections, HttpTimings, raise_file_limit
 from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]

@@ -11,19 +11,19 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from ojs_core.api.route import Part
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.runtime.browsers import METHODS
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.wire.jobs import enqueue, retry
-from ojs_core.wire.queues import requests as queue_requests
+from ojs_engine.api.route import Part
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.store.store import Store
+from ojs_engine.wire.jobs import enqueue, retry
+from ojs_engine.wire.queues import requests as queue_requests
 from ojs_features.all import FEATURES
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
 from ojs_gateway.routes import bound, parts, router
+from ojs_runtime.browsers import METHODS
+from ojs_runtime.settings import Settings
 from support import contract
 from support.bodies import BODIES, body_of
 from support.call import Request

@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 from aiohttp import web
 
-from ojs_core.access.allowances import KeyLimits
-from ojs_core.access.keys import NewKey, make_key
-from ojs_core.access.known_keys import KnownKeys
-from ojs_core.access.permissions import PERMISSIONS, Need
-from ojs_core.access.slowing import Slowing
-from ojs_core.api.call import Call, Response
-from ojs_core.base.errors import OjsError
+from ojs_engine.access.allowances import KeyLimits
+from ojs_engine.access.keys import NewKey, make_key
+from ojs_engine.access.known_keys import KnownKeys
+from ojs_engine.access.permissions import PERMISSIONS, Need
+from ojs_engine.access.slowing import Slowing
+from ojs_engine.api.call import Call, Response
+from ojs_engine.base.errors import OjsError
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from support.call import Request

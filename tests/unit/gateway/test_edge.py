@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import structlog
 
-from ojs_core.api.large_bodies import LARGE_BYTES, LargeBodies
+from ojs_engine.api.large_bodies import LARGE_BYTES, LargeBodies
 from support.fake_store import FakeStore, unavailable_store
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]

@@ -10,17 +10,17 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 
-from ojs_core.base.errors import not_found, unavailable
-from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.event_reader import EventReader, StoredEvent
-from ojs_core.runtime.settings import Settings
-from ojs_core.wire.members import encode
+from ojs_engine.base.errors import not_found, unavailable
+from ojs_engine.domain.events.vocabulary import events_of
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
+from ojs_engine.wire.members import encode
 from ojs_gateway.channels import channel_of
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.handlers.events import _Writer
 from ojs_gateway.handlers.following import Following
 from ojs_gateway.hub import Dropped, HubReset, Missed
+from ojs_runtime.settings import Settings
 from support.call import Request
 from support.fake_events import FakeReader
 from support.waiting import eventually

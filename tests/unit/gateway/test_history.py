@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ojs_core.base.errors import unavailable
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.read.messages import ProjectorStatus
+from ojs_engine.base.errors import unavailable
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.read.messages import ProjectorStatus
 from ojs_gateway.handlers.history import HistoryHandlers
 from support.call import Request, answered
 

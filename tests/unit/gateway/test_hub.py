@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.event_reader import EventFilter, Kept, StoredEvent
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.event_reader import EventFilter, Kept, StoredEvent
 from ojs_gateway.hub import BUFFER, LIVE_BUFFER, Dropped, HubReset, Missed, Subscription, _Index
 from support.fake_events import FakeReader, hub_of
 from support.waiting import eventually

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import State
+from ojs_engine.domain.job import State
 from support.fake_store import FakeStore
 from support.waiting import eventually
 

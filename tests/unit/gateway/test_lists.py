@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.read.messages import JobPage, JobRow
-from ojs_core.store.records.records import Stored
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.read.messages import JobPage, JobRow
+from ojs_engine.store.records.records import Stored
 from ojs_gateway.handlers.lists import whole_jobs
 
 NOW = 1_800_000_000_000

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from acceptance.test_model import SOON_MS, STEPS, Api, Client
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.store.store import Store
 from ojs_features.all import FEATURES
 from ojs_gateway.server import Gateway
+from ojs_runtime.settings import Settings
 from support.fake_store import FakeStore
 from support.model import ModelJob
 

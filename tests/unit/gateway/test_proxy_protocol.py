@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from ojs_core.telemetry.metrics import REGISTRY
+from ojs_engine.telemetry.metrics import REGISTRY
 from support.balancer import PROXY, TCP4, UNSPECIFIED, binary, fixed, local, text, tlv
 from support.certificates import Authority, Pair
 from support.waiting import eventually

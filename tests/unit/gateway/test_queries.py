@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from ojs_core.api.route import Route
+from ojs_engine.api.route import Route
 from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import OperationPlace, places
 from ojs_gateway.routes import parts

@@ -7,10 +7,10 @@ from typing import cast
 from structlog.testing import capture_logs
 
 from ojs_command.services import SERVICES
-from ojs_core.plug import Process
-from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import ROLES
-from ojs_core.telemetry import metrics
+from ojs_engine.plug import Process
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.presence import ROLES
+from ojs_engine.telemetry import metrics
 from ojs_features.all import FEATURES
 from ojs_gateway.roles import PATIENCE, Roles
 from support.fake_store import FakeStore

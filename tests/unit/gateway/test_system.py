@@ -9,17 +9,17 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.problems import StartupProblem
-from ojs_core.domain.storage_room import StorageLevel
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.wire.system.extensions import SupportedExtensions
-from ojs_core.wire.system.manifest import manifest
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.domain.storage_room import StorageLevel
+from ojs_engine.store.store import Store
+from ojs_engine.wire.system.extensions import SupportedExtensions
+from ojs_engine.wire.system.manifest import manifest
 from ojs_features.all import FEATURES
 from ojs_gateway import build
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
+from ojs_runtime.settings import Settings
 from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
 

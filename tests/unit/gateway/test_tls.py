@@ -16,9 +16,9 @@ import uuid6
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.certificates import Certificates, TlsFiles
-from ojs_core.telemetry.metrics import CERTIFICATE_ENDS, REGISTRY
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.telemetry.metrics import CERTIFICATE_ENDS, REGISTRY
+from ojs_runtime.certificates import Certificates, TlsFiles
 from support.certificates import Authority, Pair
 from support.fake_store import FakeStore
 from support.waiting import eventually

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_core.base.errors import OjsError, require_backend, storage_full, unavailable
+from ojs_engine.base.errors import OjsError, require_backend, storage_full, unavailable
 from support.fake_store import FakeStore, unavailable_store
 
 IDS = ["019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e10"]

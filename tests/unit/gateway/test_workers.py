@@ -11,14 +11,14 @@ import uuid6
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import unavailable
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.job import State
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.base.errors import unavailable
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.job import State
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.workers import WorkerHandlers
+from ojs_runtime.settings import Settings
 from support.call import Request
 from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually

@@ -9,9 +9,9 @@ from typing import cast
 import msgspec
 import pytest
 
-from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.connection import Connection, Reply, ReplyOrFailure
-from ojs_core.jetstream.turns import Turns, TurnTimings
+from ojs_engine.jetstream.clock import ServerClock
+from ojs_engine.jetstream.connection import Connection, Reply, ReplyOrFailure
+from ojs_engine.jetstream.turns import Turns, TurnTimings
 
 START = 1_700_000_000.0
 

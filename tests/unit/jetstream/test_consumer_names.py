@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.connection import Connection, Reply, ReplyOrFailure
-from ojs_core.jetstream.consumer_names import ConsumerNames
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.connection import Connection, Reply, ReplyOrFailure
+from ojs_engine.jetstream.consumer_names import ConsumerNames
 from support.waiting import eventually
 
 PAGE = 4

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ojs_core.jetstream.connection import Reply
-from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.telemetry import metrics
+from ojs_engine.jetstream.connection import Reply
+from ojs_engine.jetstream.inboxes import Inboxes
+from ojs_engine.telemetry import metrics
 from support.tables import each
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
 from ojs_features.crons.subjects import timer_subject
 from ojs_features.limits.subjects import Subjects as SubjectsOfLimits
 from ojs_features.webhooks.subjects import Subjects

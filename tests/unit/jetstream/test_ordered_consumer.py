@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, ReplyOrFailure
-from ojs_core.jetstream.ordered_consumer import OrderedConsumer
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.connection import Collected, Connection, Failed, Reply, ReplyOrFailure
+from ojs_engine.jetstream.ordered_consumer import OrderedConsumer
 
 NOTHING = Reply(b"", b"", b"", b"NATS/1.0 404 No Messages\r\n\r\n")
 GONE = Reply(b"", b"", b"", b"NATS/1.0 409 Consumer Deleted\r\n\r\n")

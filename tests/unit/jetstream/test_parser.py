@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nats.errors import ProtocolError
 
-from ojs_core.jetstream.connection import OnMessage, _DirectClient, _DirectParser
+from ojs_engine.jetstream.connection import OnMessage, _DirectClient, _DirectParser
 
 OTHER = 9
 """A subscription that nats-py itself serves."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ojs_core.jetstream.reading import FORMAT, RecordReader, Unreadable
-from ojs_core.store.records.blobs import blob_reader
+from ojs_engine.jetstream.reading import FORMAT, RecordReader, Unreadable
+from ojs_engine.store.records.blobs import blob_reader
 
 
 class Limit(msgspec.Struct):

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.subjects import ANY, LANES, REST, StoreConfig, Wildcard, handler_lane
 from ojs_features.crons.subjects import cron_subject, timer_subject
 from ojs_features.limits.subjects import Subjects as SubjectsOfLimits
 from ojs_features.webhooks.subjects import Subjects

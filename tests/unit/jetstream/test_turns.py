@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import raw_answer
-from ojs_core.jetstream.connection import Connection, Reply, ReplyOrFailure
-from ojs_core.jetstream.consumers import remove
-from ojs_core.jetstream.turns import Turns, TurnTimings
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.api import raw_answer
+from ojs_engine.jetstream.connection import Connection, Reply, ReplyOrFailure
+from ojs_engine.jetstream.consumers import remove
+from ojs_engine.jetstream.turns import Turns, TurnTimings
 
 
 class Server(Connection):

@@ -11,12 +11,12 @@ from typing import Final
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.connection import Failed
-from ojs_core.jetstream.consumer_names import ConsumerNames
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.jetstream.turns import Turns, TurnTimings
-from ojs_core.read.client import Barrier
+from ojs_engine.base.errors import OjsError
+from ojs_engine.jetstream.connection import Failed
+from ojs_engine.jetstream.consumer_names import ConsumerNames
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.jetstream.turns import Turns, TurnTimings
+from ojs_engine.read.client import Barrier
 
 ASKED: Final = 50
 MOST_KEPT: Final = 3

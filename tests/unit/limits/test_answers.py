@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.wire.queues.requests import parse_queue_limit
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.wire.queues.requests import parse_queue_limit
 from ojs_features.limits.answers import limit_answer, parse_override
 from ojs_features.limits.rules import LimitOverride, LimitRecord
 from support.tables import each

@@ -8,11 +8,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job
-from ojs_core.domain.queues.config import Rate
-from ojs_core.store.store import Store
-from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.store.store import Store
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
 from ojs_features.limits.jobs import limit_headers, limited_by
 from ojs_features.limits.rules import FreePermits, Hit, LimitOverride, LimitRecord
 from support.fake_store import unavailable_store

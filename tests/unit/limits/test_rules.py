@@ -6,12 +6,12 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.policy import LimitPolicy, read_policy
-from ojs_core.domain.transitions import Moment
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.domain.rate_limits.policy import LimitPolicy, read_policy
+from ojs_engine.domain.transitions import Moment
 from ojs_features.limits.rules import (
     COMING_MS,
     FreePermits,

@@ -1,7 +1,7 @@
 """The rules of permits, holds and hints, walked through crashes between any two steps, in many random orders.
 
 The world is a model: records with revisions, tokens that come back when they aren't acknowledged, hints that are repeated.
-The decisions are the product's own (`ojs_core.domain.rate_limits`).
+The decisions are the product's own (`ojs_engine.domain.rate_limits`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.domain.transitions import JobHolder as Claimant
-from ojs_core.domain.transitions import Moment
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.rate_limits.policy import LimitPolicy
+from ojs_engine.domain.transitions import JobHolder as Claimant
+from ojs_engine.domain.transitions import Moment
 from ojs_features.limits.rules import COMING_MS, LimitRecord, PermitHolder, forgotten, room, standing, taken
 
 Step = Generator[None, None, None]

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from ojs_core.audit.fill import Fill
-from ojs_core.domain.queues.record import Maintenance, QueueRecord, RestoreMark
-from ojs_core.domain.storage_room import StorageLevel
-from ojs_core.jetstream.streams import Described
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.operations.findings import server, work
-from ojs_core.operations.findings.finding import MOST, Finding, problem, unknown, warning, worst_first
-from ojs_core.operations.findings.streams import streams
-from ojs_core.operations.why import Reason
-from ojs_core.read.messages import (
+from ojs_engine.audit.fill import Fill
+from ojs_engine.domain.queues.record import Maintenance, QueueRecord, RestoreMark
+from ojs_engine.domain.storage_room import StorageLevel
+from ojs_engine.jetstream.streams import Described
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.operations.findings import server, work
+from ojs_engine.operations.findings.finding import MOST, Finding, problem, unknown, warning, worst_first
+from ojs_engine.operations.findings.streams import streams
+from ojs_engine.operations.why import Reason
+from ojs_engine.read.messages import (
     ProjectorStatus,
     QueueFacts,
     UnreadablePage,
@@ -26,7 +26,7 @@ from ojs_core.read.messages import (
     WorkerRow,
     WorkerSummary,
 )
-from ojs_core.store.workers.presence import ServiceBeat, WorkerRecord
+from ojs_engine.store.workers.presence import ServiceBeat, WorkerRecord
 from ojs_features.webhooks.findings import findings
 from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from support.tables import each

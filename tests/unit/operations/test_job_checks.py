@@ -9,12 +9,12 @@ from typing import Final, cast
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job
-from ojs_core.domain.members import MEMBERS, not_honoured
-from ojs_core.domain.strict import Strict
-from ojs_core.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning, job_check
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.members import MEMBERS, not_honoured
+from ojs_engine.domain.strict import Strict
+from ojs_engine.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning, job_check
+from ojs_engine.store.store import Store
 from ojs_features.all import FEATURES
 from unit.domain.transitions.samples import draft
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ojs_core.domain.job import State
-from ojs_core.operations.queue_removal import QueueRemoval
-from ojs_core.read.messages import JobPage, JobRow, JobsAsk
+from ojs_engine.domain.job import State
+from ojs_engine.operations.queue_removal import QueueRemoval
+from ojs_engine.read.messages import JobPage, JobRow, JobsAsk
 
 PAGE = 4
 

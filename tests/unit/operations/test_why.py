@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Raw
 
-from ojs_core.domain.handlers import Handler
-from ojs_core.domain.job import Entry, Job, JobError, Membership, Retry, State
-from ojs_core.operations.why import JobFacts, Reason, reasons
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.domain.handlers import Handler
+from ojs_engine.domain.job import Entry, Job, JobError, Membership, Retry, State
+from ojs_engine.operations.why import JobFacts, Reason, reasons
+from ojs_engine.store.workers.presence import WorkerRecord
 from support.tables import each
 
 NOW = 1_800_000_000_000

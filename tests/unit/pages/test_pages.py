@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ojs_command.main import main
-from ojs_core.runtime.settings import OPTIONS
 from ojs_features.startup import OPTIONS as OF_FEATURES
+from ojs_runtime.settings import OPTIONS
 
 ROOT: Final = Path(__file__).parents[3]
 PAGES: Final = sorted(

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import Entry, Job, State
-from ojs_core.jetstream.feed import Record
+from ojs_engine.domain.job import Entry, Job, State
+from ojs_engine.jetstream.feed import Record
 from ojs_projector.index.model import Model, Seen
 
 NOW = 1_800_000_000_000

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ojs_core.base.errors import CODES
+from ojs_engine.base.errors import CODES
 from ojs_nats._refusals import refusal
 from ojs_nats._transport import Answer, NotNow, error_of
 from ojs_nats.errors import DuplicateError, QueueFullError, RefusedError

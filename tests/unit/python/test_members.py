@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import cast
 
-from ojs_core.domain.members import FOUND_BY, OPTIONS, shown_in
+from ojs_engine.domain.members import FOUND_BY, OPTIONS, shown_in
 from ojs_nats import App
 from ojs_nats.jobs import Job, JobRequest
 from ojs_nats.models.jobs import JobDetail

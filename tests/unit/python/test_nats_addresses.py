@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.jetstream.subjects import is_namespace
+from ojs_engine.jetstream.subjects import is_namespace
 from ojs_nats import Client
 from ojs_nats._names import namespace
 from ojs_nats._nats_address import nats_address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_nats.worker._places import Load, Places
 
 

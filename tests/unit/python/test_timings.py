@@ -6,14 +6,14 @@ import inspect
 
 import pytest
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.transitions.deadlines import WorkerTimes
-from ojs_core.runtime.stopping import StopTimings
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.transitions.deadlines import WorkerTimes
 from ojs_gateway.context import GatewayTimings
 from ojs_nats._timings import HttpTimings, TransportTimings
 from ojs_nats.testing import _server
 from ojs_nats.worker import Worker
 from ojs_nats.worker._timings import WorkerTimings
+from ojs_runtime.stopping import StopTimings
 
 
 def test_a_client_follows_a_stream_for_longer_than_a_gateway_is_silent() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.read.messages import MAX_PAGE
-from ojs_core.read.walk import walk
+from ojs_engine.base.errors import OjsError
+from ojs_engine.read.messages import MAX_PAGE
+from ojs_engine.read.walk import walk
 from ojs_features.workflows.index import WorkflowPage, WorkflowRow, WorkflowsAsk
 
 

@@ -11,8 +11,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Entry, Job, Membership, State
-from ojs_core.jetstream.event_reader import StoredEvent
+from ojs_engine.domain.job import Entry, Job, Membership, State
+from ojs_engine.jetstream.event_reader import StoredEvent
 from reliability.judgement import RULES, judge
 from reliability.ledger import Asked, Disturbance, Flow, Hold, Kind, Ledger, Verdict
 from reliability.reading import Reading

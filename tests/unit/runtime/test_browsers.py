@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 from multidict import CIMultiDict
 
-from ojs_core.base.errors import OjsError
-from ojs_core.runtime.addresses import is_loopback
-from ojs_core.runtime.browsers import Browsers, check_media_type, host_name
+from ojs_engine.base.errors import OjsError
+from ojs_runtime.addresses import is_loopback
+from ojs_runtime.browsers import Browsers, check_media_type, host_name
 from support.tables import each
 
 HOST = "127.0.0.1:8080"

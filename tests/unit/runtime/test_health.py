@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 
-from ojs_core.runtime.health import Readiness, health_listener
-from ojs_core.runtime.settings import Settings
+from ojs_runtime.health import Readiness, health_listener
+from ojs_runtime.settings import Settings
 
 
 async def test_what_asks_for_health_by_bytes_that_are_no_text_is_refused() -> None:

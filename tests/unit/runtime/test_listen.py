@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from ojs_core.runtime.listen import Listener, last_call
+from ojs_runtime.listen import Listener, last_call
 
 BURST = 500
 """Connections at once, more than any library listens for by itself."""

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ojs_core.runtime.proxies import Proxies, Visit
+from ojs_runtime.proxies import Proxies, Visit
 from support.examples import examples
 from support.tables import each
 

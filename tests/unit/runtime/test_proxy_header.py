@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ojs_core.runtime.proxy_header import MOST_BYTES, UNKNOWN, ProxyHeader, ProxyHeaderError, ProxyHeaders, read_header
-from ojs_core.telemetry.metrics import REGISTRY
+from ojs_engine.telemetry.metrics import REGISTRY
+from ojs_runtime.proxy_header import MOST_BYTES, UNKNOWN, ProxyHeader, ProxyHeaderError, ProxyHeaders, read_header
 from support.balancer import (
     LOCAL,
     PROXY,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.runtime import setting_readers
+from ojs_runtime import setting_readers
 from support.tables import each
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import GONE, OPTIONS, Settings, load
+from ojs_engine.base.problems import StartupProblem
+from ojs_runtime.setting_readers import written
+from ojs_runtime.settings import GONE, OPTIONS, Settings, load
 from support.tables import each
 
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ojs_core.runtime.stopping import Stopping
+from ojs_runtime.stopping import Stopping
 
 
 async def test_work_ends_with_its_result() -> None:

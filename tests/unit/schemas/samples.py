@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import Job, State
+from ojs_engine.domain.job import Job, State
 from ojs_features.schemas.record import SchemaRecord
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ojs_api.schemas import Mode
-from ojs_core.base.errors import OjsError
+from ojs_engine.base.errors import OjsError
 from ojs_features.schemas.catalogue import Catalogue, mode_of
 from support.tables import each
 from unit.schemas.samples import draft, record

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.errors import OjsError
+from ojs_engine.base.errors import OjsError
 from ojs_features.schemas.compatibility import check_compatible, gaps
 from support.tables import each
 from unit.schemas.samples import record

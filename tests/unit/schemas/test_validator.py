@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
+from ojs_engine.base.errors import OjsError
 from ojs_features.schemas.validator import MAX_FINDINGS, Validator
 from support.tables import each
 

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from ojs_api.statistics import Statistics
-from ojs_core.domain.statistics.point import Point
-from ojs_core.wire.members import encode
+from ojs_engine.domain.statistics.point import Point
+from ojs_engine.wire.members import encode
 from ojs_features.statistics.answers import SHAPES, history_answer
 from ojs_features.statistics.series import History, HistoryAsk
 

@@ -17,7 +17,7 @@ def test_an_earlier_version_runs_its_own_sources(tmp_path: Path) -> None:
         program = earlier(FIRST_OF_DRILLS, tmp_path)
     except NoSuchVersion as reason:
         pytest.skip(str(reason))
-    there = "import ojs_core; print(ojs_core.__file__)"
+    there = "import ojs_nats; print(ojs_nats.__file__)"
     *python, _, _ = program
     found = subprocess.run([*python, "-c", there], capture_output=True, text=True, check=True).stdout
     assert Path(found.strip()).is_relative_to(tmp_path)

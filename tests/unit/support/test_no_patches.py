@@ -61,15 +61,15 @@ def test_no_test_replaces_a_part_of_the_product() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('monkeypatch.setattr("ojs_core.base.loops._WAIT_S", 0)', ["'ojs_core.base.loops._WAIT_S'"]),
+        ('monkeypatch.setattr("ojs_engine.base.loops._WAIT_S", 0)', ["'ojs_engine.base.loops._WAIT_S'"]),
         ("monkeypatch.setattr(module, '_WAIT_S', 0)", ["module"]),
         ("patch.setattr(store.jobs, 'push', away)", ["store.jobs"]),
         ("monkeypatch.setattr(socket, 'getaddrinfo', look_up)", []),
         ("monkeypatch.setenv('OJS_URL', url)", []),
         ("from unittest.mock import patch\nwith patch.object(module, '_WAIT_S', 0): ...", ["module"]),
         (
-            "from unittest.mock import patch\nwith patch('ojs_core.base.loops._WAIT_S', 0): ...",
-            ["'ojs_core.base.loops._WAIT_S'"],
+            "from unittest.mock import patch\nwith patch('ojs_engine.base.loops._WAIT_S', 0): ...",
+            ["'ojs_engine.base.loops._WAIT_S'"],
         ),
         ("from unittest.mock import patch\n@patch.multiple(module, _WAIT_S=0)\ndef test(): ...", ["module"]),
         ("from unittest.mock import patch as other\nother.dict(module.NAMES, a='b')", ["module.NAMES"]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.domain.job import State
+from ojs_engine.domain.job import State
 from support.history import FOREVER, Call, Fault, History, Outcome, Plan, Seen
 from support.verdict import judge
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from ojs_core.telemetry.fast_metrics import CounterFamily, HistogramFamily
+from ojs_engine.telemetry.fast_metrics import CounterFamily, HistogramFamily
 
 BOUNDS = (0.005, 0.5, 1, 10, 60_000)
 LABELS = ("queue", "type")

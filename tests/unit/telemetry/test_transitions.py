@@ -11,10 +11,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Membership
-from ojs_core.domain.transitions.result import Transition
-from ojs_core.store.records.commit import Committer
-from ojs_core.telemetry import logs, transitions
+from ojs_engine.domain.job import Membership
+from ojs_engine.domain.transitions.result import Transition
+from ojs_engine.store.records.commit import Committer
+from ojs_engine.telemetry import logs, transitions
 from unit.domain.transitions.samples import active, available, dead_letter
 
 pytestmark = pytest.mark.usefixtures("logging_kept")

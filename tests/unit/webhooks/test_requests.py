@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.transitions import Moment
-from ojs_core.wire.members import bare, encode
-from ojs_core.wire.pages import Page
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.wire.members import bare, encode
+from ojs_engine.wire.pages import Page
 from ojs_features.webhooks.answers import OneWebhook, on_page, webhook_answer, webhook_page
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.transitions import Moment
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.transitions import Moment
 from ojs_features.webhooks.records import ROTATION_MS, DeliveryRecord, Subscription, Tally, TargetHealth
 from ojs_features.webhooks.rules import DELAYS_MS, Verdict, delivery_id, judge, signature
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.numbers import EARLIEST_MS, LATEST_MS, LONGEST_MS
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.times import format_ms, parse_moment, parse_timestamp
-from ojs_core.domain.rate_limits.policy import read_policy
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.selection import parse_confirmed
-from ojs_core.wire.queues.requests import parse_config
-from ojs_core.wire.system.maintenance import parse_maintenance
-from ojs_core.wire.workers.requests import parse_fetch, parse_heartbeat, parse_nack, parse_register
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.numbers import EARLIEST_MS, LATEST_MS, LONGEST_MS
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.times import format_ms, parse_moment, parse_timestamp
+from ojs_engine.domain.rate_limits.policy import read_policy
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.jobs.selection import parse_confirmed
+from ojs_engine.wire.queues.requests import parse_config
+from ojs_engine.wire.system.maintenance import parse_maintenance
+from ojs_engine.wire.workers.requests import parse_fetch, parse_heartbeat, parse_nack, parse_register
 from support.tables import each
 
 NOW = 1_790_000_000_000

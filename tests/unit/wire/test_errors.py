@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ojs_core.base.errors import CODES, NUMBERS, OjsError, conflict, duplicate, invalid, not_found, placed
-from ojs_core.wire.errors import error_body
+from ojs_engine.base.errors import CODES, NUMBERS, OjsError, conflict, duplicate, invalid, not_found, placed
+from ojs_engine.wire.errors import error_body
 from support.tables import each
 
 CATALOG = Path(__file__).parents[2] / "fixtures" / "error_catalog.txt"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw, Struct
 
-from ojs_core.base.extensions import Extensions
-from ojs_core.wire.members import bare, encode, extended, members
+from ojs_engine.base.extensions import Extensions
+from ojs_engine.wire.members import bare, encode, extended, members
 
 
 class Inner(Struct):

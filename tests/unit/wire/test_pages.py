@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.wire.members import members
-from ojs_core.wire.pages import Page, pagination, parse_page
+from ojs_engine.base.errors import OjsError
+from ojs_engine.wire.members import members
+from ojs_engine.wire.pages import Page, pagination, parse_page
 
 
 @pytest.mark.parametrize(

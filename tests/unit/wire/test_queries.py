@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.wire.pages import parse_page
-from ojs_core.wire.queries import parse_queries
+from ojs_engine.base.errors import OjsError
+from ojs_engine.wire.pages import parse_page
+from ojs_engine.wire.queries import parse_queries
 
 
 def test_parameters_are_read_as_browsers_write_them() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ojs_core.wire.redaction import hidden, redacted
+from ojs_engine.wire.redaction import hidden, redacted
 
 JOB = {"specversion": "1.0", "id": "1", "type": "a.b", "state": "discarded", "queue": "q", "attempt": 2}
 SECRET = "a secret"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.fields import check_once, struct_of
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
-from ojs_core.wire.queues.fair_pools import parse_pool
-from ojs_core.wire.queues.requests import DeletionBody, PurgeBody, parse_config
-from ojs_core.wire.system.maintenance import parse_maintenance
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.fields import check_once, struct_of
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.jobs.selection import parse_confirmed, parse_selection
+from ojs_engine.wire.queues.fair_pools import parse_pool
+from ojs_engine.wire.queues.requests import DeletionBody, PurgeBody, parse_config
+from ojs_engine.wire.system.maintenance import parse_maintenance
 from ojs_features.limits.answers import parse_override
 from support.tables import each
 

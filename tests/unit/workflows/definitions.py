@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_features.workflows.definition import Definition
 from ojs_features.workflows.graph import Graph
 from ojs_features.workflows.requests import parse_workflow

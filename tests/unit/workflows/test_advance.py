@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import is_job_id
-from ojs_core.domain.transitions import Moment
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import is_job_id
+from ojs_engine.domain.transitions import Moment
 from ojs_features.workflows.advance import (
     CREATED_AT_ONCE,
     StepOutcome,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from ojs_core.domain.transitions import Moment
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.members import bare, encode
-from ojs_core.wire.pages import Page
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.members import bare, encode
+from ojs_engine.wire.pages import Page
 from ojs_features.workflows.advance import begin
 from ojs_features.workflows.answers import (
     StepPage,

@@ -6,8 +6,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import CALLED_OFF, NOTHING, Job, Membership, Retry, State
-from ojs_core.domain.transitions import Failure, JobHolder, Moment, ack, cancel, claim, nack, push
+from ojs_engine.domain.job import CALLED_OFF, NOTHING, Job, Membership, Retry, State
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment, ack, cancel, claim, nack, push
 from ojs_features.workflows.events import events_of_workflow
 from ojs_features.workflows.record import StepError, Workflow, WorkflowEntry
 from support.events import all_events_of

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import State
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import State
 from ojs_features.workflows.requests import parse_workflow, workflow_id_of
 from support.tables import each
 from unit.workflows.definitions import NOW, batch, chain, dag, group, job, parsed, tree

@@ -22,10 +22,10 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, encode_token
-from ojs_core.runtime.settings import NAMESPACE_ENV
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, encode_token
 from ojs_nats import Client
 from ojs_nats.errors import RefusedError, UnavailableError
+from ojs_runtime.settings import NAMESPACE_ENV
 
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "server": server.check_server,

@@ -9,8 +9,8 @@ import msgspec
 from rich.text import Text
 
 from ojs_command.client.output import Output, clean, shown
-from ojs_core.base.wording import counted
-from ojs_core.operations.findings.finding import Finding as Judged
+from ojs_engine.base.wording import counted
+from ojs_engine.operations.findings.finding import Finding as Judged
 from ojs_link.timings import Timings
 
 Status = Literal["ok", "warning", "problem"]

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from ojs_command.client.doctor.findings import DoctorTimings, Finding, ok, warning
-from ojs_core.base.wording import duration
-from ojs_core.runtime.addresses import is_loopback
+from ojs_engine.base.wording import duration
+from ojs_runtime.addresses import is_loopback
 
 _MOST_BYTES: Final = 4 << 20
 _LONGEST_SYNC_NS: Final = 120 * 1_000_000_000

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from ojs_command.client.doctor.findings import DoctorTimings, Finding, ok, warning
-from ojs_core.base.wording import duration
-from ojs_core.runtime.addresses import is_loopback
+from ojs_engine.base.wording import duration
 from ojs_nats import Client
+from ojs_runtime.addresses import is_loopback
 
 
 async def check_server(client: Client) -> list[Finding]:

@@ -7,15 +7,15 @@ from typing import Final, TypeVar
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, told, warning
 from ojs_command.client.nats_address import operators_address
-from ojs_core.base.errors import OjsError
-from ojs_core.base.problems import StartupProblem
-from ojs_core.base.wording import counted
-from ojs_core.jetstream.api import ask
-from ojs_core.jetstream.connection import CannotConnect, Connection
-from ojs_core.jetstream.contents import subjects_of
-from ojs_core.jetstream.streams import MIN_PAYLOAD, check_server, describe, faulty_server
-from ojs_core.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, config_of, is_namespace
-from ojs_core.operations.findings.streams import streams
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.base.wording import counted
+from ojs_engine.jetstream.api import ask
+from ojs_engine.jetstream.connection import CannotConnect, Connection
+from ojs_engine.jetstream.contents import subjects_of
+from ojs_engine.jetstream.streams import MIN_PAYLOAD, check_server, describe, faulty_server
+from ojs_engine.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, config_of, is_namespace
+from ojs_engine.operations.findings.streams import streams
 from ojs_link.address import masked
 
 T = TypeVar("T")

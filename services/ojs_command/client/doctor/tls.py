@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from ojs_command.client.context_file import Target
 from ojs_command.client.doctor.findings import DoctorTimings, Finding, ok, warning
-from ojs_core.runtime.addresses import is_loopback
 from ojs_nats._tls import Trust
+from ojs_runtime.addresses import is_loopback
 
 _SOON: Final = timedelta(days=14)
 

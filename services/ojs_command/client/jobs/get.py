@@ -8,8 +8,8 @@ from typing import Final
 from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_core.base.wording import duration
-from ojs_core.domain.members import LABELLED
+from ojs_engine.base.wording import duration
+from ojs_engine.domain.members import LABELLED
 from ojs_nats.models.jobs import JobDetail, TimelineEntry
 
 _EXAMPLES: Final = """\

@@ -9,7 +9,7 @@ from ojs_command.client.arguments import STATES, ago, in_help, member, positive
 from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_core.domain.members import FOUND_BY
+from ojs_engine.domain.members import FOUND_BY
 from ojs_nats import Job
 
 COLUMNS: Final = ("id", "type", "queue", "state", "attempt", "created", "error")

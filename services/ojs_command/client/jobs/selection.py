@@ -12,7 +12,7 @@ from ojs_command.client.arguments import STATES, duration, member, words
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
-from ojs_core.base.wording import counted
+from ojs_engine.base.wording import counted
 from ojs_nats.models.jobs import ChangedItem, ChangedSelection
 from ojs_nats.operations.jobs import JobFilter
 

@@ -28,26 +28,25 @@ from integration.samples import (
     timers,
     tokens,
 )
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.base.problems import Unreachable
-from ojs_core.domain import transitions
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import RestoreMark, released, waiting_for_release
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Collected, Connection
-from ojs_core.jetstream.streams import RESTORING
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.backup.archive import Archive, BackupProblem
-from ojs_core.store.backup.last import last_backup, note_backup
-from ojs_core.store.backup.release import Held, Release
-from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
-from ojs_core.store.backup.taking import Taken, take_backup
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.base.problems import Unreachable
+from ojs_engine.domain import transitions
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.queues.config import MAINTENANCE
+from ojs_engine.domain.queues.record import RestoreMark, released, waiting_for_release
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Collected, Connection
+from ojs_engine.jetstream.streams import RESTORING
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.backup.archive import Archive, BackupProblem
+from ojs_engine.store.backup.last import last_backup, note_backup
+from ojs_engine.store.backup.release import Held, Release
+from ojs_engine.store.backup.restoring import Restore, Restored, RestoreTimings
+from ojs_engine.store.backup.taking import Taken, take_backup
+from ojs_engine.store.store import Store
 from ojs_features.all import BACKUPS
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.store import Crons
@@ -61,6 +60,7 @@ from ojs_features.webhooks.subjects import Subjects
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.requests import parse_workflow
 from ojs_features.workflows.store import Workflows
+from ojs_runtime.settings import Settings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -14,17 +14,17 @@ from integration.conftest import MakeServer, OpenStore
 from integration.crons.test_crons import unchanged, wanted
 from integration.samples import acked, draft, failed, fetch, refusal, timed
 from integration.workflows.flows import chain, coordinate, create, end
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.storage_room import RoomSettings
-from ojs_core.jetstream.api import call, parse_ack
-from ojs_core.jetstream.connection import Reply
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.capacity.storage_room import RoomTimings
-from ojs_core.store.store import Store, StoreTimings
-from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord
-from ojs_core.telemetry import metrics
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.storage_room import RoomSettings
+from ojs_engine.jetstream.api import call, parse_ack
+from ojs_engine.jetstream.connection import Reply
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.capacity.storage_room import RoomTimings
+from ojs_engine.store.store import Store, StoreTimings
+from ojs_engine.store.workers.presence import PresenceTimings, WorkerRecord
+from ojs_engine.telemetry import metrics
 from ojs_features.all import GATES
 from ojs_features.crons.loop import CronWorker
 from ojs_features.crons.store import Crons

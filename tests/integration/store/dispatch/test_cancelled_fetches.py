@@ -8,7 +8,7 @@ import random
 import pytest
 
 from integration.samples import draft, fetch, holding
-from ojs_core.store.store import Store
+from ojs_engine.store.store import Store
 
 pytestmark = pytest.mark.usefixtures("own_stores")
 

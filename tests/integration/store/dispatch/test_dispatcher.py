@@ -10,12 +10,12 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import draft, failed, fetch, from_durables, requeued, tokens, unreachable
-from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Collected, Failed, ReplyOrFailure
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Collected, Failed, ReplyOrFailure
+from ojs_engine.store.store import Store
 from ojs_features.limits.subjects import Subjects
 from support.outside import Collect, Send, before, collecting, tapped
 from support.waiting import eventually

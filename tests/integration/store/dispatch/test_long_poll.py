@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from integration.samples import draft, failed, fetch, requeued, timed
-from ojs_core.domain import transitions
-from ojs_core.domain.transitions import Liveness
-from ojs_core.jetstream.connection import Collected, Failed
-from ojs_core.runtime.timekeeping import Timekeeper
-from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
-from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.dispatch.wakeups import WakeupTimings
-from ojs_core.store.store import Store, StoreTimings
+from ojs_engine.domain import transitions
+from ojs_engine.domain.transitions import Liveness
+from ojs_engine.due.timekeeping import Timekeeper
+from ojs_engine.jetstream.connection import Collected, Failed
+from ojs_engine.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.dispatch.wakeups import WakeupTimings
+from ojs_engine.store.store import Store, StoreTimings
 from support.outside import EMPTY, Collect, collecting, tapped_connection
 from support.waiting import eventually
 

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from integration.samples import draft, fetch, from_durables
-from ojs_core.domain.handlers import Handled, Handler
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import cancel
-from ojs_core.jetstream.api import ask
-from ojs_core.store.store import Store
+from ojs_engine.domain.handlers import Handled, Handler
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import cancel
+from ojs_engine.jetstream.api import ask
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 TYPE = "invoice.generate"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from integration.samples import draft, fetch, from_durables, from_heads, requeued, tokens
-from ojs_core.domain import transitions
-from ojs_core.store.dispatch.in_hand import ClaimTimings
-from ojs_core.store.records.commit import encode_job
-from ojs_core.store.records.tokens import token_of
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.store.dispatch.in_hand import ClaimTimings
+from ojs_engine.store.records.commit import encode_job
+from ojs_engine.store.records.tokens import token_of
+from ojs_engine.store.store import Store
 from support.outside import ahead
 from support.waiting import eventually
 

@@ -26,14 +26,14 @@ from integration.samples import (
     tokens,
     unreachable,
 )
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.subjects import REST
-from ojs_core.runtime.timekeeping import Timekeeper
-from ojs_core.store.records.write_timings import WriteTimings
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.due.timekeeping import Timekeeper
+from ojs_engine.jetstream.subjects import REST
+from ojs_engine.store.records.write_timings import WriteTimings
+from ojs_engine.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
 

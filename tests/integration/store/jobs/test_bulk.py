@@ -11,16 +11,16 @@ import pytest
 from msgspec.structs import replace
 
 from integration.samples import acked, draft, failed, fetch, in_state, no_leader, refusal
-from ojs_core.api.call import Response
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.jetstream.connection import Connection, ReplyOrFailure
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.wire.dialects.readers import dialect_of
+from ojs_engine.api.call import Response
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.jetstream.connection import Connection, ReplyOrFailure
+from ojs_engine.store.store import Store
+from ojs_engine.wire.dialects.readers import dialect_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.bulk import BulkHandlers
+from ojs_runtime.settings import Settings
 from support.call import Request, answered
 from support.outside import Send, tapped
 from support.waiting import eventually

@@ -6,11 +6,11 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import acked, draft, fetch, losing_answers, message, refusal, requeued
-from ojs_core.domain import transitions
-from ojs_core.domain.checkpoints import Checkpoint, Saved
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import JobHolder, Moment, Transition
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.checkpoints import Checkpoint, Saved
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions import JobHolder, Moment, Transition
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 ANYONE = JobHolder()

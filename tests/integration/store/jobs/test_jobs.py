@@ -28,16 +28,16 @@ from integration.samples import (
     timers,
     tokens,
 )
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.transitions import Failure, Moment, RetryOverride, Transition, nack
-from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.connection import Collected, Failed
-from ojs_core.jetstream.subjects import LASTING
-from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import WorkerRecord
-from ojs_core.telemetry import metrics
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.domain.transitions import Failure, Moment, RetryOverride, Transition, nack
+from ojs_engine.domain.unique import keyed
+from ojs_engine.jetstream.connection import Collected, Failed
+from ojs_engine.jetstream.subjects import LASTING
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_engine.telemetry import metrics
 from ojs_features.limits.subjects import Subjects
 from support.nats import NatsServer
 from support.outside import Collect, collecting

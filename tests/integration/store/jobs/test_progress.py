@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from integration.samples import acked, draft, fetch, refusal
-from ojs_core.domain.job import Job
-from ojs_core.domain.progress import Progress, Report
-from ojs_core.domain.transitions import JobHolder
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.progress import Progress, Report
+from ojs_engine.domain.transitions import JobHolder
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 

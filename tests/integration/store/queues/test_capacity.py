@@ -9,11 +9,11 @@ import pytest
 from msgspec import Raw
 
 from integration.samples import acked, attempt, draft, fetch, losing_answers, refusal, requeued, set_up, subjects, timed, tokens
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.store.capacity.capacity import CapacityTimings
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.store.capacity.capacity import CapacityTimings
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 

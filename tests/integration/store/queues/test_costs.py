@@ -10,9 +10,9 @@ from contextlib import nullcontext
 import pytest
 
 from integration.samples import acked, configure, draft, fetch
-from ojs_core.domain import transitions
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE
+from ojs_engine.store.store import Store
 from support.traffic import counted, kind_of, without_limits
 
 JOBS = 20

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from integration.samples import draft, fetch, refusal
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.store.store import Store
 from support.waiting import eventually
 
 

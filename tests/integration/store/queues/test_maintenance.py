@@ -8,14 +8,14 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import delayed, draft, due_subjects, fetch, requeued
-from ojs_core.domain.job import State
-from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import Maintenance, resumed
-from ojs_core.jetstream.api import call
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import State
+from ojs_engine.domain.queues.config import MAINTENANCE
+from ojs_engine.domain.queues.record import Maintenance, resumed
+from ojs_engine.jetstream.api import call
+from ojs_engine.store.store import Store
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.store import Crons
+from ojs_runtime.settings import Settings
 from ojs_scheduler import build
 from support.nats import NatsServer
 from support.waiting import eventually

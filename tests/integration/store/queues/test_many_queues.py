@@ -11,14 +11,14 @@ import pytest
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import draft, fetch, refusal, timed, tokens
-from ojs_core.domain.job import Job
-from ojs_core.jetstream.api import call, put
-from ojs_core.jetstream.connection import Collected, Connection, Failed
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
-from ojs_core.store.dispatch.timings import DispatchTimings
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.domain.job import Job
+from ojs_engine.jetstream.api import call, put
+from ojs_engine.jetstream.connection import Collected, Connection, Failed
+from ojs_engine.jetstream.subjects import ANY
+from ojs_engine.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from support.nats import NatsServer
 from support.outside import Collect, collecting
 from support.waiting import eventually

@@ -8,7 +8,7 @@ import pytest
 from integration.conftest import OpenStore
 from integration.limits.test_limits import ids, push
 from integration.samples import acked, attempt, draft, fetch, set_up
-from ojs_core.domain import transitions
+from ojs_engine.domain import transitions
 from ojs_features.limits.loop import blocked_jobs_loop
 from support.cluster import NatsCluster
 from support.waiting import eventually

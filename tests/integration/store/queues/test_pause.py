@@ -9,12 +9,12 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import configure, draft, fetch, losing_answers, requeued, set_up, subjects, tokens
-from ojs_core.domain.job import State
-from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.domain.queues.record import QueueRecord, configured
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Connection
-from ojs_core.store.store import Store
+from ojs_engine.domain.job import State
+from ojs_engine.domain.queues.config import QueueConfig
+from ojs_engine.domain.queues.record import QueueRecord, configured
+from ojs_engine.jetstream.api import call
+from ojs_engine.jetstream.connection import Connection
+from ojs_engine.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
 

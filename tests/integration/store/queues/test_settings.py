@@ -8,12 +8,12 @@ import pytest
 
 from integration.projector.samples import dead
 from integration.samples import acked, configure, draft, failed, fetch, message, refusal, unreachable
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, Retention, Retry
-from ojs_core.domain.queues.config import DEFAULT_QUEUE
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.jetstream.connection import Failed
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, Retention, Retry
+from ojs_engine.domain.queues.config import DEFAULT_QUEUE
+from ojs_engine.domain.transitions import Moment, Transition
+from ojs_engine.jetstream.connection import Failed
+from ojs_engine.store.store import Store
 from support.outside import collecting
 from support.waiting import eventually
 

@@ -15,18 +15,18 @@ from integration.limits.test_limits import held, ids, limited
 from integration.samples import attempt, draft, fetch, losing_answers, put_raw, refusal, set_up, timed, tokens, unreachable
 from integration.store.dispatch.test_tokens import no_token, put_token
 from integration.store.queues.test_capacity import only_tokens
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.threshold_alerts import Threshold
-from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.domain.unique import keyed
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.capacity.stale_tokens import SweepTimings
-from ojs_core.store.records.commit import encode_job
-from ojs_core.store.records.tokens import Token
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.threshold_alerts import Threshold
+from ojs_engine.domain.transitions import Moment, Transition
+from ojs_engine.domain.unique import keyed
+from ojs_engine.store.capacity.stale_tokens import SweepTimings
+from ojs_engine.store.records.commit import encode_job
+from ojs_engine.store.records.tokens import Token
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from ojs_features.limits.loop import blocked_jobs_loop
+from ojs_runtime.settings import Settings
 from support.traffic import counted
 from support.waiting import eventually
 

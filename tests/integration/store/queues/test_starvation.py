@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from integration.samples import configure, draft, fetch
-from ojs_core.domain.fair_pools import Pool, Prevention
-from ojs_core.store.store import Store
-from ojs_core.telemetry import metrics
+from ojs_engine.domain.fair_pools import Pool, Prevention
+from ojs_engine.store.store import Store
+from ojs_engine.telemetry import metrics
 from support.outside import clock_of
 
 pytestmark = pytest.mark.usefixtures("own_stores")

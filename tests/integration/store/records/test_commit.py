@@ -23,14 +23,14 @@ from integration.samples import (
     tokens,
     unreachable,
 )
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import Transition
-from ojs_core.jetstream.connection import Reply, ReplyOrFailure
-from ojs_core.store.records.commit import CommitTimings
-from ojs_core.store.records.writer import Conflict
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions import Transition
+from ojs_engine.jetstream.connection import Reply, ReplyOrFailure
+from ojs_engine.store.records.commit import CommitTimings
+from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.store import Store
 from support.outside import Send, ahead, standing, tapped
 from support.waiting import eventually
 

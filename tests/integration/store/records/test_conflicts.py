@@ -8,11 +8,11 @@ from math import inf
 import pytest
 
 from integration.samples import acked, configure, draft, fetch, refusal, timed
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.job import State
-from ojs_core.jetstream.connection import Reply, ReplyOrFailure
-from ojs_core.store.records.write_timings import WriteTimings
-from ojs_core.store.store import Store
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.domain.job import State
+from ojs_engine.jetstream.connection import Reply, ReplyOrFailure
+from ojs_engine.store.records.write_timings import WriteTimings
+from ojs_engine.store.store import Store
 from support.outside import Send, tapped
 
 Do = Callable[[Store, str], Awaitable[object]]

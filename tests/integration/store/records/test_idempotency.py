@@ -8,10 +8,10 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import holding, losing_answers, message, refusal, timed, unreachable
-from ojs_core.base.errors import OjsError
-from ojs_core.store.records.idempotency import IdempotencyTimings, KeptAnswer, KeyedRun
-from ojs_core.store.records.kept import KeptTimings
-from ojs_core.store.store import Store, StoreTimings
+from ojs_engine.base.errors import OjsError
+from ojs_engine.store.records.idempotency import IdempotencyTimings, KeptAnswer, KeyedRun
+from ojs_engine.store.records.kept import KeptTimings
+from ojs_engine.store.store import Store, StoreTimings
 from support.nats import NatsServer
 from support.network import GOOD, UP_ALONE, Network
 from support.waiting import eventually

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Raw
 
 from integration.samples import draft
-from ojs_core.store.records.records import MULTI_GET_BYTES
-from ojs_core.store.store import Store
+from ojs_engine.store.records.records import MULTI_GET_BYTES
+from ojs_engine.store.store import Store
 
 
 async def test_records_beyond_one_answers_bytes_are_all_read(store: Store, queue: str) -> None:

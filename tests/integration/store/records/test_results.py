@@ -19,14 +19,14 @@ from integration.samples import (
     unreachable,
 )
 from integration.workflows.flows import Crash, chain, coordinate, crashing, create, end
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.transitions import Moment, Transition, ack
-from ojs_core.domain.transitions.finish import INLINE_BYTES
-from ojs_core.jetstream.subjects import ANY, Kind
-from ojs_core.store.records.writer import Conflict
-from ojs_core.store.reset import Reset
-from ojs_core.store.store import Store
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.transitions import Moment, Transition, ack
+from ojs_engine.domain.transitions.finish import INLINE_BYTES
+from ojs_engine.jetstream.subjects import ANY, Kind
+from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.reset import Reset
+from ojs_engine.store.store import Store
 from ojs_features.workflows.store import Workflows
 from support.waiting import eventually
 

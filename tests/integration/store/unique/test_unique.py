@@ -32,15 +32,15 @@ from integration.samples import (
     timers,
     unreachable,
 )
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.transitions import RetryOverride
-from ojs_core.domain.unique import keyed
-from ojs_core.store.records.write_timings import WriteTimings
-from ojs_core.store.records.writer import Conflict
-from ojs_core.store.store import Store
-from ojs_core.store.unique.locks import Lock, LockTimings, encode_lock
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.domain.transitions import RetryOverride
+from ojs_engine.domain.unique import keyed
+from ojs_engine.store.records.write_timings import WriteTimings
+from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.store import Store
+from ojs_engine.store.unique.locks import Lock, LockTimings, encode_lock
 from support.examples import examples
 from support.nats import NatsServer
 from support.outside import before, clock_of

@@ -14,11 +14,11 @@ from msgspec import Raw
 
 from integration.conftest import OpenStore
 from integration.samples import draft, fetch
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.unique import keyed
-from ojs_core.store.records.records import Stored
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.unique import keyed
+from ojs_engine.store.records.records import Stored
+from ojs_engine.store.store import Store
 from support.cluster import NatsCluster, step_down
 from support.waiting import eventually
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from integration.conftest import OpenStore
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.handlers import Handler
-from ojs_core.store.store import Store
-from ojs_core.store.workers.notes import Directive, WorkerNotes
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.handlers import Handler
+from ojs_engine.store.store import Store
+from ojs_engine.store.workers.notes import Directive, WorkerNotes
+from ojs_engine.store.workers.presence import WorkerRecord
 from support.nats import NatsServer
 from support.waiting import eventually
 

@@ -9,14 +9,14 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.samples import draft, fetch, timers
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions.deadlines import WorkerTimes
-from ojs_core.domain.worker import CompleteList, Mark
-from ojs_core.jetstream.event_reader import EventFilter, EventReader
-from ojs_core.runtime.service import Service
-from ojs_core.runtime.timekeeping import Timekeeper
-from ojs_core.store.store import Store, StoreTimings
-from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord, covers
+from ojs_engine.base.service import Service
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions.deadlines import WorkerTimes
+from ojs_engine.domain.worker import CompleteList, Mark
+from ojs_engine.due.timekeeping import Timekeeper
+from ojs_engine.jetstream.event_reader import EventFilter, EventReader
+from ojs_engine.store.store import Store, StoreTimings
+from ojs_engine.store.workers.presence import PresenceTimings, WorkerRecord, covers
 from ojs_reaper.liveness import LivenessTimings, WorkerLiveness
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -11,8 +11,8 @@ import pytest
 
 from ojs_command.client.context_file import Target
 from ojs_command.client.doctor.tls import check_tls
-from ojs_core.runtime.certificates import Certificates, TlsFiles
 from ojs_nats.tls import Tls
+from ojs_runtime.certificates import Certificates, TlsFiles
 from support.certificates import Authority
 
 

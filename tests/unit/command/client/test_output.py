@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ojs_command.client.output import Output, age, clean, json_text, shown
-from ojs_core.base.wording import counted, duration
+from ojs_engine.base.wording import counted, duration
 from support.tables import each
 
 NOW = datetime(2026, 11, 24, 8, 0, tzinfo=UTC)

@@ -8,10 +8,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.events.history import Actor, history_of
-from ojs_core.domain.job import CALLED_OFF, Job, Membership, State
-from ojs_core.domain.past import attempts_of
-from ojs_core.domain.transitions import (
+from ojs_engine.domain.events.history import Actor, history_of
+from ojs_engine.domain.job import CALLED_OFF, Job, Membership, State
+from ojs_engine.domain.past import attempts_of
+from ojs_engine.domain.transitions import (
     Failure,
     JobHolder,
     Liveness,
@@ -27,9 +27,9 @@ from ojs_core.domain.transitions import (
     reprioritise,
     retry_discarded,
 )
-from ojs_core.domain.transitions.log import KEPT
-from ojs_core.domain.transitions.result import Transition
-from ojs_core.domain.worker import CompleteList, Mark
+from ojs_engine.domain.transitions.log import KEPT
+from ojs_engine.domain.transitions.result import Transition
+from ojs_engine.domain.worker import CompleteList, Mark
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, available, completed, dead_letter, draft, retryable
 
 

@@ -10,10 +10,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.events.envelope import Event, event_id
-from ojs_core.domain.events.vocabulary import ENTERED, events_of
-from ojs_core.domain.job import Entry, Job, Retry, State
-from ojs_core.domain.transitions import (
+from ojs_engine.domain.events.envelope import Event, event_id
+from ojs_engine.domain.events.vocabulary import ENTERED, events_of
+from ojs_engine.domain.job import Entry, Job, Retry, State
+from ojs_engine.domain.transitions import (
     Failure,
     JobHolder,
     Liveness,
@@ -36,7 +36,7 @@ from ojs_core.domain.transitions import (
     reprioritise,
     retry_discarded,
 )
-from ojs_core.domain.transitions import TransitionName as Word
+from ojs_engine.domain.transitions import TransitionName as Word
 from support.tables import each
 from unit.domain.transitions.samples import (
     ANYONE,

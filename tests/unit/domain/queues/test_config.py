@@ -4,13 +4,13 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import SYSTEM_RETRY, Job, Retention, Retry, State
-from ojs_core.domain.queues.admission import QueueSettings, admitted
-from ojs_core.domain.queues.config import NOT_SET, QueueConfig, layered
-from ojs_core.domain.queues.record import QueueRecord, configured, created, deleted, draining, paused, resumed
-from ojs_core.domain.transitions import Moment
-from ojs_core.domain.transitions.retention import DEAD_LETTER_S, RETENTION_S, TOMBSTONE_S, retention_s
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import SYSTEM_RETRY, Job, Retention, Retry, State
+from ojs_engine.domain.queues.admission import QueueSettings, admitted
+from ojs_engine.domain.queues.config import NOT_SET, QueueConfig, layered
+from ojs_engine.domain.queues.record import QueueRecord, configured, created, deleted, draining, paused, resumed
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.domain.transitions.retention import DEAD_LETTER_S, RETENTION_S, TOMBSTONE_S, retention_s
 from support.tables import each
 
 NOW = Moment(1_000, "op1")

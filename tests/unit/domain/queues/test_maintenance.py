@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.queues.config import MAINTENANCE
-from ojs_core.domain.queues.record import (
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.queues.config import MAINTENANCE
+from ojs_engine.domain.queues.record import (
     Maintenance,
     QueueRecord,
     RestoreMark,
@@ -15,9 +15,9 @@ from ojs_core.domain.queues.record import (
     resumed,
     waiting_for_release,
 )
-from ojs_core.domain.transitions import Moment
-from ojs_core.wire.members import bare
-from ojs_core.wire.system.maintenance import MaintenanceAnswer, RestoredAnswer, maintenance_answer, parse_maintenance
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.wire.members import bare
+from ojs_engine.wire.system.maintenance import MaintenanceAnswer, RestoredAnswer, maintenance_answer, parse_maintenance
 
 NOW = 1_800_000_000_000
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.transitions import Failure, JobHolder, Moment, ack, cancel, claim, nack, push
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment, ack, cancel, claim, nack, push
 
 T0: Final = 1_800_000_000_000
 SECOND: Final = 1_000

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job, Timer
-from ojs_core.domain.transitions.effects import CancelTimer
-from ojs_core.domain.transitions.retention import TOMBSTONE_S, retention_s
-from ojs_core.domain.transitions.settle import amended
+from ojs_engine.domain.job import Job, Timer
+from ojs_engine.domain.transitions.effects import CancelTimer
+from ojs_engine.domain.transitions.retention import TOMBSTONE_S, retention_s
+from ojs_engine.domain.transitions.settle import amended
 from unit.domain.transitions.samples import active, at, available, cancelled, completed, dead_letter, discarded, scheduled
 
 EACH = [active, available, cancelled, completed, dead_letter, discarded, scheduled]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.domain.job import Backoff, Retry
-from ojs_core.domain.transitions.backoff import delay_ms
+from ojs_engine.domain.job import Backoff, Retry
+from ojs_engine.domain.transitions.backoff import delay_ms
 from support.tables import each
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job
-from ojs_core.domain.transitions import JobHolder, cancel
-from ojs_core.domain.transitions.checkpoint import note_checkpoint
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions import JobHolder, cancel
+from ojs_engine.domain.transitions.checkpoint import note_checkpoint
 from unit.domain.transitions.samples import ANYONE, active, at, available, cancelled, completed, dead_letter, discarded
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import NOTHING, Job, State, Timer
-from ojs_core.domain.transitions import Failure, JobHolder, ack, claim, extend, nack
-from ojs_core.domain.transitions.effects import CancelTimer
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import NOTHING, Job, State, Timer
+from ojs_engine.domain.transitions import Failure, JobHolder, ack, claim, extend, nack
+from ojs_engine.domain.transitions.effects import CancelTimer
 from support.tables import each
 from unit.domain.transitions.samples import ANYONE, SAMPLES, SECOND, T0, active, at, available, retryable
 

@@ -4,11 +4,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.events.vocabulary import events_of
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.transitions import Failure, JobHolder, Moment
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.events.vocabulary import events_of
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment
 
 NOW = Moment(1_000, "op1")
 LATER = Moment(5_000, "op2")

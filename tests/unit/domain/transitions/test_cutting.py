@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ojs_core.domain.transitions.cutting import shortened, shortened_members
+from ojs_engine.domain.transitions.cutting import shortened, shortened_members
 from support.examples import examples
 from support.tables import each
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.access.principal import Reach
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job, Retry, State, Timer
-from ojs_core.domain.transitions import (
+from ojs_engine.access.principal import Reach
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job, Retry, State, Timer
+from ojs_engine.domain.transitions import (
     Liveness,
     LivenessNeededError,
     Rearm,
@@ -20,7 +20,7 @@ from ojs_core.domain.transitions import (
     needs_liveness,
     reissue,
 )
-from ojs_core.domain.worker import CompleteList, Mark
+from ojs_engine.domain.worker import CompleteList, Mark
 from support.tables import each
 from unit.domain.transitions.samples import (
     SAMPLES,

@@ -8,13 +8,13 @@ from typing import Any, Final
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain import transitions
-from ojs_core.domain.job import NOTHING, Job, Membership, State, Timer
-from ojs_core.domain.transitions import Failure, Moment, RetryOverride, Transition
-from ojs_core.domain.transitions.effects import Apart, CancelTimer, Drop, Effect, Note, StaleToken, Token
-from ojs_core.domain.transitions.finish import INLINE_BYTES
-from ojs_core.domain.transitions.push import push_discarded
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import NOTHING, Job, Membership, State, Timer
+from ojs_engine.domain.transitions import Failure, Moment, RetryOverride, Transition
+from ojs_engine.domain.transitions.effects import Apart, CancelTimer, Drop, Effect, Note, StaleToken, Token
+from ojs_engine.domain.transitions.finish import INLINE_BYTES
+from ojs_engine.domain.transitions.push import push_discarded
 from support.tables import each
 from unit.domain.transitions.samples import (
     ANYONE,

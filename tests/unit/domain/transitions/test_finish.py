@@ -6,11 +6,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import NOTHING, Blob, Job, Membership, Retention, Retry, State, Timer
-from ojs_core.domain.transitions import Failure, JobHolder, ack, acked_before, claim, nack
-from ojs_core.domain.transitions.effects import Apart
-from ojs_core.domain.transitions.finish import INLINE_BYTES
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import NOTHING, Blob, Job, Membership, Retention, Retry, State, Timer
+from ojs_engine.domain.transitions import Failure, JobHolder, ack, acked_before, claim, nack
+from ojs_engine.domain.transitions.effects import Apart
+from ojs_engine.domain.transitions.finish import INLINE_BYTES
 from support.tables import each
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, json, once
 

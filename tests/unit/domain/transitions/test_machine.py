@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import Job, Retry, State, Timer
-from ojs_core.domain.transitions import (
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import Job, Retry, State, Timer
+from ojs_engine.domain.transitions import (
     Failure,
     JobHolder,
     Liveness,
@@ -43,7 +43,7 @@ from ojs_core.domain.transitions import (
     reissue,
     retry_discarded,
 )
-from ojs_core.domain.transitions.effects import CancelTimer, Token
+from ojs_engine.domain.transitions.effects import CancelTimer, Token
 from support.examples import examples
 from support.model import ENDED, HALF_HOUR_MS, LEASE, TIMES, ModelJob, Refusal
 from support.plain_members import PLAIN, SENT, stored

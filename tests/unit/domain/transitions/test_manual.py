@@ -7,9 +7,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import EMPTY_OBJECT, NOTHING, TERMINAL, Job, Membership, Retry, State
-from ojs_core.domain.transitions import (
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import EMPTY_OBJECT, NOTHING, TERMINAL, Job, Membership, Retry, State
+from ojs_engine.domain.transitions import (
     Failure,
     RetryOverride,
     Transition,
@@ -28,7 +28,7 @@ from ojs_core.domain.transitions import (
     retry_one,
     run_now,
 )
-from ojs_core.domain.unique import keyed
+from ojs_engine.domain.unique import keyed
 from unit.domain.transitions.samples import (
     ANYONE,
     SAMPLES,

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import State, Timer
-from ojs_core.domain.transitions import activate, push
-from ojs_core.domain.transitions.push import push_discarded
+from ojs_engine.base.errors import OjsError
+from ojs_engine.domain.job import State, Timer
+from ojs_engine.domain.transitions import activate, push
+from ojs_engine.domain.transitions.push import push_discarded
 from unit.domain.transitions.samples import SAMPLES, SECOND, T0, at, draft, pending
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.domain.job import Timer
-from ojs_core.domain.transitions import Liveness, Rearm, cancel, due, extend
-from ojs_core.domain.transitions.effects import CancelTimer
-from ojs_core.domain.transitions.rings import may_have_message
+from ojs_engine.domain.job import Timer
+from ojs_engine.domain.transitions import Liveness, Rearm, cancel, due, extend
+from ojs_engine.domain.transitions.effects import CancelTimer
+from ojs_engine.domain.transitions.rings import may_have_message
 from support.tables import each
 from unit.domain.transitions.samples import SECOND, T0, active, at, available, scheduled
 

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import NOTHING, Job, State
-from ojs_core.domain.transitions import (
+from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_engine.domain.transitions import (
     Failure,
     JobHolder,
     Transition,
@@ -21,7 +21,7 @@ from ojs_core.domain.transitions import (
     push,
     reissue,
 )
-from ojs_core.domain.transitions.retention import result_expires_at, retention_s
+from ojs_engine.domain.transitions.retention import result_expires_at, retention_s
 from support.tables import each
 from unit.domain.transitions.samples import (
     ANYONE,

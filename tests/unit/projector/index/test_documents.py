@@ -9,8 +9,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job, State
-from ojs_core.read.messages import DeadLettersAsk, JobsAsk
+from ojs_engine.domain.job import Job, State
+from ojs_engine.read.messages import DeadLettersAsk, JobsAsk
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs, lists
 from unit.projector.samples import NOW, STREAM, epoch, fresh, gone, job, seen

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ojs_core.base.problems import StartupProblem
+from ojs_engine.base.problems import StartupProblem
 from ojs_projector.index.file import IndexFile
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ojs_core.jetstream.feed import Record
+from ojs_engine.jetstream.feed import Record
 from ojs_projector.index.locks import Suspect, settle, suspects
 from ojs_projector.index.model import Model, Seen
 from unit.projector.samples import NOW, epoch, fresh

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.domain.job import JobError, State, Timer
-from ojs_core.jetstream.feed import Record
-from ojs_core.read.followed import Followed
-from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk, UnreadableAsk
-from ojs_core.read.numbers import Counts
+from ojs_engine.domain.job import JobError, State, Timer
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.read.followed import Followed
+from ojs_engine.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk, UnreadableAsk
+from ojs_engine.read.numbers import Counts
 from ojs_features.all import FOLLOWED
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.unreadable import unreadable

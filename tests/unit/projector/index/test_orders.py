@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.domain.job import JobError, State
-from ojs_core.read.messages import DeadLettersAsk, JobsAsk
-from ojs_core.read.numbers import Counts
+from ojs_engine.domain.job import JobError, State
+from ojs_engine.read.messages import DeadLettersAsk, JobsAsk
+from ojs_engine.read.numbers import Counts
 from ojs_projector.index.labels import MAX_PAIRS
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.orders import STEPS, Ordering

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.statistics.activity import COUNTED, Activity
-from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, Span, parts_of
-from ojs_core.domain.transitions import Failure, Moment, Transition
-from ojs_core.jetstream.feed import Record
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.statistics.activity import COUNTED, Activity
+from ojs_engine.domain.statistics.record import HOUR_MS, MINUTE_MS, Span, parts_of
+from ojs_engine.domain.transitions import Failure, Moment, Transition
+from ojs_engine.jetstream.feed import Record
 from ojs_features.statistics.series import HistoryAsk, history
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.reading.history import WINDOWS, oldest_available, windows

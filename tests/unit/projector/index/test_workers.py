@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from ojs_core.domain.job import State
-from ojs_core.domain.transitions import LIVENESS_MS
-from ojs_core.domain.worker import CompleteList, Mark
-from ojs_core.jetstream.feed import Record
-from ojs_core.read.messages import WorkersAsk
-from ojs_core.store.workers.presence import STOPPED, WorkerRecord
+from ojs_engine.domain.job import State
+from ojs_engine.domain.transitions import LIVENESS_MS
+from ojs_engine.domain.worker import CompleteList, Mark
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.read.messages import WorkersAsk
+from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
 from ojs_projector.index import workers
 from ojs_projector.index.model import Model, Seen
 from unit.projector.samples import NOW, epoch, fresh, job, seen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ojs_core.domain.job import State
-from ojs_core.read.messages import ConcernsAsk, QueueFacts
+from ojs_engine.domain.job import State
+from ojs_engine.read.messages import ConcernsAsk, QueueFacts
 from ojs_projector.index.model import Model
 from ojs_projector.reading.concerns import concerns
 from unit.projector.reading.test_dispatches import CLAIMED, PUSHED, lived

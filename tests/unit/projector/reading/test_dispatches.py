@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ojs_core.domain.job import Entry, Job, State
-from ojs_core.read.messages import Dispatches, DispatchesAsk
+from ojs_engine.domain.job import Entry, Job, State
+from ojs_engine.read.messages import Dispatches, DispatchesAsk
 from ojs_projector.index.model import Model
 from ojs_projector.reading.dispatches import dispatches
 from ojs_projector.reading.lists import levels

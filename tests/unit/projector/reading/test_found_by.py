@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ojs_core.domain.members import LABELLED, FoundBy
-from ojs_core.read.messages import JobsAsk
+from ojs_engine.domain.members import LABELLED, FoundBy
+from ojs_engine.read.messages import JobsAsk
 from ojs_projector.reading import jobs
 from support.plain_members import OTHER, SENT, stored
 from support.tables import each

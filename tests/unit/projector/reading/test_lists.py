@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.domain.job import JobError, State
-from ojs_core.read.messages import MAX_ANSWER_BYTES, MAX_PAGE, DeadLettersAsk, JobPage, JobsAsk, QueuesAsk
+from ojs_engine.domain.job import JobError, State
+from ojs_engine.read.messages import MAX_ANSWER_BYTES, MAX_PAGE, DeadLettersAsk, JobPage, JobsAsk, QueuesAsk
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs, lists
 from support.tables import each

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job, JobError, State
-from ojs_core.read.messages import JobsAsk
+from ojs_engine.domain.job import Job, JobError, State
+from ojs_engine.read.messages import JobsAsk
 from ojs_projector.index import labels
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.domain.events.source import EventSource
-from ojs_core.domain.job import Entry, Job, Membership
-from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
-from ojs_core.jetstream.feed import Record
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store
+from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.domain.events.source import EventSource
+from ojs_engine.domain.job import Entry, Job, Membership
+from ojs_engine.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
+from ojs_engine.jetstream.feed import Record
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.store import Store
 from ojs_features.workflows.events import creation_of
 from ojs_features.workflows.plug import WORKFLOWS
 from ojs_features.workflows.record import Workflow, WorkflowEntry

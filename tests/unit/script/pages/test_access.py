@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
-from ojs_core.access.permissions import Need
-from ojs_core.api.route import Route
+from ojs_engine.access.permissions import Need
+from ojs_engine.api.route import Route
 from ojs_features.all import FEATURES
 from ojs_gateway.routes import parts
 from script.pages.access import reference

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ojs_core.telemetry import metrics
+from ojs_engine.telemetry import metrics
 from script.pages.metrics import reference
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"

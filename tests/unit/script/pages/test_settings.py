@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ojs_core.runtime.settings import OPTIONS
 from ojs_features.startup import OPTIONS as OF_FEATURES
+from ojs_runtime.settings import OPTIONS
 from script.pages.settings import reference
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "settings.md"

@@ -7,16 +7,15 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ojs_core.domain.transitions.retention import TOMBSTONE_S
-from ojs_core.jetstream.event_consumer import EventConsumerTimings
-from ojs_core.jetstream.ordered_consumer import OrderedTimings
-from ojs_core.read.client import QueryTimings
-from ojs_core.runtime.dueloop import DueLoopTimings
-from ojs_core.runtime.stopping import StopTimings
-from ojs_core.store.backup.restoring import RestoreTimings
-from ojs_core.store.backup.taking import BackupTimings
-from ojs_core.store.store import StoreTimings
-from ojs_core.store.workers.notes import NoteTimings
+from ojs_engine.domain.transitions.retention import TOMBSTONE_S
+from ojs_engine.due.loop import DueLoopTimings
+from ojs_engine.jetstream.event_consumer import EventConsumerTimings
+from ojs_engine.jetstream.ordered_consumer import OrderedTimings
+from ojs_engine.read.client import QueryTimings
+from ojs_engine.store.backup.restoring import RestoreTimings
+from ojs_engine.store.backup.taking import BackupTimings
+from ojs_engine.store.store import StoreTimings
+from ojs_engine.store.workers.notes import NoteTimings
 from ojs_features.crons.ticks import GRACE_MS, LATE_MS
 from ojs_features.crons.timings import CronRepairTimings, CronTimings
 from ojs_features.limits.blocked_jobs import BlockedJobTimings
@@ -28,17 +27,19 @@ from ojs_features.workflows.timings import WorkflowTimings
 from ojs_link.timings import Order, Timings
 from ojs_projector.projector import ProjectorTimings
 from ojs_projector.safety_net.lost_tokens import LostTokenTimings
+from ojs_runtime.stopping import StopTimings
 from script.pages.timings import meanings, reference, structs
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
-    *("access", "audit", "base", "jetstream", "read", "runtime", "store"),
+    *("access", "audit", "base", "due", "jetstream", "read", "store"),
     *("operations/rejections.py", "telemetry/spans.py", "telemetry/tracing.py"),
 )
 IN_STRUCTS = (
     "services",
-    *(f"shared/ojs_core/{one}" for one in CORE),
+    "shared/ojs_runtime",
+    *(f"shared/ojs_engine/{one}" for one in CORE),
     "shared/ojs_link",
     "shared/ojs_nats",
     *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),

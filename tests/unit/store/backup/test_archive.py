@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ojs_core.store.backup.archive import (
+from ojs_engine.store.backup.archive import (
     FORMAT,
     MANIFEST,
     Archive,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch.ready_subjects import ReadySubjects, ReadyTimings, hand_out_order
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.store.dispatch.ready_subjects import ReadySubjects, ReadyTimings, hand_out_order
 
 CONFIG = StoreConfig()
 HIGH, LINE, FRONT = (CONFIG.ready("q", 5), CONFIG.ready("q", 0), CONFIG.ready("q", 0, "front"))

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from ojs_core.jetstream.clock import ServerClock
-from ojs_core.store.records.backoff import Tries, pause_s
-from ojs_core.store.records.write_timings import WriteTimings
+from ojs_engine.jetstream.clock import ServerClock
+from ojs_engine.store.records.backoff import Tries, pause_s
+from ojs_engine.store.records.write_timings import WriteTimings
 
 USUAL = WriteTimings()
 

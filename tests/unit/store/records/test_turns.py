@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.store.records.turns import Turns
+from ojs_engine.base.errors import OjsError
+from ojs_engine.store.records.turns import Turns
 
 
 async def test_a_record_is_changed_by_one_at_a_time_and_others_at_once() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.telemetry import metrics
-from ojs_core.telemetry.metrics import MAX_SERIES, OTHER, _AllSeries
+from ojs_engine.telemetry import metrics
+from ojs_engine.telemetry.metrics import MAX_SERIES, OTHER, _AllSeries
 
 
 def test_job_types_beyond_the_limit_count_as_other_in_their_queue() -> None:

@@ -10,10 +10,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain import transitions
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition
-from ojs_core.telemetry import metrics
+from ojs_engine.domain import transitions
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.domain.transitions import Failure, JobHolder, Moment, Transition
+from ojs_engine.telemetry import metrics
 
 _numbers = itertools.count()
 NOBODY = JobHolder()

@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ojs_core.operations.dead_letters import DeadLettersChanged
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.jobs.bulk import pushed_batch
-from ojs_core.wire.jobs.dead_letters import retried_dead_letters
+from ojs_engine.operations.dead_letters import DeadLettersChanged
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.jobs.bulk import pushed_batch
+from ojs_engine.wire.jobs.dead_letters import retried_dead_letters
 
 
 def read(answer: Struct, reader: Reader) -> Any:

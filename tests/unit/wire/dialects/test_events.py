@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from ojs_core.domain.events.envelope import Event
-from ojs_core.wire.dialects.events import event_body
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.events import EventPage
-from ojs_core.wire.members import encode
+from ojs_engine.domain.events.envelope import Event
+from ojs_engine.wire.dialects.events import event_body
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.events import EventPage
+from ojs_engine.wire.members import encode
 
 STORED = encode(Event(id="evt_1", type="job.started", time="T", subject="j", data={"job_id": "j", "queue": "q", "attempt": 1}))
 MORE: dict[Reader, dict[str, Any]] = {

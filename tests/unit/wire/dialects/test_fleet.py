@@ -6,23 +6,23 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.fair_pools import Pool
-from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.queues.record import Maintenance, maintained
-from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.domain.transitions import Moment
-from ojs_core.read.messages import WorkerPage, WorkerRow, WorkerSummary
-from ojs_core.store.workers.presence import WorkerRecord
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.members import Extended, bare, encode
-from ojs_core.wire.pages import Page
-from ojs_core.wire.queues.fair_pools import PoolList, listed_pool
-from ojs_core.wire.system.extensions import SupportedExtensions
-from ojs_core.wire.system.maintenance import maintenance_answer
-from ojs_core.wire.system.manifest import manifest
-from ojs_core.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.domain.queues.config import Rate
+from ojs_engine.domain.queues.record import Maintenance, maintained
+from ojs_engine.domain.rate_limits.policy import LimitPolicy
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.read.messages import WorkerPage, WorkerRow, WorkerSummary
+from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.members import Extended, bare, encode
+from ojs_engine.wire.pages import Page
+from ojs_engine.wire.queues.fair_pools import PoolList, listed_pool
+from ojs_engine.wire.system.extensions import SupportedExtensions
+from ojs_engine.wire.system.maintenance import maintenance_answer
+from ojs_engine.wire.system.manifest import manifest
+from ojs_engine.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
 from ojs_features.limits.answers import limit_answer, limit_page
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord, PermitHolder

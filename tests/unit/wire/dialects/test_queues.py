@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ojs_core.domain.queues.config import NOT_SET, QueueConfig
-from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.domain.statistics.point import Point
-from ojs_core.operations.queue_removal import Emptied, Purge
-from ojs_core.read.numbers import Counts, Levels, Queue
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.queues.answers import (
+from ojs_engine.domain.queues.config import NOT_SET, QueueConfig
+from ojs_engine.domain.queues.record import QueueRecord
+from ojs_engine.domain.statistics.point import Point
+from ojs_engine.operations.queue_removal import Emptied, Purge
+from ojs_engine.read.numbers import Counts, Levels, Queue
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.queues.answers import (
     configured_queue,
     priority_stats,
     purged_queue,

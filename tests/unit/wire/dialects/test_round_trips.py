@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from ojs_api.crons import OneCron
 from ojs_api.schemas import OneSchema
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.fair_pools import Pool, Prevention
-from ojs_core.domain.queues.config import Patch, QueueConfig, Rate, patched
-from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.domain.rate_limits.policy import LimitPolicy
-from ojs_core.domain.transitions import Moment
-from ojs_core.wire.dialects.layer import answer_body
-from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.members import bare, encode
-from ojs_core.wire.queues.answers import configured_queue
-from ojs_core.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
-from ojs_core.wire.queues.requests import parse_config
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.fair_pools import Pool, Prevention
+from ojs_engine.domain.queues.config import Patch, QueueConfig, Rate, patched
+from ojs_engine.domain.queues.record import QueueRecord
+from ojs_engine.domain.rate_limits.policy import LimitPolicy
+from ojs_engine.domain.transitions import Moment
+from ojs_engine.wire.dialects.layer import answer_body
+from ojs_engine.wire.dialects.readers import Reader
+from ojs_engine.wire.members import bare, encode
+from ojs_engine.wire.queues.answers import configured_queue
+from ojs_engine.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
+from ojs_engine.wire.queues.requests import parse_config
 from ojs_features.crons.answers import cron_answer
 from ojs_features.crons.changes import register
 from ojs_features.crons.dialects import SHAPES as OF_CRONS

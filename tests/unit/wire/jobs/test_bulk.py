@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
-from ojs_core.wire.jobs.bulk import JobList, parse_batch, parse_bulk_enqueue
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_engine.wire.jobs.bulk import JobList, parse_batch, parse_bulk_enqueue
 from support.tables import each
 
 

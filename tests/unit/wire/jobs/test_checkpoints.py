@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.transitions import JobHolder
-from ojs_core.wire.jobs.checkpoints import SaveCheckpoint, parse_checkpoint
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.transitions import JobHolder
+from ojs_engine.wire.jobs.checkpoints import SaveCheckpoint, parse_checkpoint
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 

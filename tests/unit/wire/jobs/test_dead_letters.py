@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from ojs_core.domain.job import Retention
-from ojs_core.domain.queues.config import NOT_SET, QueueConfig
-from ojs_core.read.messages import DeadLetterStats
-from ojs_core.wire.jobs.dead_letters import dead_letter_stats
-from ojs_core.wire.members import members
+from ojs_engine.domain.job import Retention
+from ojs_engine.domain.queues.config import NOT_SET, QueueConfig
+from ojs_engine.read.messages import DeadLetterStats
+from ojs_engine.wire.jobs.dead_letters import dead_letter_stats
+from ojs_engine.wire.members import members
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.ids import is_job_id, new_job_id
-from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
-from ojs_core.domain.job import Job, Retry, State
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.job import job_answer, job_view
-from ojs_core.wire.members import encode, members
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import is_job_id, new_job_id
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_engine.domain.job import Job, Retry, State
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.jobs.job import job_answer, job_view
+from ojs_engine.wire.members import encode, members
 from support.tables import each
 
 NOW = 1_770_000_000_000

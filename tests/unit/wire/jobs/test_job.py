@@ -7,9 +7,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.domain.job import NOTHING, Job, JobError, Retry, State
-from ojs_core.wire.jobs.job import job_view
-from ojs_core.wire.members import encode
+from ojs_engine.domain.job import NOTHING, Job, JobError, Retry, State
+from ojs_engine.wire.jobs.job import job_view
+from ojs_engine.wire.members import encode
 
 AT = 1_770_000_000_000
 AT_TEXT = "2026-02-02T02:40:00.000Z"

@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec import Raw
 
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job
-from ojs_core.domain.members import FOUND_BY, INNER, LABELLED, MEMBERS, OF_SERVER, OPTIONS, Found, shown_in
-from ojs_core.domain.transitions.manual import tombstone
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.job import JobAnswer
-from ojs_core.wire.jobs.lists import JobDetail
-from ojs_core.wire.members import encode
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job
+from ojs_engine.domain.members import FOUND_BY, INNER, LABELLED, MEMBERS, OF_SERVER, OPTIONS, Found, shown_in
+from ojs_engine.domain.transitions.manual import tombstone
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.jobs.job import JobAnswer
+from ojs_engine.wire.jobs.lists import JobDetail
+from ojs_engine.wire.members import encode
 from ojs_gateway.openapi.envelope import ENVELOPE
 
 SENT = {member.name for member in MEMBERS if member.by == "client"}
@@ -28,7 +28,7 @@ def test_every_name_has_one_row() -> None:
 def test_every_field_of_the_record_is_classified() -> None:
     inner = {row.name for row in INNER}
     unclassified = [name for name, rows in OF_RECORD.items() if not rows and name not in inner]
-    assert unclassified == [], "give each a row in ojs_core.domain.members"
+    assert unclassified == [], "give each a row in ojs_engine.domain.members"
     assert inner <= set(Job.__struct_fields__)
     assert {row.field for row in MEMBERS} - {None} <= set(Job.__struct_fields__)
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.job import job_view
-from ojs_core.wire.members import encode
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.jobs.job import job_view
+from ojs_engine.wire.members import encode
 from support.plain_members import PLAIN, REFUSED, SENT, plain, stored
 from support.tables import each
 

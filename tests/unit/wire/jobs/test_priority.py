@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.wire.jobs.priority import parse_priority
+from ojs_engine.base.errors import OjsError
+from ojs_engine.wire.jobs.priority import parse_priority
 from support.tables import each
 
 

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.progress import Progress
-from ojs_core.domain.transitions import JobHolder
-from ojs_core.wire.jobs.progress import (
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.progress import Progress
+from ojs_engine.domain.transitions import JobHolder
+from ojs_engine.wire.jobs.progress import (
     ProgressReport,
     parse_progress,
     progress_answer,
@@ -20,7 +20,7 @@ from ojs_core.wire.jobs.progress import (
     progress_frame,
     reported_progress,
 )
-from ojs_core.wire.members import encode
+from ojs_engine.wire.members import encode
 from support.tables import each
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job, JobError, State
-from ojs_core.wire.jobs.results import job_result, without_expired_result
-from ojs_core.wire.members import encode
+from ojs_engine.domain.job import Job, JobError, State
+from ojs_engine.wire.jobs.results import job_result, without_expired_result
+from ojs_engine.wire.members import encode
 
 AT = 1_770_000_000_000
 AT_TEXT = "2026-02-02T02:40:00.000Z"

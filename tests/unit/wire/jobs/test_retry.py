@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Backoff, Retry
-from ojs_core.wire.jobs.retry import check_retry, retry_raw
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Backoff, Retry
+from ojs_engine.wire.jobs.retry import check_retry, retry_raw
 from support.tables import each
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
-from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.members import AnswerWarning, encode
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_engine.wire.jobs.enqueue import parse_enqueue
+from ojs_engine.wire.members import AnswerWarning, encode
 from ojs_features.crons.requests import parse_registration
 from support.tables import each
 

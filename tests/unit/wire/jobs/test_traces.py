@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from ojs_core.domain.job import Entry, Job, JobError, Retry, State
-from ojs_core.wire.jobs.traces import job_history, job_retries, job_trace
+from ojs_engine.domain.job import Entry, Job, JobError, Retry, State
+from ojs_engine.wire.jobs.traces import job_history, job_retries, job_trace
 
 NOW = 1_800_000_000_000
 

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.fair_pools import Pool, Prevention
-from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.wire.members import bare
-from ojs_core.wire.queues.answers import queue_settings
-from ojs_core.wire.queues.fair_pools import parse_pool, pool_answer
-from ojs_core.wire.queues.requests import parse_config
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.fair_pools import Pool, Prevention
+from ojs_engine.domain.queues.config import QueueConfig
+from ojs_engine.wire.members import bare
+from ojs_engine.wire.queues.answers import queue_settings
+from ojs_engine.wire.queues.fair_pools import parse_pool, pool_answer
+from ojs_engine.wire.queues.requests import parse_config
 
 LIMITS = PayloadLimits()
 QUEUES = {"queues": ["a", "b"], "strategy": "strict"}

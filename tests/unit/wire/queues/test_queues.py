@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.job import Retention
-from ojs_core.domain.queues.config import NOT_SET, QueueConfig, patched
-from ojs_core.wire.members import bare
-from ojs_core.wire.queues.answers import queue_settings
-from ojs_core.wire.queues.requests import parse_config
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.job import Retention
+from ojs_engine.domain.queues.config import NOT_SET, QueueConfig, patched
+from ojs_engine.wire.members import bare
+from ojs_engine.wire.queues.answers import queue_settings
+from ojs_engine.wire.queues.requests import parse_config
 from support.tables import each
 
 DAY_S = 86_400

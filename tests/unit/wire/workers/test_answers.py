@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ojs_core.domain.job import Job, State
-from ojs_core.domain.worker import Mark
-from ojs_core.wire.members import encode
-from ojs_core.wire.workers.answers import RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.worker import Mark
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.workers.answers import RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
 
 AT = 1_770_000_000_000
 AT_TEXT = "2026-02-02T02:40:00.000Z"

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
-from ojs_core.base.errors import OjsError
-from ojs_core.read.messages import WorkerRow
-from ojs_core.store.workers.notes import Directive
-from ojs_core.store.workers.presence import WorkerRecord
-from ojs_core.wire.members import written
-from ojs_core.wire.workers.fleet import parse_wish, worker_answer
+from ojs_engine.base.errors import OjsError
+from ojs_engine.read.messages import WorkerRow
+from ojs_engine.store.workers.notes import Directive
+from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_engine.wire.members import written
+from ojs_engine.wire.workers.fleet import parse_wish, worker_answer
 
 NOW = 1_800_000_000_000
 

@@ -6,15 +6,15 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
-from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.handlers import Handler
-from ojs_core.domain.job import NOTHING, Retry
-from ojs_core.domain.transitions import Failure, JobHolder, RetryOverride
-from ojs_core.domain.worker import CompleteList, Mark, Worker
-from ojs_core.wire.members import encode
-from ojs_core.wire.workers import requests
-from ojs_core.wire.workers.requests import Ack, Deregistration, Fetch, Heartbeat, Nack
+from ojs_engine.base.errors import OjsError
+from ojs_engine.base.payload_limits import DEFAULT_LIMITS
+from ojs_engine.domain.handlers import Handler
+from ojs_engine.domain.job import NOTHING, Retry
+from ojs_engine.domain.transitions import Failure, JobHolder, RetryOverride
+from ojs_engine.domain.worker import CompleteList, Mark, Worker
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.workers import requests
+from ojs_engine.wire.workers.requests import Ack, Deregistration, Fetch, Heartbeat, Nack
 from support.tables import each
 from unit.domain.transitions.samples import draft
 

@@ -1,4 +1,0 @@
-"""Who may do what: permissions, roles, principals and their keys (docs/adr/072).
-
-It knows nothing of jobs, NATS or HTTP. `ojs_core.store.keys` stores the keys, `ojs_gateway.door` asks here at every request.
-"""

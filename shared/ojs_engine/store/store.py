@@ -1,0 +1,390 @@
+"""The store: JetStream as the place of jobs, wired together from its folders (docs/architecture.md, Folders)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import structlog
+from msgspec import Struct
+
+from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.base.loops import start_loop, stop_loop
+from ojs_engine.base.problems import Unreachable
+from ojs_engine.domain.storage_room import RoomSettings
+from ojs_engine.domain.transitions.deadlines import WorkerTimes
+from ojs_engine.jetstream.clock import ClockTimings, ServerClock
+from ojs_engine.jetstream.connection import CannotConnect, Connection, ConnectionTimings
+from ojs_engine.jetstream.contents import damage
+from ojs_engine.jetstream.due_messages import DueMessages, DueTimings
+from ojs_engine.jetstream.streams import check_server, no_way_to_nats, provision
+from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_engine.jetstream.watch import Watches, WatchTimings
+from ojs_engine.store.capacity.capacity import Capacity, CapacityTimings
+from ojs_engine.store.capacity.stale_tokens import StaleTokens, SweepTimings
+from ojs_engine.store.capacity.storage_room import RoomTimings, StorageRoom
+from ojs_engine.store.dispatch.dispatcher import Dispatcher
+from ojs_engine.store.dispatch.timings import DispatchTimings
+from ojs_engine.store.enqueue.enqueue import Enqueue
+from ojs_engine.store.gates import LaneRule, PushGate, StartGate
+from ojs_engine.store.jobs.atomic_changes import AtomicChanges
+from ojs_engine.store.jobs.checkpoints import Checkpoints, CheckpointTimings
+from ojs_engine.store.jobs.jobs import Jobs, JobTimings
+from ojs_engine.store.jobs.progress import JobProgress, ProgressTimings
+from ojs_engine.store.keys import Keys, KeyTimings
+from ojs_engine.store.queues.fair_pools import FairPools
+from ojs_engine.store.queues.queues import Queues
+from ojs_engine.store.records.atomic import Atomic
+from ojs_engine.store.records.blobs import Blobs
+from ojs_engine.store.records.bucket import Bucket
+from ojs_engine.store.records.commit import Committer, CommitTimings
+from ojs_engine.store.records.idempotency import Idempotency, IdempotencyTimings
+from ojs_engine.store.records.kept import KeptTimings
+from ojs_engine.store.records.records import Records
+from ojs_engine.store.records.write_timings import WriteTimings
+from ojs_engine.store.records.writer import Writer
+from ojs_engine.store.reset import Drop, Reset, ResetTimings
+from ojs_engine.store.spawner import Spawner
+from ojs_engine.store.threshold_alerts import AlertTimings, ThresholdAlerts
+from ojs_engine.store.unique.locks import LockTimings
+from ojs_engine.store.unique.unique import Uniqueness
+from ojs_engine.store.unreadable import UnreadableRecords
+from ojs_engine.store.workers.presence import Presence, PresenceTimings, Workers
+from ojs_link.timings import Order, Timings
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+Connect = Callable[[str, ConnectionTimings], Connection]
+
+
+class StoreTimings(Timings, frozen=True, kw_only=True):
+    """The times of everything in the store, and how much its parts do at once: only tests have others than these."""
+
+    measure_s: float = 10.0
+    """How often the clock is compared with that of nats-server."""
+    clock: ClockTimings = ClockTimings()
+    """The clock."""
+    due: DueTimings = DueTimings()
+    """Timers of jobs that fire."""
+    connections: ConnectionTimings = ConnectionTimings()
+    """Connections to nats-server."""
+    watches: WatchTimings = WatchTimings()
+    """Copies of small records."""
+    presence: PresenceTimings = PresenceTimings()
+    """Signs of life of services."""
+    workers: WorkerTimes = WorkerTimes()
+    """Signs of life of workers."""
+    room: RoomTimings = RoomTimings()
+    """Checks of the storage."""
+    kept: KeptTimings = KeptTimings()
+    """Records that leave by themselves."""
+    writes: WriteTimings = WriteTimings()
+    """Reads and writes of records."""
+    commits: CommitTimings = CommitTimings()
+    """Writes of jobs."""
+    jobs: JobTimings = JobTimings()
+    """Waiting for the end of a job."""
+    progress: ProgressTimings = ProgressTimings()
+    """Progress of jobs."""
+    checkpoints: CheckpointTimings = CheckpointTimings()
+    """Checkpoints of jobs."""
+    locks: LockTimings = LockTimings()
+    """Locks of unique jobs."""
+    capacity: CapacityTimings = CapacityTimings()
+    """Places in bounded queues."""
+    sweeps: SweepTimings = SweepTimings()
+    """Stale tokens."""
+    alerts: AlertTimings = AlertTimings()
+    """Announcements of full queues and limits."""
+    dispatch: DispatchTimings = DispatchTimings()
+    """Fetching."""
+    idempotency: IdempotencyTimings = IdempotencyTimings()
+    """Requests with a key."""
+    keys: KeyTimings = KeyTimings()
+    """Keys of the API."""
+    reset: ResetTimings = ResetTimings()
+    """Resets in test mode."""
+    features: tuple[Timings, ...] = ()
+    """Those of features that aren't the usual ones."""
+    usual: ClassVar[Order] = (
+        ("commits.deadline_s", "locks.young_ms", "a lock would be taken from who is writing its job"),
+        ("writes.batch_s", "idempotency.silent_ms", "a batch under way would be stored again"),
+        ("commits.deadline_s", "capacity.seat_ms", "a push under way would lose its place"),
+        ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
+        ("commits.deadline_s", "sweeps.drop_after_ms", "a token would be deleted whose job is being written"),
+        ("commits.deadline_s", "idempotency.silent_ms", "a request under way would be run again"),
+        ("commits.deadline_s", "due.ack_wait_s", "a due message would come again while its job is written"),
+        ("watches.fresh_s", "dispatch.consumers.newborn_ms", "a consumer whose maker died would ignore a pause"),
+        ("watches.lost.trace_s", "kept.deleted_s", "a deleted record would leave and be taken for lost"),
+        ("connections.request_s", "commits.deadline_s", "one late answer would end a commit"),
+        ("connections.request_s", "writes.deadline_s", "one late answer would end a write"),
+        ("idempotency.wait_s", "idempotency.silent_ms", "a repetition would take the request over, and not wait"),
+        ("presence.max_gap_ms", "workers.dead_ms", "a worker would die of silence while no gateway could hear it"),
+        ("workers.dead_ms", "kept.worker_s", "a dead worker's record would be gone before anybody judges it"),
+    )
+
+
+class Gated(Protocol):
+    """A feature in one process, with its gates."""
+
+    @property
+    def push(self) -> PushGate: ...
+
+    @property
+    def start(self) -> StartGate: ...
+
+    async def clear(self) -> None:
+        """Forget everything (reset)."""
+
+
+class FeatureGates(Struct, frozen=True, kw_only=True):
+    """The gates of a feature: the lanes of tokens of jobs that ask for it, and what makes the rest for a process.
+
+    It is made before the store's other parts, of its `bucket` alone.
+    """
+
+    lanes: LaneRule
+    make: Callable[[Store], Gated]
+
+
+class _Outside(NamedTuple):
+    """What a store stands on."""
+
+    nats: Connection
+    bulk: Connection
+    clock: ServerClock
+    url: str
+    connect: Connect
+
+
+class Store:
+    """One process's access to everything stored. Made by `open`, ended by `close`."""
+
+    def __init__(
+        self,
+        outside: _Outside,
+        config: StoreConfig,
+        role: str,
+        room: RoomSettings,
+        timings: StoreTimings,
+        gates: FeatureGates | None,
+    ) -> None:
+        instance = secrets.token_hex(8)
+        nats, bulk = outside.nats, outside.bulk
+        self._outside = outside
+        self._nats = nats
+        self._bulk = bulk
+        self._needed = [nats, bulk]
+        """Connections without whose subscriptions this process isn't ready."""
+        self._config = config
+        self._timings = timings
+        self.instance = instance
+        self._clock_task: asyncio.Task[None] | None = None
+        self.clock = outside.clock
+        self.records = Records(nats, bulk, config, timings.writes)
+        self.presence = Presence(nats, self.records, self.clock, config, role, instance, timings.presence)
+        self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
+        self.blobs = Blobs(self.records, config)
+        writer = Writer(nats, self.records, config, timings.writes)
+        self.committer = Committer(nats, writer, config, timings.commits, None if gates is None else gates.lanes)
+        self.watches = Watches(nats, config, instance, timings.watches)
+        self.bucket = bucket = Bucket(
+            nats,
+            bulk,
+            config,
+            self.clock,
+            self.records,
+            self.committer,
+            writer,
+            self.watches,
+            timings.kept,
+            timings.writes,
+            timings.features,
+        )
+        self.queues = Queues(bucket)
+        self.pools = FairPools(bucket)
+        self.atomic = Atomic(bucket)
+        self.unique = Uniqueness(bucket, self.atomic, timings.locks)
+        alerts = ThresholdAlerts(bucket, timings.alerts)
+        self._of_features: dict[Callable[[Store], Any], Any] = {}
+        gated: Gated | None = None if gates is None else self.of(gates.make)
+        push_gate, start_gate = (None, None) if gated is None else (gated.push, gated.start)
+        self.start_gate = start_gate
+        self.queues.gate_of = None if start_gate is None else start_gate.of_queue
+        stale_tokens = StaleTokens(bucket, start_gate, timings.sweeps)
+        self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
+        self.jobs = Jobs(bucket, self.unique, timings.jobs)
+        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.unique, self.atomic, self.jobs, push_gate)
+        self.progress = JobProgress(bucket, self.jobs, timings.progress)
+        self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
+        self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
+        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
+        self.spawner = Spawner(bucket, self.enqueue, self.unique)
+        self.idempotency = Idempotency(bucket, timings.idempotency)
+        self.workers = Workers(bucket)
+        self.keys = Keys(bucket, timings.keys)
+        self.unreadable = UnreadableRecords(bucket)
+        self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
+        self._reset.listeners.append(self.progress.clear)
+        self._reset.listeners.append(self.queues.clear)
+        self._reset.listeners.append(self.pools.clear)
+        self._reset.listeners.append(self.watches.reset)
+        self._reset.listeners.append(alerts.clear)
+        if gated is not None:
+            self._reset.listeners.append(gated.clear)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        config: StoreConfig,
+        *,
+        role: str,
+        gates: FeatureGates | None,
+        room: RoomSettings | None = None,
+        test_mode: bool = False,
+        timings: StoreTimings = StoreTimings(),
+        clock: ServerClock | None = None,
+        connect: Connect = Connection,
+    ) -> Store:
+        """Connect, check the server, make or check the streams. `url` may list servers, separated by commas; `room` is what
+        there is to know of their storage, `gates` are those of a feature. Only in test mode does the store listen to resets.
+
+        `timings`, `clock` and `connect` (which makes a connection of a name) are for tests.
+
+        Raises StartupProblem in plain words; its kind Unreachable is worth another try.
+        """
+        names = (f"{config.namespace}-{role}", f"{config.namespace}-{role}-bulk")
+        nats, bulk = (connect(name, timings.connections) for name in names)
+        try:
+            try:
+                await nats.connect(url)
+                await bulk.connect(url)
+            except CannotConnect as error:
+                raise no_way_to_nats(url, error) from None
+            check_server(nats)
+            config = await provision(nats, config)
+            outside = _Outside(
+                nats,
+                bulk,
+                ServerClock(timings=timings.clock, workers=timings.workers) if clock is None else clock,
+                url,
+                connect,
+            )
+            store = cls(outside, config, role, room or RoomSettings(), timings, gates)
+            await store._begin(test_mode=test_mode)
+        except BaseException:
+            await nats.close()
+            await bulk.close()
+            raise
+        return store
+
+    async def close(self) -> None:
+        """Finish what is being given back, then close the connections."""
+        await stop_loop(self._clock_task)
+        await self.room.stop()
+        await self.dispatcher.close()
+        await self.unique.locks.close()
+        await self.idempotency.close()
+        await self.progress.close()
+        await self.checkpoints.close()
+        await self.watches.stop()
+        await self.presence.stop()
+        for nats in (self._bulk, self._nats):
+            await nats.close()
+
+    def due_messages(self, service: str) -> DueMessages:
+        """The timers that fired for a service."""
+        return DueMessages(self._nats, self._bulk, self._config, service, self._timings.due)
+
+    @property
+    def nats(self) -> Connection:
+        """The connection for small requests, shared with what is derived from the store (events, queries)."""
+        return self._nats
+
+    @property
+    def bulk(self) -> Connection:
+        """The connection for answers that come in numbers."""
+        return self._bulk
+
+    @property
+    def config(self) -> StoreConfig:
+        """The names of everything stored."""
+        return self._config
+
+    async def connect(self, name: str) -> Connection:
+        """One more connection to the same servers; who asks for it closes it. Raises OjsError backend_unavailable."""
+        nats = self._outside.connect(name, self._timings.connections)
+        try:
+            await nats.connect(self._outside.url)
+        except CannotConnect as error:
+            raise unavailable(f"NATS can't be reached: {error}") from None
+        self.needs(nats)
+        return nats
+
+    def needs(self, nats: Connection) -> None:
+        """Have this process count as ready only while it hears all that this connection listens to."""
+        self._needed = [*(one for one in self._needed if not one.closed), nats]
+
+    def of(self, make: Callable[[Store], T]) -> T:
+        """Return what `make` makes of this store: one object in each process. A feature has its records there."""
+        if make not in self._of_features:
+            self._of_features[make] = make(self)
+        found: T = self._of_features[make]
+        return found
+
+    def on_reset(self, drop: Drop) -> None:
+        """Have `drop` awaited at every reset, before this process says that it holds nothing any more."""
+        self._reset.listeners.append(drop)
+
+    async def reset(self, kinds: Iterable[str]) -> None:
+        """Wipe everything, with records of these kinds that features have (test mode).
+
+        Returns when every live service holds nothing any more.
+        """
+        await self._reset.run(kinds)
+
+    async def ping(self) -> float:
+        """Round trip to JetStream in milliseconds. Raises OjsError backend_unavailable."""
+        return 1000 * await self.clock.measure(self._nats, self._config.records_stream)
+
+    async def ready(self) -> float:
+        """As `ping`, if what is written is stored, too: by this process's beats. Raises OjsError backend_unavailable."""
+        for nats in self._needed:  # ahead of a question whose answer may not arrive for that reason
+            if nats.deaf_to is not None:
+                raise unavailable(f"the NATS user of this process may not subscribe to {nats.deaf_to} now")
+        latency_ms = await self.ping()
+        if self.room.trouble is not None:
+            raise unavailable(self.room.trouble)
+        return latency_ms
+
+    async def damage(self) -> str | None:
+        """What nats-server shows to have lost of the streams, None if nothing. Raises OjsError backend_unavailable."""
+        return await damage(self._nats, [str(stream["name"]) for stream in self.config.streams()])
+
+    @property
+    def connected(self) -> bool:
+        return self._nats.connected and self._bulk.connected
+
+    @property
+    def server_version(self) -> str:
+        return self._nats.server_version
+
+    @property
+    def max_payload(self) -> int:
+        """The largest message nats-server takes, in bytes."""
+        return self._nats.max_payload
+
+    async def _begin(self, *, test_mode: bool) -> None:
+        try:
+            await self.ping()
+            if test_mode:
+                await self._reset.listen()
+            await self.presence.start()
+            self.room.start()
+        except OjsError as error:
+            raise Unreachable(f"JetStream does not answer yet: {error.message}.") from None
+        self._clock_task = start_loop("server-clock", self.ping, every_s=self._timings.measure_s, tell=False)

@@ -1,0 +1,315 @@
+"""Batch push and bulk enqueue, and the answers to all requests about many jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
+from ojs_engine.base.fields import absent, items_of, members_of, struct_of
+from ojs_engine.base.numbers import Priority
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.job import Job, State
+from ojs_engine.operations.outcomes import ItemOutcome, Rest, failed
+from ojs_engine.operations.selection import Operation
+from ojs_engine.wire.errors import ItemError, error_view
+from ojs_engine.wire.jobs.enqueue import read_envelope
+from ojs_engine.wire.jobs.job import JobAnswer, job_answer
+from ojs_engine.wire.jobs.selection import atomicity_of
+from ojs_engine.wire.members import MOST_WARNINGS, AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
+
+DONE: Final[dict[Operation, str]] = {
+    "cancel": "cancelled",
+    "retry": "retried",
+    "delete": "deleted",
+    "reprioritise": "reprioritised",
+}
+"""What is said of the jobs that an operation has changed."""
+
+
+# Requests
+
+
+class JobList(Struct, frozen=True):
+    """The envelopes of a request, unread."""
+
+    jobs: list[Raw]
+    atomic: bool = False
+    idempotency_key: str | None = None
+
+
+class JobsBody(Struct):
+    jobs: Raw = Raw()
+    atomicity: str | None = None
+    idempotency_key: str | None = None
+
+
+def parse_batch(body: bytes, limits: PayloadLimits) -> JobList:
+    """POST /jobs/batch. Raises invalid_payload, invalid_request, batch_size_exceeded."""
+    return JobList(_jobs(struct_of(body, JobsBody), limits.max_batch_jobs))
+
+
+def parse_bulk_enqueue(body: bytes, limits: PayloadLimits) -> JobList:
+    """POST /jobs/bulk. Raises as `parse_batch`."""
+    sent = struct_of(body, JobsBody)
+    return JobList(_jobs(sent, limits.max_bulk_jobs), atomicity_of(sent.atomicity), sent.idempotency_key)
+
+
+def _jobs(sent: JobsBody, most: int) -> list[Raw]:
+    jobs = [] if absent(sent.jobs) else items_of(sent.jobs, "jobs", most)
+    if not jobs:
+        raise invalid("jobs", "jobs is required: a list of at least one job")
+    if len(jobs) > most:
+        raise batch_too_large(len(jobs), most)
+    return jobs
+
+
+def read_draft(
+    raw: Raw, index: int, now: int, limits: PayloadLimits, told: list[AnswerWarning], *, otherwise: str | None = None
+) -> Job:
+    """One job of a list, as `parse_enqueue` reads one; errors say its index, and name its fields below it.
+
+    `otherwise` is the id of one that brings none.
+    """
+    try:
+        if len(raw) > limits.max_envelope_bytes:
+            raise too_large("envelope_too_large", "the job", len(raw), limits.max_envelope_bytes)
+        envelope = members_of(raw, "job")
+        if "type" not in envelope and "job" in envelope:
+            envelope = members_of(envelope["job"], "job")
+        return read_envelope(envelope, now, limits, otherwise=otherwise, told=told)
+    except OjsError as error:
+        error.message = f"jobs[{index}]: {error.message}"
+        raise indexed(error, index) from None
+
+
+def idempotency_key(header: str | None, sent: str | None, limits: PayloadLimits) -> str | None:
+    """The key of a request; the header wins. Raises invalid_request for one that is empty or too long."""
+    key = sent if header is None else header
+    if key is not None and not 0 < len(key) <= limits.max_idempotency_chars:
+        most = limits.max_idempotency_chars
+        raise invalid("idempotency_key", f"idempotency_key must have 1 to {most} characters; this one has {len(key)}")
+    return key
+
+
+# Answers
+
+
+class PushedBatch(Struct, kw_only=True, omit_defaults=True):
+    """The jobs of a batch, `count` of them. Places are those in the request."""
+
+    jobs: Sequence[Annotated[Raw, JobAnswer]]
+    count: Count
+    deduplicated: Annotated[list[int], Meta(description="Places of jobs that a `unique` policy found.")] | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
+
+
+class JobSummary(Struct, kw_only=True, omit_defaults=True):
+    """A job in short; of one that was in the way, what is known of it."""
+
+    id: Uuid
+    state: State
+    type: str | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    created_at: Timestamp | UnsetType = UNSET
+    scheduled_at: Timestamp | UnsetType = UNSET
+
+
+class EnqueuedItem(Struct, kw_only=True, omit_defaults=True):
+    """What became of one job of the request."""
+
+    index: Count
+    status: Literal["created", "duplicate", "failed"]
+    job: JobSummary | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
+
+
+class BulkEnqueued(Struct):
+    """What became of each job (ojs-bulk-operations §5.2)."""
+
+    total: Count
+    succeeded: Count
+    failed: Count
+    items: list[EnqueuedItem]
+
+
+class ChangedItem(Struct, kw_only=True, omit_defaults=True):
+    """What became of one job that was named or found. One that was skipped says why."""
+
+    index: Count
+    job_id: Uuid
+    status: Literal["cancelled", "retried", "deleted", "reprioritised", "matched", "skipped"]
+    reason: str | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+
+
+class RestOfFilter(Struct, kw_only=True, omit_defaults=True):
+    """The base of answers about a filter: what the next request with it goes on with."""
+
+    has_more: bool | UnsetType = UNSET
+    next_cursor: Annotated[str, Meta(description="Goes into `cursor` to go on.")] | UnsetType = UNSET
+    remaining: (
+        Annotated[int, Meta(ge=0, description="How many it may find there; left out where it isn't known.")] | UnsetType
+    ) = UNSET
+    dry_run: bool | UnsetType = UNSET
+
+
+class BulkChanged(RestOfFilter, kw_only=True, omit_defaults=True):
+    """What became of each job (ojs-bulk-operations §6.2)."""
+
+    total_matched: Count
+    skipped: Count
+    failed: Annotated[int, Meta(ge=0, description="Those of the skipped that were not at fault themselves.")]
+    items: list[ChangedItem]
+
+
+class BulkCancelled(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to be cancelled."""
+
+    cancelled: Count
+
+
+class BulkRetried(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to be retried."""
+
+    retried: Count
+
+
+class BulkDeleted(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to be deleted."""
+
+    deleted: Count
+
+
+class BulkReprioritised(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to get another priority."""
+
+    reprioritised: Count
+
+
+class SkippedJob(Struct):
+    """A job that was left as it is, and why."""
+
+    job_id: Uuid
+    error: str
+
+
+class BulkConfirmed(RestOfFilter, kw_only=True, omit_defaults=True):
+    """What became of all jobs that fit a filter (ojs-admin-api §8.1). A dry run says what would succeed."""
+
+    action: Operation
+    matched: Count
+    succeeded: Count
+    failed: Count
+    errors: list[SkippedJob]
+    sample: Annotated[list[JobSummary], Meta(description="Of a dry run: some that would be changed.")] | UnsetType = UNSET
+
+
+CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted | BulkReprioritised]]] = {
+    "cancel": BulkCancelled,
+    "retry": BulkRetried,
+    "delete": BulkDeleted,
+    "reprioritise": BulkReprioritised,
+}
+"""What an operation on jobs that a request selects is answered with."""
+_ROLLED_BACK: Final = ItemError("rolled_back", "nothing was changed because other items were refused")
+
+
+def pushed_batch(jobs: Sequence[bytes], superfluous: list[int], warnings: list[AnswerWarning]) -> PushedBatch:
+    """`jobs` are encoded. `superfluous` are the places of existing jobs that a unique policy found."""
+    return PushedBatch(
+        jobs=[Raw(job) for job in jobs],
+        count=len(jobs),
+        deduplicated=superfluous or UNSET,
+        warnings=warnings[:MOST_WARNINGS] or UNSET,
+    )
+
+
+def bulk_enqueued(outcomes: Sequence[ItemOutcome], slips: Mapping[int, Sequence[AnswerWarning]]) -> tuple[int, BulkEnqueued]:
+    """Status and answer of POST /jobs/bulk; `slips` are warnings by a job's place in the request."""
+    total, refused = len(outcomes), sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
+    items = [_enqueued(index, outcome, slips.get(index, ())) for index, outcome in enumerate(outcomes)]
+    return _status(total, refused, 201), BulkEnqueued(total, total - refused, refused, items)
+
+
+def _enqueued(index: int, outcome: ItemOutcome, slips: Sequence[AnswerWarning]) -> EnqueuedItem:
+    error = outcome.error
+    if error is not None and error.code == "duplicate" and "existing_job_id" in error.details:
+        existing = JobSummary(id=error.details["existing_job_id"], state=error.details["existing_job_state"])
+        return EnqueuedItem(index=index, status="duplicate", job=existing, error=error_view(error))
+    if outcome.job is not None:
+        return EnqueuedItem(
+            index=index,
+            status="duplicate" if outcome.existing else "created",
+            job=_summary(outcome.job),
+            warnings=[*slips, *warnings_of(outcome.warnings)] or UNSET,
+        )
+    return EnqueuedItem(index=index, status="failed", error=_ROLLED_BACK if error is None else error_view(error))
+
+
+def _summary(job: Job) -> JobSummary:
+    answer = job_answer(job)
+    return JobSummary(
+        id=answer.id,
+        state=answer.state,
+        type=answer.type,
+        queue=answer.queue,
+        priority=answer.priority,
+        created_at=answer.created_at,
+        scheduled_at=answer.scheduled_at,
+    )
+
+
+def bulk_changed(
+    operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest | None
+) -> tuple[int, BulkChanged]:
+    """Status and answer of POST /jobs/bulk/cancel, retry, delete and reprioritise. `rest` is of a filter."""
+    done = DONE[operation]
+    items = [_changed(index, outcome, "matched" if dry_run else done) for index, outcome in enumerate(outcomes)]
+    total, skipped = len(items), sum(item.status == "skipped" for item in items)
+    numbers: dict[str, Any] = {"total_matched": total, done: 0 if dry_run else total - skipped, "skipped": skipped}
+    answer = CHANGED[operation](**numbers, failed=sum(map(failed, outcomes)), items=items, **_of_filter(rest, dry_run=dry_run))
+    return _status(total, 0 if dry_run else skipped, 200), answer
+
+
+def _changed(index: int, outcome: ItemOutcome, done: Any) -> ChangedItem:
+    if outcome.error is None and not outcome.rolled_back:
+        return ChangedItem(index=index, job_id=outcome.job_id, status=done)
+    error = _ROLLED_BACK if outcome.error is None else error_view(outcome.error)
+    return ChangedItem(index=index, job_id=outcome.job_id, status="skipped", reason=error.message, error=error)
+
+
+def _of_filter(rest: Rest | None, *, dry_run: bool) -> dict[str, Any]:
+    """The members of a `RestOfFilter`."""
+    view: dict[str, Any] = {"dry_run": True} if dry_run else {}
+    if rest is not None:
+        view |= {"has_more": rest.cursor is not None, "next_cursor": rest.cursor or UNSET}
+        if rest.remaining is not None:
+            view["remaining"] = rest.remaining
+    return view
+
+
+def bulk_confirmed(
+    operation: Operation, outcomes: Sequence[ItemOutcome], *, sample: Sequence[Job] | None, rest: Rest
+) -> BulkConfirmed:
+    """The summary, with what is left for the next request. A dry run has a `sample`."""
+    errors = [SkippedJob(one.job_id, one.error.message) for one in outcomes if one.error is not None]
+    return BulkConfirmed(
+        action=operation,
+        matched=len(outcomes),
+        succeeded=len(outcomes) - len(errors),
+        failed=len(errors),
+        errors=errors,
+        sample=UNSET if sample is None else [_summary(job) for job in sample],
+        **_of_filter(rest, dry_run=sample is not None),
+    )
+
+
+def _status(total: int, refused: int, success: int) -> int:
+    if not refused:
+        return success
+    return 422 if refused == total else 207

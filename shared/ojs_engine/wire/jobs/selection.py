@@ -1,0 +1,193 @@
+"""Which jobs a bulk operation is about: ids, or a filter (ojs-bulk-operations §6-§8, ojs-admin-api §8)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ojs_engine.base.errors import batch_too_large, indexed, invalid
+from ojs_engine.base.fields import (
+    absent,
+    before_ms,
+    converted,
+    integer,
+    priority_of,
+    queue_name,
+    short_text,
+    shown,
+    struct_of,
+    text_list,
+    value_of,
+)
+from ojs_engine.base.ids import is_job_id
+from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.times import parse_moment
+from ojs_engine.domain.job import NOTHING, State
+from ojs_engine.domain.members import Found
+from ojs_engine.operations.selection import Filter, Operation, Selection
+
+_DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
+    "cancel": (State.AVAILABLE, State.SCHEDULED),
+    "retry": (State.DISCARDED,),
+    "delete": (State.COMPLETED, State.CANCELLED, State.DISCARDED),
+    "reprioritise": (State.AVAILABLE, State.SCHEDULED, State.PENDING),
+}
+
+
+class ConfirmedBody(Struct, forbid_unknown_fields=True):
+    filter: Raw = NOTHING
+    confirm: bool | None = None
+    dry_run: bool | None = None
+    limit: int | None = None
+    cursor: str | None = None
+    reason: str | None = None
+    priority: Any = None
+
+
+class SelectionBody(ConfirmedBody):
+    job_ids: list[str] | None = None
+    atomicity: str | None = None
+    idempotency_key: str | None = None
+
+
+class FilterBody(Found, frozen=True, forbid_unknown_fields=True):
+    type: str | None = None
+    queue: str | None = None
+    state: str | list[str] | None = None
+    states: list[str] | None = None
+    enqueued_before: str | None = None
+    enqueued_after: str | None = None
+    older_than: str | int | float | None = None
+    priority: Any = None
+    meta: dict[str, Any] | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+def parse_confirmed(body: bytes, operation: Operation, now: int, limits: PayloadLimits) -> Selection:
+    """POST /admin/jobs/bulk/… `{filter, confirm: true}`. Raises invalid_payload, invalid_request."""
+    sent = struct_of(body, ConfirmedBody)
+    if not (sent.confirm or sent.dry_run):
+        raise invalid("confirm", f"this would {operation} every job that matches the filter; send confirm: true to do it")
+    if absent(sent.filter):
+        raise invalid("filter", "filter is required: an object that says which jobs")
+    wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
+    return Selection(
+        filter=wanted,
+        dry_run=bool(sent.dry_run),
+        limit=_limit(sent, limits),
+        one_page=sent.limit is not None,
+        cursor=sent.cursor or None,
+        reason=_reason(sent.reason, operation, limits),
+        priority=_priority(sent, operation),
+    )
+
+
+def parse_selection(body: bytes, operation: Operation, now: int, limits: PayloadLimits) -> Selection:
+    """POST /jobs/bulk/{operation}. A broad filter needs `confirm: true`.
+
+    Raises invalid_payload, invalid_request, batch_size_exceeded.
+    """
+    sent = struct_of(body, SelectionBody)
+    if (sent.job_ids is None) == absent(sent.filter):
+        raise invalid("job_ids", "exactly one of job_ids and filter is required")
+    most = limits.max_bulk_jobs
+    selection = Selection(
+        atomic=atomicity_of(sent.atomicity),
+        dry_run=bool(sent.dry_run),
+        limit=_limit(sent, limits),
+        cursor=sent.cursor or None,
+        reason=_reason(sent.reason, operation, limits),
+        priority=_priority(sent, operation),
+        idempotency_key=sent.idempotency_key,
+    )
+    if sent.job_ids is not None:
+        if not sent.job_ids:
+            raise invalid("job_ids", "job_ids must name at least one job")
+        if len(sent.job_ids) > most:
+            raise batch_too_large(len(sent.job_ids), most)
+        return msgspec.structs.replace(selection, job_ids=tuple([_job_id(one, at) for at, one in enumerate(sent.job_ids)]))
+    wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
+    if wanted.broad and not (sent.confirm or selection.dry_run):
+        raise invalid("confirm", f"this filter selects jobs of every type and queue: send confirm: true to {operation} them")
+    return msgspec.structs.replace(selection, filter=wanted)
+
+
+def _limit(sent: ConfirmedBody, limits: PayloadLimits) -> int:
+    most = limits.max_bulk_jobs
+    return most if sent.limit is None else integer(sent.limit, "limit", 1, most)
+
+
+def _reason(sent: str | None, operation: Operation, limits: PayloadLimits) -> str:
+    if sent is None:
+        return "bulk"
+    if operation != "cancel":
+        raise invalid("reason", f"reason belongs to a cancellation; a {operation} has none")
+    return short_text(sent, "reason", limits)
+
+
+def _priority(sent: ConfirmedBody, operation: Operation) -> int | None:
+    if operation != "reprioritise":
+        if sent.priority is not None:
+            raise invalid("priority", f"priority belongs to a reprioritise; a {operation} has none")
+        return None
+    if sent.priority is None:
+        if sent.dry_run:
+            return None
+        raise invalid("priority", "priority is required: an integer from -100 to 100")
+    return priority_of(sent.priority, "priority")
+
+
+def _job_id(text: str, index: int) -> str:
+    lowered = text.lower()
+    if not is_job_id(lowered):
+        raise indexed(invalid(f"job_ids[{index}]", f"job_ids[{index}] must be the id of a job, not {shown(text)}"), index)
+    return lowered
+
+
+def _filter(sent: Any, operation: Operation, now: int, limits: PayloadLimits) -> Filter:
+    given = converted(sent, "filter", FilterBody)
+    before = _moment(given.enqueued_before, "filter.enqueued_before", now)
+    if given.older_than is not None:
+        age = before_ms(given.older_than, "filter.older_than", now, limits)
+        before = age if before is None else min(before, age)
+    return Filter(
+        states=_states(given.state if given.states is None else given.states, operation, limits),
+        type=None if given.type is None else short_text(given.type, "filter.type", limits),
+        queue=None if given.queue is None else queue_name(given.queue, "filter.queue", limits),
+        enqueued_before=before,
+        enqueued_after=_moment(given.enqueued_after, "filter.enqueued_after", now),
+        priority=None if given.priority is None else priority_of(given.priority, "filter.priority"),
+        meta=given.meta or None,
+        **{name: None if text is None else short_text(text, f"filter.{name}", limits) for name, text in given.texts.items()},
+        since=_moment(given.since, "filter.since", now),
+        until=_moment(given.until, "filter.until", now),
+    )
+
+
+def _states(sent: str | list[str] | None, operation: Operation, limits: PayloadLimits) -> tuple[State, ...]:
+    if sent is None:
+        return _DEFAULT_STATES[operation]
+    listed = text_list([sent] if isinstance(sent, str) else sent, "filter.state", len(State), limits)
+    for state in listed:
+        if state not in tuple(State):
+            raise invalid("filter.state", f"filter.state must list states such as available, not {shown(state)}")
+    return tuple(dict.fromkeys(State(state) for state in listed))
+
+
+def _moment(text: str | None, path: str, now: int) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_moment(text, now)[0]
+    except (ValueError, OverflowError) as problem:
+        raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone, not {shown(text)}: {problem}") from None
+
+
+def atomicity_of(atomicity: str | None) -> bool:
+    """Whether a request is to be done as a whole or not at all. Raises invalid_request."""
+    if atomicity not in {None, "partial", "atomic"}:
+        raise invalid("atomicity", f"atomicity must be partial or atomic, not {shown(atomicity)}")
+    return atomicity == "atomic"
