@@ -88,7 +88,7 @@ class Context(HandlerContext):
         checks = [check for feature in features for check in feature.job_checks]
         self.settings = settings
         missing = not_honoured({feature.name for feature in features})
-        super().__init__(store, limits, settings.value, settings.strict_mode, checks, missing)
+        super().__init__(store, limits, settings.value, settings.strict_mode, checks, missing, aside or LargeBodies())
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)
@@ -97,7 +97,6 @@ class Context(HandlerContext):
         self.roles = Roles(store, [process for feature in features for process in feature.processes])
         self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
-        self.aside = aside or LargeBodies()
         self.nats_api = settings.nats_api != "off"
         self.keys = keys or KnownKeys(store.clock.now)
         """Those that this gateway knows by heart."""

@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.keyed import HEADER
+from ojs_engine.api.keyed import HEADER, idempotency_key
 from ojs_engine.api.pressure import pressure_headers, refusal_headers
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.ids import derived_job_id, new_job_id
@@ -26,7 +26,6 @@ from ojs_engine.wire.jobs.bulk import (
     bulk_changed,
     bulk_confirmed,
     bulk_enqueued,
-    idempotency_key,
     parse_bulk_enqueue,
     read_draft,
 )

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.whole_jobs import whole_jobs
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import before_ms, queue_name, shown, struct_of, timestamp
 from ojs_engine.base.ids import job_id_of
@@ -30,7 +31,6 @@ from ojs_engine.wire.members import encode
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
 from ojs_engine.wire.workers.requests import parse_override
 from ojs_gateway.context import Context
-from ojs_gateway.handlers.lists import whole_jobs
 
 
 class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 from ojs_api import words
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.queries import searched
-from ojs_engine.api.whole_jobs import MAX_PAGE_BYTES
+from ojs_engine.api.whole_jobs import whole_jobs
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import queue_name, shown, timestamp
 from ojs_engine.base.ids import job_id_of
-from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.job import State
 from ojs_engine.domain.members import FOUND_BY
-from ojs_engine.read.documents import jobs_of
 from ojs_engine.read.messages import (
-    JobPage,
-    JobRow,
     JobsAsk,
     QueuesAsk,
     Sort,
     UniqueAsk,
-    cursor_after,
     is_job_cursor,
-    job_cursor,
 )
 from ojs_engine.read.numbers import QueuePage
 from ojs_engine.wire.jobs.filters import meta_members
@@ -36,42 +31,8 @@ from ojs_engine.wire.pages import Page, check_cursor, parse_page
 from ojs_engine.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
 
-if TYPE_CHECKING:
-    from ojs_engine.store.store import Store
-
-_CHUNK: Final = 25
 _SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 _ORDERS: Final = get_args(words.Order)
-
-Order = Sort | Literal["finished_at"]
-
-
-async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Job], str | None]:
-    """A page's jobs, in its order, and the cursor that goes on.
-
-    The page ends early when its jobs are large; jobs that have left since the index saw them are passed over.
-    """
-    jobs: list[Job] = []
-    size = 0
-    now = store.clock.now()
-    for start in range(0, len(page.jobs), _CHUNK):
-        rows = page.jobs[start : start + _CHUNK]
-        found = await jobs_of(store, rows)
-        for row in rows:
-            job = found.get(row.id)
-            if job is None:
-                continue
-            size += len(job.args) + len(job.meta) + len(job.result)
-            jobs.append(without_expired_result(job, now))
-            if size > MAX_PAGE_BYTES and row is not page.jobs[-1]:
-                return jobs, _cursor(row, order)
-    return jobs, page.next_cursor
-
-
-def _cursor(row: JobRow, order: Order) -> str:
-    if order == "finished_at":
-        return cursor_after(row.finished_at or 0, row.id)
-    return job_cursor(order, getattr(row, order), row.created_at, row.id)
 
 
 class ListHandlers:

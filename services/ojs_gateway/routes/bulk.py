@@ -6,6 +6,7 @@ from typing import Final
 
 from ojs_engine.access.permissions import Need
 from ojs_engine.api.common import CONFIRM, IDEMPOTENCY_KEY, JOB_ID, PRIORITY, PUSH_REFUSALS, QUEUE_NAME, SHORT, STATE
+from ojs_engine.api.envelope import ENVELOPE
 from ojs_engine.api.route import Part, Route, RouteHandler
 from ojs_engine.api.schema import (
     FLAG,
@@ -26,7 +27,6 @@ from ojs_engine.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, Jobs
 from ojs_engine.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.envelope import ENVELOPE
 
 _SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
 _ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")

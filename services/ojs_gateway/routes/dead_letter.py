@@ -12,6 +12,7 @@ from ojs_engine.api.common import (
     PERIOD,
     QUEUE_NAME,
 )
+from ojs_engine.api.envelope import OLDER_THAN, RETRY_REQUEST
 from ojs_engine.api.route import Other, Parameter, Part, Route
 from ojs_engine.api.schema import (
     ANYTHING,
@@ -29,7 +30,6 @@ from ojs_engine.wire.jobs.job import OneJob
 from ojs_engine.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
 from ojs_engine.wire.workers.requests import OverrideBody, OverrideMembers
 from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
-from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
 
 _FILTERS: Final = (
     Parameter("queue", QUEUE_NAME),

@@ -17,6 +17,7 @@ from ojs_engine.api.common import (
     SHORT,
     STATE,
 )
+from ojs_engine.api.envelope import ENVELOPE
 from ojs_engine.api.route import Other, Parameter, Part, Route
 from ojs_engine.api.schema import (
     ANYTHING,
@@ -48,7 +49,6 @@ from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
 from ojs_gateway.handlers.why import WhyHandlers
-from ojs_gateway.openapi.envelope import ENVELOPE
 
 _CANCEL_BODY: Final = body_of(CancelBody, reason=SHORT)
 _PROGRESS_STREAM: Final = Other(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from ojs_engine.api.common import QUEUE_NAME
+from ojs_engine.api.envelope import PREVENTION_REQUEST
 from ojs_engine.api.route import Part, Route
 from ojs_engine.api.schema import FLAG, TEXT, either, list_of, map_of, one_of, record, whole
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
@@ -12,7 +13,6 @@ from ojs_engine.domain.fair_pools import Strategy
 from ojs_engine.wire.queues.fair_pools import DeletedPool, OnePool, PoolList
 from ojs_engine.wire.queues.scheduling import SchedulingStats
 from ojs_gateway.handlers.fair_pools import PoolHandlers
-from ojs_gateway.openapi.envelope import PREVENTION_REQUEST
 
 _NAMED: Final = ("queue_name_too_long", "not_found")
 

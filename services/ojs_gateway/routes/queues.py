@@ -18,6 +18,13 @@ from ojs_engine.api.common import (
     SEARCH,
     STATE,
 )
+from ojs_engine.api.envelope import (
+    OLDER_THAN,
+    PREVENTION_REQUEST,
+    RATE_LIMIT,
+    RETRY_REQUEST,
+    SECONDS,
+)
 from ojs_engine.api.route import Parameter, Part, Route
 from ojs_engine.api.schema import (
     FLAG,
@@ -46,13 +53,6 @@ from ojs_engine.wire.queues.answers import (
 from ojs_engine.wire.queues.requests import DeletionBody, PurgeBody
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
-from ojs_gateway.openapi.envelope import (
-    OLDER_THAN,
-    PREVENTION_REQUEST,
-    RATE_LIMIT,
-    RETRY_REQUEST,
-    SECONDS,
-)
 
 _DEAD_LETTERS: Final = record({}, {"max_age": nullable(SECONDS), "max_count": nullable(COUNT)})
 _OVERFLOW: Final = one_of(*get_args(words.Overflow))

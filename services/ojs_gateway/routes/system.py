@@ -7,6 +7,7 @@ from typing import Final
 from ojs_api.statistics import STREAM
 from ojs_engine.api.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
 from ojs_engine.api.contract import route_of
+from ojs_engine.api.envelope import SECONDS
 from ojs_engine.api.route import Other, Parameter, Part, Route
 from ojs_engine.api.schema import (
     FLAG,
@@ -30,7 +31,6 @@ from ojs_gateway.handlers.operations import OperationHandlers
 from ojs_gateway.handlers.statistics import StatisticsStreamHandlers
 from ojs_gateway.handlers.system import SystemHandlers
 from ojs_gateway.handlers.unreadable import UnreadableHandlers
-from ojs_gateway.openapi.envelope import SECONDS
 
 _EXPOSITION: Final = Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")
 

@@ -15,6 +15,7 @@ from ojs_engine.api.common import (
     TYPE_NAME,
 )
 from ojs_engine.api.contract import part_of
+from ojs_engine.api.envelope import DURATION_MS
 from ojs_engine.api.route import Parameter, Part, Route
 from ojs_engine.api.schema import (
     ANYTHING,
@@ -54,7 +55,6 @@ from ojs_engine.wire.workers.requests import (
 )
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
-from ojs_gateway.openapi.envelope import DURATION_MS
 
 _IN_BODY: Final = text("Needed where the path doesn't name the job.")
 _WORKER_IN_BODY: Final = text("Needed where the path doesn't name the worker.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.strict import Strict
 from ojs_engine.operations.job_checks import FeatureCheck, job_check
@@ -24,6 +25,7 @@ class HandlerContext:
         strict: Strict | None,
         checks: Iterable[FeatureCheck],
         not_honoured: Sequence[str],
+        aside: LargeBodies,
     ) -> None:
         self.store = store
         self.limits = limits
@@ -34,5 +36,6 @@ class HandlerContext:
         self.strict = strict
         """What is refused beyond the specification, None for nothing."""
         self.check = job_check(store, checks, self.strict, not_honoured)
+        self.aside = aside
         self.at_stop: list[Callable[[], Awaitable[None]]] = []
         """Functions that the gateway calls when it stops, after its last answer."""

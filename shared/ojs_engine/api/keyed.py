@@ -11,8 +11,8 @@ from msgspec import Struct
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.store.records.idempotency import KeptAnswer, KeyedRun
-from ojs_engine.wire.jobs.bulk import idempotency_key
 
 HEADER: Final = "Idempotency-Key"
 
@@ -53,6 +53,15 @@ async def once(context: HandlerContext, call: Call, operation: str, body: bytes,
         return answer
     call.count_pushes(0)  # it pushes nothing
     return await again(status, msgspec.json.decode(kept, type=Made))
+
+
+def idempotency_key(header: str | None, sent: str | None, limits: PayloadLimits) -> str | None:
+    """The key of a request; the header wins. Raises invalid_request for one that is empty or too long."""
+    key = sent if header is None else header
+    if key is not None and not 0 < len(key) <= limits.max_idempotency_chars:
+        most = limits.max_idempotency_chars
+        raise invalid("idempotency_key", f"idempotency_key must have 1 to {most} characters; this one has {len(key)}")
+    return key
 
 
 def refuse_key(call: Call, instead: str) -> None:

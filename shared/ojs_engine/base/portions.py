@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+AT_ONCE: Final = 64
+"""Jobs of one request that are worked on at a time; others have requests, too."""
 
 
 def portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

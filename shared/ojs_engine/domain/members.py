@@ -39,7 +39,7 @@ class Member(Struct, frozen=True):
     """The feature that does what it says. A server without that feature refuses a push with it."""
     kind: Kind | None = None
     """How it is read and described if that takes nothing of its own: `ojs_engine.wire.jobs.enqueue` and
-    `ojs_gateway.openapi.envelope` have a check and a schema for each kind.
+    `ojs_engine.api.envelope` have a check and a schema for each kind.
     """
     about: str = ""
     """What the description of the API says of one with a kind."""

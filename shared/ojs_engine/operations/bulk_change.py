@@ -9,11 +9,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from ojs_engine.base.errors import OjsError, conflict
-from ojs_engine.base.portions import in_portions
+from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Moment, Transition, TransitionName
-from ojs_engine.operations.outcomes import AT_ONCE, ItemOutcome, Rest, failed
+from ojs_engine.operations.outcomes import ItemOutcome, Rest, failed
 from ojs_engine.operations.selection import Operation, Selection
 from ojs_engine.operations.targets import BulkTargets
 from ojs_engine.read.client import Queries

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ojs_engine.base.errors import OjsError
-from ojs_engine.base.portions import in_portions
+from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.operations.job_checks import JobCheck, JobWarning
-from ojs_engine.operations.outcomes import AT_ONCE, ItemOutcome
+from ojs_engine.operations.outcomes import ItemOutcome
 from ojs_engine.operations.rejections import RejectionEvents
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.store.store import Store

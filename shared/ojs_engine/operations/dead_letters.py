@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from ojs_engine.base.errors import OjsError, not_found
-from ojs_engine.base.portions import in_portions
+from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.transitions import Moment, RetryOverride, Transition
 from ojs_engine.domain.transitions.result import Change
-from ojs_engine.operations.outcomes import AT_ONCE
 from ojs_engine.read.client import Queries
 from ojs_engine.read.messages import DeadLettersAsk, JobRow
 from ojs_engine.read.walk import walk

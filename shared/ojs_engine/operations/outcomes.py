@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ojs_engine.base.errors import OjsError, require_backend
 from ojs_engine.domain.job import Job
 from ojs_engine.operations.job_checks import JobWarning
-
-AT_ONCE: Final = 64
-"""Jobs of one request that are worked on at a time; others have requests, too."""
 
 
 class ItemOutcome(Struct, frozen=True, kw_only=True):

@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from ojs_api import words
 from ojs_engine.base.errors import OjsError, not_found, unless_moved_on
-from ojs_engine.base.portions import in_portions
+from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import TERMINAL, State
 from ojs_engine.domain.queues import record as queue_record
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE
 from ojs_engine.domain.queues.record import QueueRecord
-from ojs_engine.operations.outcomes import AT_ONCE
 from ojs_engine.read.client import Queries, settled
 from ojs_engine.read.messages import JobsAsk
 from ojs_engine.read.walk import walk

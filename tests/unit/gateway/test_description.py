@@ -11,6 +11,7 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
+from ojs_engine.api.envelope import ENVELOPE
 from ojs_engine.api.route import Part
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.store.store import Store
@@ -20,7 +21,6 @@ from ojs_features.all import FEATURES
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.openapi.document import document
-from ojs_gateway.openapi.envelope import ENVELOPE
 from ojs_gateway.routes import bound, parts, router
 from ojs_runtime.browsers import METHODS
 from ojs_runtime.settings import Settings

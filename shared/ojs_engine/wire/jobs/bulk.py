@@ -85,15 +85,6 @@ def read_draft(
         raise indexed(error, index) from None
 
 
-def idempotency_key(header: str | None, sent: str | None, limits: PayloadLimits) -> str | None:
-    """The key of a request; the header wins. Raises invalid_request for one that is empty or too long."""
-    key = sent if header is None else header
-    if key is not None and not 0 < len(key) <= limits.max_idempotency_chars:
-        most = limits.max_idempotency_chars
-        raise invalid("idempotency_key", f"idempotency_key must have 1 to {most} characters; this one has {len(key)}")
-    return key
-
-
 # Answers
 
 

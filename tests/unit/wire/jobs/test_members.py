@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from ojs_engine.api.envelope import ENVELOPE
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.members import FOUND_BY, INNER, LABELLED, MEMBERS, OF_SERVER, OPTIONS, Found, shown_in
@@ -15,7 +16,6 @@ from ojs_engine.wire.jobs.enqueue import parse_enqueue
 from ojs_engine.wire.jobs.job import JobAnswer
 from ojs_engine.wire.jobs.lists import JobDetail
 from ojs_engine.wire.members import encode
-from ojs_gateway.openapi.envelope import ENVELOPE
 
 SENT = {member.name for member in MEMBERS if member.by == "client"}
 OF_RECORD = {name: [row for row in MEMBERS if name in (row.name, row.field)] for name in Job.__struct_fields__}

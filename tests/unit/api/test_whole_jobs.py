@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from ojs_engine.api.whole_jobs import whole_jobs
 from ojs_engine.domain.job import NOTHING, Job, State
 from ojs_engine.read.messages import JobPage, JobRow
 from ojs_engine.store.records.records import Stored
-from ojs_gateway.handlers.lists import whole_jobs
 
 NOW = 1_800_000_000_000
 
