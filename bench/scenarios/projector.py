@@ -22,7 +22,7 @@ from ojs_engine.domain.transitions import JobHolder, Moment, Transition
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 
 _AT_ONCE: Final = 50
 _STEPS: Final = 3
@@ -143,7 +143,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     plan = bench.plan
     phase = Phase()
     assert bench.nats is not None, "this scenario is left out when the system's NATS isn't known"
-    store = await Store.open(bench.nats, StoreConfig(), role="bench", gates=GATES)
+    store = await Store.open(bench.nats, StoreConfig(), role="bench", features=STORE_FEATURES)
     try:
         await _caught_up(store)
         watch = _Watch(store)

@@ -139,9 +139,9 @@ def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
         return run_loop(run_processes(entry, settings, given.supervisor_fd))
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, entry.nice)
-    from ojs_features.all import GATES  # noqa: PLC0415  # takes what only a server needs
+    from ojs_features.all import STORE_FEATURES  # noqa: PLC0415  # takes what only a server needs
 
-    return run_loop(run(entry.name, settings, entry.load(), GATES, supervisor=given.supervisor_fd))
+    return run_loop(run(entry.name, settings, entry.load(), STORE_FEATURES, supervisor=given.supervisor_fd))
 
 
 def _checked(settings: Settings, *, as_json: bool) -> int:

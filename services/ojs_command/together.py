@@ -18,7 +18,7 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.loops import stop_tasks
 from ojs_engine.base.problems import StartupProblem
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from ojs_runtime.service import CUT_OFF, Build, session
 from ojs_runtime.service_entry import ServiceEntry
 from ojs_runtime.settings import Settings
@@ -74,7 +74,7 @@ class ServiceTask(Kept):
             ready.set_result(line)
 
         with bound_contextvars(role=self.name):
-            work = session(self.name, self._settings, self._build, GATES, self._stopping, works)
+            work = session(self.name, self._settings, self._build, STORE_FEATURES, self._stopping, works)
             self._task = asyncio.create_task(work, name=f"service-{self.name}")
         either: set[asyncio.Future[Any]] = {self._task, ready}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from ojs_engine.api.job_extras import Inputs, JobExtras
 from ojs_engine.api.route import Part
 from ojs_engine.base.service import Service
+from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.operations.findings.finding import Finding
@@ -67,6 +68,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Names of the manifest's capabilities that are true because of it."""
     gates: FeatureGates | None = None
     """Its gates for jobs. Only one feature may have them."""
+    ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
+    """By the word of a `Drop`: called in every process with a job that has ended for what it has stored beside it."""
     loops: tuple[Callable[[Store, JobCheck], Service], ...] = ()
     """Make the loops that schedulers run for it."""
     jobs: tuple[JobExtras, ...] = ()

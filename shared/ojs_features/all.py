@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.plug import Feature
+from ojs_engine.store.store import StoreFeatures
 from ojs_features.crons.plug import CRONS
 from ojs_features.limits.plug import LIMITS
 from ojs_features.schemas.plug import SCHEMAS
@@ -16,5 +17,8 @@ FEATURES: Final[tuple[Feature, ...]] = (STATISTICS, SCHEMAS, CRONS, LIMITS, WORK
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
-GATES: Final = next((feature.gates for feature in FEATURES if feature.gates is not None), None)
+STORE_FEATURES: Final = StoreFeatures(
+    gates=next((feature.gates for feature in FEATURES if feature.gates is not None), None),
+    ends={what: ended for feature in FEATURES for what, ended in feature.ends.items()},
+)
 NAMED_ENDS: Final = tuple(end for feature in FEATURES for end in feature.key_ends if end.only_names)

@@ -23,7 +23,7 @@ import structlog
 from ojs_engine.base.problems import StartupProblem, Unreachable
 from ojs_engine.base.service import Service
 from ojs_engine.domain.storage_room import RoomSettings
-from ojs_engine.store.store import FeatureGates, Store
+from ojs_engine.store.store import Store, StoreFeatures
 from ojs_engine.telemetry import logs, metrics, tracing
 from ojs_runtime.connections import raise_file_limit
 from ojs_runtime.health import DRAINING, Readiness, health_listener, readiness_of
@@ -101,14 +101,14 @@ async def run(
     name: str,
     settings: Settings,
     build: Build,
-    gates: FeatureGates | None,
+    features: StoreFeatures,
     *,
     supervisor: int | None = None,
     timings: StopTimings = StopTimings(),
 ) -> int:
     """Run one service until it is asked to stop; returns the exit code. Raises `StartupProblem` if it can't start.
 
-    `gates` are those of a feature, which all processes of a system have. `supervisor` is the inherited descriptor of a
+    All processes of a system have the same `features` in their stores. `supervisor` is the inherited descriptor of a
     link to the process that started this one (`ojs_runtime.supervised`).
     """
     prepare(name, settings)
@@ -117,7 +117,7 @@ async def run(
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
         ready = None if link is None else lambda line, _store: link.ready(line)
-        clean = await session(name, settings, build, gates, stopping, ready)
+        clean = await session(name, settings, build, features, stopping, ready)
     finally:
         await tracing.stop()
         if link is not None:
@@ -150,14 +150,14 @@ async def session(
     name: str,
     settings: Settings,
     build: Build,
-    gates: FeatureGates | None,
+    features: StoreFeatures,
     stopping: Stopping,
     ready: Callable[[ReadyLine, Store], None] | None,
 ) -> bool:
     """One service in a process that is prepared, from the connection to NATS to its end; whether the stop was clean. `ready` is
     called once it works, with its store. Raises `StartupProblem`.
     """
-    store = await stopping.unless(_open(name, settings, gates))
+    store = await stopping.unless(_open(name, settings, features))
     if store is None:
         return True
     try:
@@ -189,7 +189,7 @@ async def _readiness(store: Store, stopping: Stopping) -> Readiness:
     return Readiness(DRAINING, {}) if stopping.draining else await readiness_of(store)
 
 
-async def _open(name: str, settings: Settings, gates: FeatureGates | None, again_s: float = 0.25) -> Store:
+async def _open(name: str, settings: Settings, features: StoreFeatures, again_s: float = 0.25) -> Store:
     """The store, once NATS can be reached: processes may start in any order, so NATS may come last."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout
@@ -198,7 +198,9 @@ async def _open(name: str, settings: Settings, gates: FeatureGates | None, again
     while True:
         try:
             url = settings.nats_of(name)
-            return await Store.open(url, settings.streams, role=name, gates=gates, room=room, test_mode=settings.test_mode)
+            return await Store.open(
+                url, settings.streams, role=name, features=features, room=room, test_mode=settings.test_mode
+            )
         except Unreachable as problem:
             if loop.time() + again_s >= deadline:
                 raise

@@ -16,7 +16,7 @@ from ojs_engine.jetstream.event_reader import EventFilter, EventReader
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.events import all_events_of
 from support.nats import NatsServer
 from support.system import Processes
@@ -28,7 +28,7 @@ async def test_killed_projectors_lose_nothing(processes: Processes, nats_server:
     running = [processes.start("projector", "--projector-data", str(processes.folder / "index")) for _ in range(2)]
     for process in running:
         await asyncio.to_thread(process.ready)
-    store = await Store.open(nats_server.url, StoreConfig(), role="test", gates=GATES)
+    store = await Store.open(nats_server.url, StoreConfig(), role="test", features=STORE_FEATURES)
     events: list[str] = []
     try:
         for _ in range(3):

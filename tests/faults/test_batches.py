@@ -12,7 +12,7 @@ import pytest
 
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.nats import NatsServer
 from support.system import Processes, send
 from support.waiting import eventually
@@ -63,7 +63,7 @@ async def test_a_batch_is_there_wholly_or_not_at_all(processes: Processes, nats_
         await asyncio.to_thread(target.kill if victim == "gateway" else nats_server.restart)
         died = time.monotonic()
         answered = await sent
-        store = await Store.open(nats_server.url, StoreConfig(), role="test", gates=GATES)
+        store = await Store.open(nats_server.url, StoreConfig(), role="test", features=STORE_FEATURES)
         try:
             found = [one.job is not None for one in (await store.records.many([job["id"] for job in jobs])).values()]
         finally:

@@ -23,7 +23,7 @@ from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.read.client import Queries
 from ojs_engine.read.messages import QueuesAsk
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.cluster import NatsCluster
 from support.examples import amount
 from support.fleet import Fleet
@@ -150,7 +150,7 @@ async def run(url: str, fleet: Fleet, flood: Flood, disturb: Disturb, *, at_leas
     """Load while `disturb` runs, and until there are enough jobs to prove something, however busy the machine is; then
     everything that must hold. Returns what was done, for the report.
     """
-    store = await Store.open(url, StoreConfig(replicas=replicas), role="test", gates=GATES)
+    store = await Store.open(url, StoreConfig(replicas=replicas), role="test", features=STORE_FEATURES)
     try:
         async with Ears.open(store) as ears:
             await flood.begin()
@@ -257,7 +257,7 @@ async def test_nothing_is_lost_on_a_cluster_whose_servers_are_killed(tmp_path: P
         NatsCluster(tmp_path / "cluster") as cluster,
         Fleet.started(tmp_path / "fleet", cluster.url, "--replicas", "3") as fleet,
     ):
-        store = await Store.open(cluster.url, StoreConfig(replicas=3), role="test", gates=GATES)
+        store = await Store.open(cluster.url, StoreConfig(replicas=3), role="test", features=STORE_FEATURES)
         flood = Flood(fleet.urls, seed, OF_CLUSTER.rate, batches=OF_CLUSTER.batches, workers=OF_CLUSTER.workers)
 
         further = [store.config.ready_stream] if amount() == "all" else []

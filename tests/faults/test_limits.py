@@ -13,7 +13,7 @@ import pytest
 from ojs_engine.domain.job import Job, State
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.nats import NatsServer
 from support.system import Gateway, Processes, Services, send
 from support.truth import all_jobs
@@ -187,7 +187,7 @@ async def test_a_rate_holds_over_two_gateways_that_are_killed(processes: Process
     workers = [threading.Thread(target=work, args=(place,)) for place in (0, 0, 1, 1)]
     for worker in workers:
         worker.start()
-    store = await Store.open(nats_server.url, StoreConfig(), role="test", gates=GATES)
+    store = await Store.open(nats_server.url, StoreConfig(), role="test", features=STORE_FEATURES)
 
     async def all_done() -> list[Job]:
         found = await all_jobs(store)

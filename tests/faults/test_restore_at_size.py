@@ -33,7 +33,7 @@ from ojs_engine.jetstream.lease import Lease
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.records.commit import encode_job
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.events import all_events_of
 from support.figures import tell
 from support.nats import NatsServer
@@ -59,7 +59,7 @@ _ANSWER_S: Final = 120.0
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Store]:
-    store = await Store.open(url, StoreConfig(), role="drill", gates=GATES)
+    store = await Store.open(url, StoreConfig(), role="drill", features=STORE_FEATURES)
     try:
         yield store
     finally:

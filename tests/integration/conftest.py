@@ -15,8 +15,8 @@ from integration.samples import from_durables, from_heads
 from ojs_engine.base.problems import Unreachable
 from ojs_engine.domain.storage_room import RoomSettings
 from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
-from ojs_engine.store.store import Connect, FeatureGates, Store, StoreTimings
-from ojs_features.all import GATES
+from ojs_engine.store.store import Connect, Store, StoreFeatures, StoreTimings
+from ojs_features.all import STORE_FEATURES
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.outside import SteeredClock, TappedConnection, untouched
@@ -58,7 +58,7 @@ async def opened_store(
     timings: StoreTimings = StoreTimings(),
     connect: Connect = TappedConnection,
     room: RoomSettings | None = None,
-    gates: FeatureGates | None = GATES,
+    features: StoreFeatures = STORE_FEATURES,
 ) -> Store:
     """Open a store whose clock and connections a test can steer. A cluster may take its time."""
     config = StoreConfig(namespace=namespace, replicas=replicas)
@@ -69,7 +69,7 @@ async def opened_store(
                 url,
                 config,
                 role=role,
-                gates=gates,
+                features=features,
                 test_mode=test_mode,
                 timings=timings,
                 clock=SteeredClock(timings.workers),

@@ -16,7 +16,7 @@ from ojs_engine.domain.job import TERMINAL, Job
 from ojs_engine.jetstream.event_reader import StoredEvent
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from reliability.ledger import Ledger
 from reliability.web import Web
 from support.truth import all_events, all_jobs
@@ -118,7 +118,7 @@ async def _flows_ended(web: Web) -> bool:
 
 async def read(nats_url: str, config: StoreConfig, web: Web, ledger: Ledger, listener: Listener) -> Reading:
     """Look through every door. The system must be whole."""
-    store = await Store.open(nats_url, config, role="test", gates=GATES)
+    store = await Store.open(nats_url, config, role="test", features=STORE_FEATURES)
     try:
         listed = await _listed(web)
         queues = (await web.insist("GET", "/ojs/v1/queues?limit=100")).body["queues"]

@@ -20,7 +20,7 @@ from ojs_engine.jetstream.connection import Failed
 from ojs_engine.jetstream.subjects import ANY
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
 from reliability.site import Dev, Site, small_disk, stepped, upgraded
@@ -280,7 +280,7 @@ async def _connections(site: Site, seconds: float) -> None:
 async def _plant(site: Site, seconds: float) -> None:
     """Take a record away, add one that nobody asked for, and take an event away."""
     await asyncio.sleep(seconds / 2)
-    store = await Store.open(site.nats_url, site.config, role="test", gates=GATES)
+    store = await Store.open(site.nats_url, site.config, role="test", features=STORE_FEATURES)
     try:
         done = [hold.job_id for hold in site.ledger.holds if hold.kind is Kind.PLAIN and hold.verdict is Verdict.DONE]
         lost, copied, untold = done[:3]

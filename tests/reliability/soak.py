@@ -25,7 +25,7 @@ from ojs_engine.base.ids import new_job_id
 from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from reliability.reading import settled
 from reliability.site import Site
 from reliability.trend import Trend, trends
@@ -190,7 +190,7 @@ async def _soak(site: Site, folder: Path, minutes: float, rate: float, kept_s: i
     web = Web(site.urls, random.Random(0))
     load = _Load(web, rate)
     samples: list[Sample] = []
-    store = await Store.open(site.nats_url, StoreConfig(), role="test", gates=GATES)
+    store = await Store.open(site.nats_url, StoreConfig(), role="test", features=STORE_FEATURES)
     try:
         await _keep_events(store, round(kept_s * rate * _EVENTS_EACH))
         sampling = asyncio.create_task(_sample(site, folder, store, load, samples, minutes, say))

@@ -42,9 +42,10 @@ class KeysOnNats:
     async def at(cls, url: str, namespace: str | None) -> AsyncIterator[KeysOnNats]:
         """Those of a namespace of the NATS at a URL. Raises CommandFailed."""
         with told_plainly():
-            from ojs_engine.store.store import Store  # noqa: PLC0415  # takes what only a server needs
+            from ojs_engine.store.store import Store, StoreFeatures  # noqa: PLC0415  # takes what only a server needs
 
-            store = await Store.open(operators_address(url), config_of(namespace), role=KEYS, gates=None)
+            nothing = StoreFeatures()  # keys are the engine's
+            store = await Store.open(operators_address(url), config_of(namespace), role=KEYS, features=nothing)
             try:
                 yield cls(store)
             finally:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import structlog
@@ -13,8 +15,10 @@ from msgspec import Struct
 from ojs_engine.base.errors import OjsError, unavailable
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.base.problems import Unreachable
+from ojs_engine.domain.job import Job
 from ojs_engine.domain.storage_room import RoomSettings
 from ojs_engine.domain.transitions.deadlines import WorkerTimes
+from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.jetstream.clock import ClockTimings, ServerClock
 from ojs_engine.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_engine.jetstream.contents import damage
@@ -150,6 +154,14 @@ class FeatureGates(Struct, frozen=True, kw_only=True):
     make: Callable[[Store], Gated]
 
 
+class StoreFeatures(Struct, frozen=True, kw_only=True):
+    """What features add to the store of each process. All processes of a system have the same."""
+
+    gates: FeatureGates | None = None
+    ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
+    """By the word of a `Drop`: called with a job that has ended for what a feature has stored beside it."""
+
+
 class _Outside(NamedTuple):
     """What a store stands on."""
 
@@ -170,9 +182,10 @@ class Store:
         role: str,
         room: RoomSettings,
         timings: StoreTimings,
-        gates: FeatureGates | None,
+        features: StoreFeatures,
     ) -> None:
         instance = secrets.token_hex(8)
+        gates = features.gates
         nats, bulk = outside.nats, outside.bulk
         self._outside = outside
         self._nats = nats
@@ -210,6 +223,8 @@ class Store:
         self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket, timings.alerts)
         self._of_features: dict[Callable[[Store], Any], Any] = {}
+        for what, ended in features.ends.items():
+            self.committer.followers[what] = partial(self._ended, ended)
         gated: Gated | None = None if gates is None else self.of(gates.make)
         push_gate, start_gate = (None, None) if gated is None else (gated.push, gated.start)
         self.start_gate = start_gate
@@ -243,7 +258,7 @@ class Store:
         config: StoreConfig,
         *,
         role: str,
-        gates: FeatureGates | None,
+        features: StoreFeatures,
         room: RoomSettings | None = None,
         test_mode: bool = False,
         timings: StoreTimings = StoreTimings(),
@@ -251,7 +266,7 @@ class Store:
         connect: Connect = Connection,
     ) -> Store:
         """Connect, check the server, make or check the streams. `url` may list servers, separated by commas; `room` is what
-        there is to know of their storage, `gates` are those of a feature. Only in test mode does the store listen to resets.
+        there is to know of their storage. Only in test mode does the store listen to resets.
 
         `timings`, `clock` and `connect` (which makes a connection of a name) are for tests.
 
@@ -274,7 +289,7 @@ class Store:
                 url,
                 connect,
             )
-            store = cls(outside, config, role, room or RoomSettings(), timings, gates)
+            store = cls(outside, config, role, room or RoomSettings(), timings, features)
             await store._begin(test_mode=test_mode)
         except BaseException:
             await nats.close()
@@ -377,6 +392,9 @@ class Store:
     def max_payload(self) -> int:
         """The largest message nats-server takes, in bytes."""
         return self._nats.max_payload
+
+    def _ended(self, ended: Callable[[Store, Job], None], transition: Transition, _drop: object) -> None:
+        ended(self, transition.job)
 
     async def _begin(self, *, test_mode: bool) -> None:
         try:

@@ -14,7 +14,7 @@ from ojs_engine.base.problems import StartupProblem, Unreachable
 from ojs_engine.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from ojs_link.login import new_seed
 from ojs_nats import Client
 from ojs_nats.errors import RefusedError
@@ -40,7 +40,7 @@ def address(server: NatsServer) -> str:
 async def refusal(url: str) -> str:
     """Return why a service can't start, once another try won't mend it; a refusal may look like a loss."""
     try:
-        await Store.open(url, StoreConfig(), role="gateway", gates=GATES)
+        await Store.open(url, StoreConfig(), role="gateway", features=STORE_FEATURES)
     except Unreachable:
         return ""
     except StartupProblem as problem:

@@ -20,7 +20,7 @@ from ojs_engine.jetstream.api import call, delete, deleted
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.store import Store, StoreTimings
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from ojs_features.limits.blocked_jobs import BlockedJobTimings
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
@@ -239,7 +239,7 @@ async def concurrency(store: Store, key: str) -> int | None:
 
 async def test_a_key_is_noted_again_after_a_reset(own_server: Callable[..., NatsServer]) -> None:
     with own_server() as server:
-        store = await Store.open(server.url, StoreConfig(), role="gateway", gates=GATES, test_mode=True)
+        store = await Store.open(server.url, StoreConfig(), role="gateway", features=STORE_FEATURES, test_mode=True)
         try:
             for _ in range(2):
                 assert await store.of(Limits).permits.known() == []

@@ -31,7 +31,7 @@ from ojs_engine.store.unreadable import removable
 from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.workers.answers import fetched_jobs
-from ojs_features.all import FEATURES, FOLLOWED, GATES
+from ojs_features.all import FEATURES, FOLLOWED, STORE_FEATURES
 from ojs_features.crons.changes import Registration, delete
 from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
@@ -341,7 +341,7 @@ class World:
 @asynccontextmanager
 async def world(url: str, index: Path) -> AsyncIterator[World]:
     stores = [
-        await Store.open(url, StoreConfig(), role=role, gates=GATES)
+        await Store.open(url, StoreConfig(), role=role, features=STORE_FEATURES)
         for role in ("gateway", "projector", "scheduler", "coordinator")
     ]
     gateway, reading, scheduling, coordinating = stores

@@ -19,7 +19,7 @@ from ojs_engine.read.client import Queries
 from ojs_engine.read.messages import QueueAsk, QueuesAsk
 from ojs_engine.read.numbers import Counts, Queue
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.nats import NatsServer
 from support.stored_records import QUEUES, records, store_records
 from support.system import Command, Processes
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 @pytest.fixture
 async def store(nats_server: NatsServer) -> AsyncIterator[Store]:
-    store = await Store.open(nats_server.url, StoreConfig(), role="gateway", gates=GATES)
+    store = await Store.open(nats_server.url, StoreConfig(), role="gateway", features=STORE_FEATURES)
     yield store
     await store.close()
 

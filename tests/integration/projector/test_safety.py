@@ -22,7 +22,7 @@ from ojs_engine.domain.job import Job, State
 from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.consumers import make_in_memory
 from ojs_engine.jetstream.subjects import ANY, REST
-from ojs_engine.store.store import Store
+from ojs_engine.store.store import Store, StoreFeatures
 from ojs_engine.telemetry import metrics
 from ojs_features.crons import changes
 from ojs_features.crons.changes import Registration
@@ -423,13 +423,13 @@ async def test_a_job_that_a_limit_has_held_starts_where_the_server_runs_without_
     running, held = [await store.enqueue.push(limited("q", "key")) for _ in range(2)]
     assert [job.id for job in await fetch(store, "q", count=2)] == [running.id]
     assert await store.of(Limits).blocked.count(key_scope("key")) == 1
-    net = (await start_projector(in_memory=True, gates=None))._safety
+    net = (await start_projector(in_memory=True, features=StoreFeatures()))._safety
     assert net is not None
     await indexed(store)
     for _ in range(2):
         await net.look()
         assert net.found == {"token": 1}
-    assert [job.id for job in await fetch(await open_here(gates=None), "q")] == [held.id]
+    assert [job.id for job in await fetch(await open_here(features=StoreFeatures()), "q")] == [held.id]
 
 
 def limited(queue: str, key: str) -> Job:

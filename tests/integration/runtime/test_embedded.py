@@ -14,7 +14,7 @@ from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_engine.base.problems import StartupProblem
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.processes import runs
 from support.waiting import eventually
 
@@ -35,7 +35,7 @@ async def test_it_can_do_what_the_store_asks_for_in_a_folder_of_any_name(tmp_pat
     folder = tmp_path / 'a "quoted" näme with spaces'
     folder.mkdir()
     async with running(folder) as server:
-        store = await Store.open(server.url, StoreConfig(), role="test", gates=GATES)
+        store = await Store.open(server.url, StoreConfig(), role="test", features=STORE_FEATURES)
         assert store.max_payload == 8 * 1024 * 1024
         assert await store.ping() > 0
         await store.close()
@@ -97,7 +97,7 @@ async def test_a_program_that_is_no_nats_server_is_told(tmp_path: Path) -> None:
 
 async def answers(url: str) -> bool:
     try:
-        store = await Store.open(url, StoreConfig(), role="test", gates=GATES)
+        store = await Store.open(url, StoreConfig(), role="test", features=STORE_FEATURES)
     except StartupProblem:
         return False
     await store.close()

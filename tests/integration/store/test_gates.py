@@ -18,7 +18,7 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.queues.config import QueueConfig
 from ojs_engine.store.gates import FREE, Asks, Candidate, LaneRule, QueueGate, Start, Verdict, Verdicts
-from ojs_engine.store.store import FeatureGates, Store
+from ojs_engine.store.store import FeatureGates, Store, StoreFeatures
 from support.nats import NatsServer
 from support.outside import before
 
@@ -93,7 +93,7 @@ class Door:
 async def gated(open_store: OpenStore, store: Store, shared_nats_server: NatsServer) -> Store:
     """A store whose only gate is a door, in the namespace of `store`."""
     gates = FeatureGates(lanes=LaneRule(attrgetter("extra"), lambda _job: "key"), make=Door)
-    return await open_store(shared_nats_server.url, namespace=store.config.namespace, gates=gates)
+    return await open_store(shared_nats_server.url, namespace=store.config.namespace, features=StoreFeatures(gates=gates))
 
 
 async def whole_life(store: Store, job: Job) -> None:

@@ -9,7 +9,7 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.jetstream.api import put
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -59,7 +59,7 @@ async def test_a_reset_leaves_the_keys(store: Store) -> None:
 
 
 async def test_the_first_key_has_to_be_able_to_make_others(nats_server: NatsServer) -> None:
-    store = await Store.open(nats_server.url, StoreConfig(), role="keys", gates=GATES)
+    store = await Store.open(nats_server.url, StoreConfig(), role="keys", features=STORE_FEATURES)
     try:
         with pytest.raises(OjsError, match="admin") as error:
             await store.keys.create(make_key("shop", "producer"))

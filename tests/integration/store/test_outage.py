@@ -22,7 +22,7 @@ from ojs_engine.jetstream.subjects import ANY, StoreConfig
 from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.presence import WorkerRecord
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from ojs_runtime.settings import Settings
 from support.examples import examples
 from support.nats import NatsServer
@@ -207,7 +207,7 @@ async def test_what_came_due_during_an_outage_is_done_after_it(own: Store, nats_
 
 
 async def test_closing_while_the_server_is_away_does_not_hang(nats_server: NatsServer, queue: str) -> None:
-    store = await Store.open(nats_server.url, StoreConfig(), role="gateway", gates=GATES)
+    store = await Store.open(nats_server.url, StoreConfig(), role="gateway", features=STORE_FEATURES)
     waiter = asyncio.create_task(fetch(store, queue, wait_ms=600_000))
     nats_server.kill()
     await eventually(lambda: not store.connected)

@@ -1,7 +1,7 @@
 """What a transition brings about beside the record that it stores: values, for whoever commits it to go over.
 
 A feature that is to look at a job gets a `Note`; one that ends something with a job adds a `Drop`, and names it in
-`Committer.followers`.
+`Feature.ends`.
 """
 
 from __future__ import annotations

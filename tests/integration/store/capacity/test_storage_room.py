@@ -25,7 +25,7 @@ from ojs_engine.store.capacity.storage_room import RoomTimings
 from ojs_engine.store.store import Store, StoreTimings
 from ojs_engine.store.workers.presence import PresenceTimings, WorkerRecord
 from ojs_engine.telemetry import metrics
-from ojs_features.all import GATES
+from ojs_features.all import STORE_FEATURES
 from ojs_features.crons.loop import CronWorker
 from ojs_features.crons.store import Crons
 from support.cluster import NatsCluster
@@ -200,13 +200,13 @@ no_auth_user: ojs
 
 
 async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, queue: str) -> None:
-    first = await Store.open(nats_server.url, StoreConfig(), role="gateway", gates=GATES)
+    first = await Store.open(nats_server.url, StoreConfig(), role="gateway", features=STORE_FEATURES)
     limit = await used(first) + 15 * MIB
     store = await Store.open(
         nats_server.url,
         StoreConfig(),
         role="gateway",
-        gates=GATES,
+        features=STORE_FEATURES,
         room=RoomSettings(limit=limit, reserve=5 * MIB),
         timings=OFTEN,
     )
@@ -223,13 +223,13 @@ async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, q
 @pytest.mark.cluster
 @pytest.mark.slow
 async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsCluster, queue: str) -> None:
-    first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway", gates=GATES)
+    first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway", features=STORE_FEATURES)
     limit = await used(first) // 3 + 20 * MIB
     store = await Store.open(
         nats_cluster.url,
         StoreConfig(replicas=3),
         role="gateway",
-        gates=GATES,
+        features=STORE_FEATURES,
         room=RoomSettings(limit=limit, reserve=5 * MIB),
         timings=OFTEN,
     )
