@@ -6,11 +6,26 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from ojs_api.members import REQUIRED, Count, Moment
+from ojs_api.members import REQUIRED, Count, Moment, OpenAnswer, one_of
+from ojs_api.words import Backoff, Exhaustion
 
 _Generation = Annotated[
     int, Meta(extra_json_schema={"minimum": 1}, description="How many manual retries the job had seen by then.")
 ]
+_Interval = Annotated[str, Meta(description="A duration such as PT30S (ISO 8601).")]
+
+
+class RetryPolicy(OpenAnswer, frozen=True, kw_only=True):
+    """A job's effective retry policy (ojs-retry §3). Its intervals are ISO 8601 durations."""
+
+    max_attempts: Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": 10_000})]
+    initial_interval: _Interval
+    backoff_coefficient: Annotated[float, Meta(extra_json_schema={"minimum": 1})]
+    max_interval: _Interval
+    jitter: bool
+    non_retryable_errors: Annotated[list[str], Meta(extra_json_schema={"maxItems": 100})]
+    on_exhaustion: Annotated[str, one_of(Exhaustion)]
+    backoff_strategy: Annotated[str, one_of(Backoff)]
 
 
 class JobError(Struct, frozen=True, omit_defaults=True):

@@ -82,6 +82,8 @@ class Operation(Struct, frozen=True, eq=False):
     query: tuple[Parameter, ...] = ()
     errors: tuple[str, ...] = ()
     narrowing: Narrowing = "refused"
+    by_queue: bool = False
+    """Whether it may be asked for over NATS in the name of one queue."""
     http_only: bool = False
     """Whether it means nothing over NATS."""
     besides: tuple[Permission, ...] = ()

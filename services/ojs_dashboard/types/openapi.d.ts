@@ -52,7 +52,7 @@ export type AnswerWarning = { field: string; message: string };
 
 export type AttemptError = { code: string; type: string; redacted?: Array<string>; message?: string };
 
-export type AttemptTrace = { attempt: number; started_at: string; worker_id?: string; ended_at?: string; duration_ms?: number; outcome?: string; state?: State; error?: AttemptError; retry_generation?: number };
+export type AttemptTrace = { attempt: number; started_at: string; worker_id?: string; ended_at?: string; duration_ms?: number; outcome?: string; state?: "active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled"; error?: AttemptError; retry_generation?: number };
 
 export type AuditDetail = { operation: string; target: Record<string, string>; binding: "http" | "nats"; permission?: string; principal_id?: string; mechanism?: "api_key" | "session"; key_prefix?: string; reason?: string; status?: number; user_agent?: string; count?: number; first_at?: string; operations?: Array<string>; addresses?: Array<string> };
 
@@ -194,9 +194,9 @@ export type EventPage = { events: Array<Event>; cursor: string; has_more: boolea
 
 export type Explanation = { job_id: string; state: State; reasons: Array<Reason> };
 
-export type FailedRun = { attempt: number; state: "failed" | "retryable"; code: string; type: string; failed_at: string; redacted?: Array<string>; error?: string; started_at?: string; next_retry_at?: string };
+export type FailedAttempt = { attempt: number; state: "failed" | "retryable"; code: string; type: string; failed_at: string; redacted?: Array<string>; error?: string; started_at?: string; next_retry_at?: string };
 
-export type Failure = { job_id: string; job_type: string; queue: string; attempt: number; error: AttemptError; failed_at: string; state?: State; worker_id?: string; duration_ms?: number; trace_id?: string };
+export type Failure = { job_id: string; job_type: string; queue: string; attempt: number; error: AttemptError; failed_at: string; state?: "active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled"; worker_id?: string; duration_ms?: number; trace_id?: string };
 
 export type FailurePage = { failures: Array<Failure>; pagination: Pagination };
 
@@ -244,7 +244,7 @@ export type JobFilter = { type?: string; queue?: string; state?: State | Array<S
 
 export type JobHistory = { job_id: string; events: Array<JobHistoryEntry> };
 
-export type JobHistoryEntry = { type: string; state: State | null; timestamp: string };
+export type JobHistoryEntry = { type: string; state: ("active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled") | null; timestamp: string };
 
 export type JobHistoryPage = { events: Array<HistoryEvent>; total: number; complete: boolean; next_cursor?: string };
 
@@ -252,7 +252,7 @@ export type JobLineage = { job_id: string; parent_id?: string; root_id?: string;
 
 export type JobPage = { jobs: Array<Job>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
-export type JobPhase = { phase: string; state: State | null; at: string; duration?: string; error?: string };
+export type JobPhase = { phase: string; state: ("active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled") | null; at: string; duration?: string; error?: string };
 
 export type JobRequest = { type: string; args: Array<unknown>; specversion?: "1.0"; id?: string; queue?: string; priority?: number | ("high" | "normal" | "low"); tags?: Array<string>; schema?: string; version?: number | string; pending?: boolean; delay_until?: string; scheduled_at?: string; expires_at?: string; retry?: RetryRequest; max_attempts?: number; timeout?: number | string; timeout_ms?: number | string; visibility_timeout?: number | string; visibility_timeout_ms?: number | string; total_timeout?: number | string; total_timeout_ms?: number | string; enqueue_ttl?: number | string; enqueue_ttl_ms?: number | string; heartbeat_timeout?: number | string; heartbeat_timeout_ms?: number | string; grace_period?: number | string; grace_period_ms?: number | string; result_ttl?: number; result_size_limit?: number; meta?: Record<string, unknown>; metadata?: Record<string, unknown>; unique?: Record<string, unknown>; rate_limit?: RateLimitPolicy; options?: { queue?: string; priority?: number | ("high" | "normal" | "low"); tags?: Array<string>; schema?: string; version?: number | string; pending?: boolean; delay_until?: string; scheduled_at?: string; expires_at?: string; retry?: RetryRequest; max_attempts?: number; timeout?: number | string; timeout_ms?: number | string; visibility_timeout?: number | string; visibility_timeout_ms?: number | string; total_timeout?: number | string; total_timeout_ms?: number | string; enqueue_ttl?: number | string; enqueue_ttl_ms?: number | string; heartbeat_timeout?: number | string; heartbeat_timeout_ms?: number | string; grace_period?: number | string; grace_period_ms?: number | string; result_ttl?: number; result_size_limit?: number; meta?: Record<string, unknown>; metadata?: Record<string, unknown>; unique?: Record<string, unknown>; rate_limit?: RateLimitPolicy } };
 
@@ -262,7 +262,7 @@ export type JobResults = { results: Record<string, JobResult> };
 
 export type JobRetention = { completed?: string; cancelled?: string; discarded?: string; dead_letter?: string };
 
-export type JobRetries = { job_id: string; retries: Array<FailedRun>; policy: RetryPolicy; attempt: number };
+export type JobRetries = { job_id: string; retries: Array<FailedAttempt>; policy: RetryPolicy; attempt: number };
 
 export type JobSelection = { filter?: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); job_ids?: Array<string>; atomicity?: "partial" | "atomic"; idempotency_key?: string };
 
@@ -553,6 +553,7 @@ export interface Operations {
 	'GET /metrics': { permission: "read"; query: { format?: Value; }; body: undefined; answer: SystemMetrics };
 	'GET /admin/stats': { permission: "read"; query: { queue?: Value; detail?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminStats };
 	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
+	'GET /debug/status': { permission: "read"; query: { }; body: undefined; answer: DebugStatus };
 	'GET /admin/findings': { permission: "read"; query: { }; body: undefined; answer: Findings };
 	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
 	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
@@ -585,8 +586,6 @@ export interface Operations {
 	'GET /checkpoints/{job_id}/resume': { permission: "work"; query: { }; body: undefined; answer: Resume };
 	'GET /admin/jobs/{job_id}': { permission: "read"; query: { }; body: undefined; answer: JobDetail };
 	'PATCH /admin/jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };
-	'GET /admin/jobs/{job_id}/trace': { permission: "read"; query: { }; body: undefined; answer: JobTrace };
-	'GET /events/{job_id}/history': { permission: "read"; query: { }; body: undefined; answer: JobHistory };
 	'GET /unique-jobs': { permission: "payloads"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UniqueJobPage };
 	'POST /jobs/{job_id}/cancel': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
 	'POST /admin/jobs/{job_id}/cancel': { permission: "control"; query: { }; body: AdminCancelJobBody; answer: AdminChangedJob };
@@ -594,15 +593,8 @@ export interface Operations {
 	'POST /admin/jobs/{job_id}/run': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
 	'GET /admin/jobs/{job_id}/why': { permission: "read"; query: { }; body: undefined; answer: Explanation };
 	'POST /jobs/{job_id}/activate': { permission: "control"; query: { }; body: undefined; answer: OneJob };
-	'GET /jobs/{job_id}/retries': { permission: "read"; query: { }; body: undefined; answer: JobRetries };
 	'GET /jobs/{job_id}/result': { permission: "payloads"; query: { wait?: Value; timeout?: Value; }; body: undefined; answer: JobResult };
 	'POST /jobs/results': { permission: "payloads"; query: { }; body: GetJobResultsBody; answer: JobResults };
-	'GET /jobs/{job_id}/history': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobHistoryPage };
-	'GET /jobs/{job_id}/lineage': { permission: "read"; query: { }; body: undefined; answer: JobLineage };
-	'GET /debug/jobs/{job_id}/traces': { permission: "read"; query: { }; body: undefined; answer: JobTraces };
-	'GET /debug/jobs/{job_id}/traces/{attempt}': { permission: "read"; query: { }; body: undefined; answer: OneAttemptTrace };
-	'GET /debug/failures': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; queue?: Value; }; body: undefined; answer: FailurePage };
-	'GET /debug/status': { permission: "read"; query: { }; body: undefined; answer: DebugStatus };
 	'POST /jobs/batch': { permission: "enqueue"; query: { }; body: CreateJobBatchBody; answer: PushedBatch };
 	'POST /jobs/bulk': { permission: "enqueue"; query: { }; body: BulkCreateJobsBody; answer: BulkEnqueued };
 	'POST /jobs/bulk/cancel': { permission: "control"; query: { }; body: JobSelection; answer: BulkCancelled };
@@ -680,6 +672,14 @@ export interface Operations {
 	'PUT /admin/pools/{pool}': { permission: "configure"; query: { }; body: PutPoolBody; answer: OnePool };
 	'DELETE /admin/pools/{pool}': { permission: "configure"; query: { }; body: undefined; answer: DeletedPool };
 	'GET /admin/scheduling/stats': { permission: "read"; query: { }; body: undefined; answer: SchedulingStats };
+	'GET /jobs/{job_id}/history': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobHistoryPage };
+	'GET /jobs/{job_id}/lineage': { permission: "read"; query: { }; body: undefined; answer: JobLineage };
+	'GET /debug/jobs/{job_id}/traces': { permission: "read"; query: { }; body: undefined; answer: JobTraces };
+	'GET /debug/jobs/{job_id}/traces/{attempt}': { permission: "read"; query: { }; body: undefined; answer: OneAttemptTrace };
+	'GET /jobs/{job_id}/retries': { permission: "read"; query: { }; body: undefined; answer: JobRetries };
+	'GET /admin/jobs/{job_id}/trace': { permission: "read"; query: { }; body: undefined; answer: JobTrace };
+	'GET /events/{job_id}/history': { permission: "read"; query: { }; body: undefined; answer: JobHistory };
+	'GET /debug/failures': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; queue?: Value; }; body: undefined; answer: FailurePage };
 	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: Statistics };
 	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
 	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };

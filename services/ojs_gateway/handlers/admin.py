@@ -12,7 +12,6 @@ from ojs_engine.domain import transitions
 from ojs_engine.read.messages import QueuesAsk, WorkersAsk
 from ojs_engine.read.numbers import Numbers, Queue
 from ojs_engine.wire.jobs.job import AdminChangedJob, job_view
-from ojs_engine.wire.jobs.traces import job_history, job_retries, job_trace
 from ojs_engine.wire.pages import parse_page
 from ojs_engine.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
 from ojs_engine.wire.workers.requests import parse_cancel
@@ -73,15 +72,3 @@ class AdminHandlers:
         job_id = job_id_of(call.parameters[0])
         change = await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(call.own(job), moment, reason))
         return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
-
-    async def retries(self, call: Call) -> Response:
-        """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
-        return Response(200, job_retries(call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))))
-
-    async def trace(self, call: Call) -> Response:
-        """GET /admin/jobs/{id}/trace: its log by the states that it was in."""
-        return Response(200, job_trace(call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))))
-
-    async def history(self, call: Call) -> Response:
-        """GET /events/{id}/history: its log by what happened."""
-        return Response(200, job_history(call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))))

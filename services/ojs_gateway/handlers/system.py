@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
 from ojs_engine.base.errors import OjsError, unavailable
+from ojs_engine.wire.system.debugging import DebugStatus, projector_answer
 from ojs_engine.wire.system.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
 from ojs_engine.wire.system.manifest import OJS_VERSION, manifest
 from ojs_engine.wire.system.overview import ResetAnswer
@@ -84,6 +85,21 @@ class SystemHandlers:
     async def alive(self, _call: Call) -> Response:
         """GET /healthz: the process runs, whatever NATS does."""
         return Response(200, Liveness("ok", self._context.uptime_s))
+
+    async def status(self, _call: Call) -> Response:
+        """GET /debug/status: also while there is no projector, or NATS is away."""
+        roles = self._context.roles
+        answer = DebugStatus(
+            instance=self._store.instance,
+            uptime_seconds=self._context.uptime_s,
+            nats_server_version=self._store.server_version,
+            services=ServicesHealth(roles.processes, roles.missing),
+        )
+        try:
+            answer.projector = projector_answer(await self._context.queries.status())
+        except OjsError as error:
+            answer.error = error.message
+        return Response(200, answer)
 
     async def reset(self, _call: Call) -> Response:
         """POST /admin/reset, in test mode only: wipes everything, and answers when every service has forgotten it, too."""

@@ -25,7 +25,6 @@ from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
 from ojs_gateway.routes.events import EVENTS
-from ojs_gateway.routes.history import HISTORY
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.pools import POOLS
 from ojs_gateway.routes.queues import QUEUES
@@ -54,7 +53,6 @@ _DESCRIPTION: Final = Part(
 _PARTS: Final = (
     SYSTEM,
     JOBS,
-    HISTORY,
     BULK,
     WORKERS,
     QUEUES,

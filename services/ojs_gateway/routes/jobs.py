@@ -39,7 +39,6 @@ from ojs_engine.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
 from ojs_engine.wire.jobs.priority import ChangedPriority, PriorityBody
 from ojs_engine.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
 from ojs_engine.wire.jobs.results import JobResult, JobResults
-from ojs_engine.wire.jobs.traces import JobHistory, JobRetries, JobTrace
 from ojs_engine.wire.jobs.unique import UniqueJobPage
 from ojs_engine.wire.jobs.why import Explanation
 from ojs_engine.wire.workers.requests import CancelBody, IdsBody
@@ -245,26 +244,6 @@ JOBS: Final = Part(
             narrowing="job",
         ),
         Route(
-            AdminHandlers,
-            AdminHandlers.trace,
-            ("GET /admin/jobs/{job_id}/trace getJobTrace",),
-            "read",
-            "Read the states that a job was in",
-            {200: JobTrace},
-            errors=("not_found",),
-            narrowing="job",
-        ),
-        Route(
-            AdminHandlers,
-            AdminHandlers.history,
-            ("GET /events/{job_id}/history getJobHistory",),
-            "read",
-            "Read what happened to a job",
-            {200: JobHistory},
-            errors=("not_found",),
-            narrowing="job",
-        ),
-        Route(
             ListHandlers,
             ListHandlers.unique_jobs,
             ("GET /unique-jobs listUniqueJobs",),
@@ -354,16 +333,6 @@ JOBS: Final = Part(
             errors=("not_found", "conflict"),
             narrowing="job",
             by_queue=True,
-        ),
-        Route(
-            AdminHandlers,
-            AdminHandlers.retries,
-            ("GET /jobs/{job_id}/retries listJobRetries",),
-            "read",
-            "Read a job's failed attempts",
-            {200: JobRetries},
-            errors=("not_found",),
-            narrowing="job",
         ),
         Route(
             JobHandlers,

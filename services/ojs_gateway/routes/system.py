@@ -17,6 +17,7 @@ from ojs_engine.api.schema import (
 )
 from ojs_engine.telemetry import metrics
 from ojs_engine.wire.statistics.answers import AdminStats
+from ojs_engine.wire.system.debugging import DebugStatus
 from ojs_engine.wire.system.findings import Findings
 from ojs_engine.wire.system.health import Health, Liveness
 from ojs_engine.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
@@ -102,6 +103,15 @@ SYSTEM: Final = Part(
             errors=("queue_name_too_long",),
         ),
         route_of(STREAM, StatisticsStreamHandlers, StatisticsStreamHandlers.stream),
+        Route(
+            SystemHandlers,
+            SystemHandlers.status,
+            ("GET /debug/status debugStatus",),
+            "read",
+            "Read how this gateway is",
+            {200: DebugStatus},
+            "With the other services that it sees, and one projector. It says nothing that is secret.",
+        ),
         Route(
             FindingHandlers,
             FindingHandlers.read,

@@ -47,4 +47,5 @@ def route_of(operation: Operation, owner: Callable[[Any], Any], handler: RouteHa
         narrowing=operation.narrowing,
         http_only=operation.http_only,
         besides=operation.besides,
+        by_queue=operation.by_queue,
     )

@@ -1,4 +1,4 @@
-"""A job's past: the one reading of its log, of which events, history, attempts and statistics are views.
+"""A job's past: the one reading of its log, of which events and statistics are views, and those of features.
 
 Revisions are coalesced: whoever follows the bucket may see only the last of several. So an entry is read from a document that
 may be many transitions further on. It keeps the newest errors, and the log says the rest; what neither holds any more is said
@@ -8,7 +8,7 @@ to be unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -18,19 +18,6 @@ from ojs_engine.domain.transitions.deadlines import execution_ms
 
 FAILURES: Final = frozenset({"failed", "timed_out", "stalled", "lease_expired", "worker_died", "total_timed_out"})
 """Words of the log that end an attempt without success, if one was running."""
-
-
-class Attempt(NamedTuple):
-    """One attempt; what ended it is None while it runs. Times are Unix ms."""
-
-    number: int
-    generation: int
-    started_at: int
-    worker: str | None
-    ended_at: int | None = None
-    outcome: str | None = None
-    after: State | None = None
-    error: JobError | None = None
 
 
 class Logged(Struct, frozen=True):
@@ -167,24 +154,6 @@ def birth_of(log: Sequence[Entry]) -> int:
         if entry.event == "pushed":
             return entry.n
     return log[0].n if log else 0
-
-
-def past_of(job: Job) -> list[Logged]:
-    """Return the entries of the job's present life in their places, the oldest first."""
-    return [Logged.of(job, entry) for entry in life_of(job.transitions)]
-
-
-def attempts_of(job: Job) -> list[Attempt]:
-    """Return the attempts whose beginning the log still has, the oldest first. After a manual retry they count from 1 again."""
-    attempts: list[Attempt] = []
-    for one in past_of(job):
-        entry = one.entry
-        if entry.event == "claimed":
-            attempts.append(Attempt(entry.attempt, one.generation, entry.at, entry.worker))
-        elif attempts and entry.before is State.ACTIVE and entry.after is not State.ACTIVE:
-            error = one.error if one.failed else None
-            attempts[-1] = attempts[-1]._replace(ended_at=entry.at, outcome=entry.event, after=entry.after, error=error)
-    return attempts
 
 
 def stack_trace(backtrace: Raw) -> str | None:

@@ -9,8 +9,17 @@ from typing import Any
 
 import msgspec
 
+from ojs_api.history import (
+    Actor,
+    AttemptError,
+    AttemptTrace,
+    FailedAttempt,
+    Failure,
+    HistoryEvent,
+    JobLineage,
+    JobRetries,
+)
 from ojs_nats.jobs import Job, JobError
-from ojs_nats.models.queues import RetryPolicy
 
 __all__ = [
     "Actor",
@@ -144,99 +153,6 @@ class ReportedProgress(Progress, frozen=True, kw_only=True):
     accepted: bool
 
 
-class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """An actor in a job's history.
-
-    Attributes:
-        type: The kind of actor, such as `worker`.
-        id: A worker's id.
-    """
-
-    type: str
-    id: str | None = None
-
-
-class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a job's history."""
-
-    id: str
-    job_id: str
-    event_type: str
-    timestamp: datetime
-    data: dict[str, Any]
-    actor: Actor | None = None
-
-
-class JobLineage(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of a job: the parent and root that its client named, and its workflow."""
-
-    job_id: str
-    parent_id: str | None = None
-    root_id: str | None = None
-    workflow_id: str | None = None
-    workflow_step: str | None = None
-
-
-class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
-    """The error of a failed attempt."""
-
-    code: str
-    type: str
-    message: str
-
-
-class AttemptTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt of a job.
-
-    Attributes:
-        outcome: The word of the job's log for what ended it.
-        state: The job's state after it.
-        retry_generation: How many times the job had been retried by hand.
-    """
-
-    attempt: int
-    started_at: datetime
-    worker_id: str | None = None
-    ended_at: datetime | None = None
-    duration_ms: int | None = None
-    outcome: str | None = None
-    state: str | None = None
-    error: AttemptError | None = None
-    retry_generation: int | None = None
-
-
-class FailedAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed attempt of a job.
-
-    Attributes:
-        error: The message.
-        started_at: None if the job's log doesn't have it any more.
-        next_retry_at: None if there was no next attempt, or the log doesn't have it any more.
-    """
-
-    attempt: int
-    state: str
-    error: str
-    code: str
-    type: str
-    failed_at: datetime
-    started_at: datetime | None = None
-    next_retry_at: datetime | None = None
-
-
-class JobRetries(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's failed attempts, and its retry policy.
-
-    Attributes:
-        attempt: The number of the last attempt.
-    """
-
-    job_id: str
-    retries: list[FailedAttempt]
-    policy: RetryPolicy
-    attempt: int
-
-
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """A job's result.
 
@@ -368,18 +284,3 @@ class ChangedSelection(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None = None
     remaining: int | None = None
     dry_run: bool = False
-
-
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed attempt of some job."""
-
-    job_id: str
-    job_type: str
-    queue: str
-    attempt: int
-    error: AttemptError
-    failed_at: datetime
-    state: str | None = None
-    worker_id: str | None = None
-    duration_ms: int | None = None
-    trace_id: str | None = None

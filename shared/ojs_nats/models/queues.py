@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from ojs_api.jobs import RetryPolicy
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 __all__ = [
@@ -106,19 +107,6 @@ class StarvationPrevention(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     rotation_interval: str | None = None
     min_dispatch_ratio: float | None = None
-
-
-class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's effective retry policy (ojs-retry §3). Its intervals are ISO 8601 durations."""
-
-    max_attempts: int
-    initial_interval: str
-    backoff_coefficient: float
-    max_interval: str
-    jitter: bool
-    non_retryable_errors: list[str]
-    on_exhaustion: str
-    backoff_strategy: str
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):

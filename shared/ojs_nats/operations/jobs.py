@@ -10,6 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from ojs_api import words
+from ojs_api.history import HISTORY, LINEAGE, RETRIES, TRACE, TRACES
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
 from ojs_nats._loops import limit
@@ -43,11 +44,6 @@ _REPRIORITISE: Final = Operation("updateJobPriority", "PATCH", "/jobs/{job_id}")
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
 _CHECKPOINT: Final = Operation("getJobCheckpoint", "GET", "/jobs/{job_id}/checkpoint")
 _DELETE_CHECKPOINT: Final = Operation("deleteJobCheckpoint", "DELETE", "/jobs/{job_id}/checkpoint")
-_HISTORY: Final = Operation("listJobHistory", "GET", "/jobs/{job_id}/history")
-_LINEAGE: Final = Operation("getJobLineage", "GET", "/jobs/{job_id}/lineage")
-_ATTEMPTS: Final = Operation("debugGetTraces", "GET", "/debug/jobs/{job_id}/traces")
-_ATTEMPT: Final = Operation("debugGetTraceAttempt", "GET", "/debug/jobs/{job_id}/traces/{attempt}")
-_RETRIES: Final = Operation("listJobRetries", "GET", "/jobs/{job_id}/retries")
 _RESULTS: Final = Operation("getJobResults", "POST", "/jobs/results")
 _UNIQUE: Final = Operation("listUniqueJobs", "GET", "/unique-jobs")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
@@ -278,7 +274,7 @@ class Jobs(Subject):
             job_id: The job's id.
             limit: How many events at most. None means all.
         """
-        return self._each(HistoryEvent, "events", _HISTORY, limit, {"job_id": job_id})
+        return self._each(HistoryEvent, "events", HISTORY, limit, {"job_id": job_id})
 
     async def lineage(self, job_id: str) -> JobLineage:
         """Return where a job comes from: its parent, and its workflow.
@@ -286,7 +282,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(JobLineage, Request(_LINEAGE, {"job_id": job_id}))
+        return await self._asked(JobLineage, Request(LINEAGE, {"job_id": job_id}))
 
     async def attempts(self, job_id: str) -> Sequence[AttemptTrace]:
         """Return the attempts of a job, the oldest first, as far back as its log goes.
@@ -294,7 +290,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(list[AttemptTrace], Request(_ATTEMPTS, {"job_id": job_id}), "traces")
+        return await self._asked(list[AttemptTrace], Request(TRACES, {"job_id": job_id}), "traces")
 
     async def attempt(self, job_id: str, number: int) -> AttemptTrace:
         """Return one attempt of a job.
@@ -306,7 +302,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: There is no such job or attempt.
         """
-        return await self._asked(AttemptTrace, Request(_ATTEMPT, {"job_id": job_id, "attempt": str(number)}), "trace")
+        return await self._asked(AttemptTrace, Request(TRACE, {"job_id": job_id, "attempt": str(number)}), "trace")
 
     async def retries(self, job_id: str) -> JobRetries:
         """Return the failed attempts of a job, and its retry policy.
@@ -314,7 +310,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(JobRetries, Request(_RETRIES, {"job_id": job_id}))
+        return await self._asked(JobRetries, Request(RETRIES, {"job_id": job_id}))
 
     def unique(self, *, limit: int | None = None) -> AsyncIterator[UniqueJob]:
         """List the fingerprints of unique jobs that haven't ended.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from ojs_api.audit import LIST as LIST_AUDIT
+from ojs_api.history import FAILURES
 from ojs_api.statistics import HISTORY
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
@@ -43,7 +44,6 @@ _MIDDLEWARE: Final = Operation("listMiddleware", "GET", "/middleware")
 _UNREADABLE: Final = Operation("listUnreadableRecords", "GET", "/admin/unreadable")
 _REMOVE_UNREADABLE: Final = Operation("removeUnreadableRecord", "DELETE", "/admin/unreadable/{kind}/{record}")
 _STATUS: Final = Operation("debugStatus", "GET", "/debug/status")
-_FAILURES: Final = Operation("debugListFailures", "GET", "/debug/failures")
 
 
 class ServerSystem(Subject):
@@ -107,7 +107,7 @@ class ServerSystem(Subject):
             queue: The queue. None means all queues.
             limit: How many at most. None means all.
         """
-        return self._each(Failure, "failures", _FAILURES, limit, parameters(queue=queue), queue)
+        return self._each(Failure, "failures", FAILURES, limit, parameters(queue=queue), queue)
 
     # The audit
 

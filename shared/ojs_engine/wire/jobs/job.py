@@ -13,7 +13,7 @@ from ojs_engine.domain.job import Job, JobError, State
 from ojs_engine.domain.transitions import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS
 from ojs_engine.domain.transitions.retention import result_expires_at
 from ojs_engine.wire.jobs.enqueue import SPECVERSION
-from ojs_engine.wire.jobs.retry import RetryPolicy, retry_policy, retry_raw
+from ojs_engine.wire.jobs.retry import retry_policy, retry_raw
 from ojs_engine.wire.members import (
     Count,
     Extended,
@@ -59,7 +59,7 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     max_attempts: Count
     timeout_ms: Annotated[int, Meta(ge=1)]
     visibility_timeout_ms: Annotated[int, Meta(ge=1)]
-    retry: Annotated[Raw, RetryPolicy]
+    retry: Annotated[Raw, contract.RetryPolicy]
     created_at: Timestamp
 
     enqueued_at: Timestamp | UnsetType = UNSET

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
 
+from ojs_api.jobs import RetryPolicy
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.extensions import Extensions
 from ojs_engine.base.fields import absent, is_extension, members_of, milliseconds, shown
-from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.times import format_duration, parse_duration_ms
 from ojs_engine.domain.job import Backoff, Exhaustion, Retry
-from ojs_engine.wire.members import Duration, OpenStruct, encode
+from ojs_engine.wire.members import encode, written
 
 _NAMES: Final = {
     "max_attempts": "max_attempts",
@@ -166,30 +167,17 @@ def check_retry(value: Any, path: str, limits: PayloadLimits) -> Retry:
     return merge_retry(Retry(), parse_retry(value, path, limits), path)
 
 
-class RetryPolicy(OpenStruct):
-    """The effective policy of a job (ojs-retry §3)."""
-
-    max_attempts: Annotated[int, Meta(ge=0, le=DEFAULT_LIMITS.max_attempts)]
-    initial_interval: Duration
-    backoff_coefficient: Annotated[float, Meta(ge=1)]
-    max_interval: Duration
-    jitter: bool
-    non_retryable_errors: Annotated[tuple[str, ...], Meta(max_length=DEFAULT_LIMITS.max_error_patterns)]
-    on_exhaustion: Exhaustion
-    backoff_strategy: Backoff
-
-
 def retry_policy(policy: Retry) -> RetryPolicy:
-    """The effective policy as clients read it."""
+    """Return the effective policy as clients read it."""
     return RetryPolicy(
-        policy.max_attempts,
-        format_duration(policy.initial_interval_ms),
-        policy.backoff_coefficient,
-        format_duration(policy.max_interval_ms),
-        policy.jitter,
-        policy.non_retryable_errors,
-        policy.on_exhaustion,
-        policy.backoff_strategy,
+        max_attempts=policy.max_attempts,
+        initial_interval=format_duration(policy.initial_interval_ms),
+        backoff_coefficient=policy.backoff_coefficient,
+        max_interval=format_duration(policy.max_interval_ms),
+        jitter=policy.jitter,
+        non_retryable_errors=written(policy.non_retryable_errors),
+        on_exhaustion=policy.on_exhaustion,
+        backoff_strategy=policy.backoff_strategy,
     )
 
 

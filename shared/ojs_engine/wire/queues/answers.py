@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ojs_api.jobs import RetryPolicy
 from ojs_api.schemas import Mode
 from ojs_api.statistics import Milliseconds
 from ojs_engine.base.times import format_age, format_duration, format_ms
@@ -17,7 +18,7 @@ from ojs_engine.domain.queues.record import QueueRecord
 from ojs_engine.domain.rate_limits.policy import MAX_CONCURRENCY
 from ojs_engine.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
 from ojs_engine.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Counts, Levels, Queue, QueuePage
-from ojs_engine.wire.jobs.retry import RetryPolicy, retry_policy
+from ojs_engine.wire.jobs.retry import retry_policy
 from ojs_engine.wire.members import (
     Count,
     Duration,

@@ -8,14 +8,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_engine.domain.events.history import Actor, history_of
-from ojs_engine.domain.job import CALLED_OFF, Job, Membership, State
-from ojs_engine.domain.past import attempts_of
+from ojs_engine.domain.job import CALLED_OFF, Job, Membership
 from ojs_engine.domain.transitions import (
     Failure,
     JobHolder,
     Liveness,
-    RetryOverride,
     ack,
     cancel,
     claim,
@@ -25,11 +22,12 @@ from ojs_engine.domain.transitions import (
     nack,
     push,
     reprioritise,
-    retry_discarded,
 )
 from ojs_engine.domain.transitions.log import KEPT
 from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.domain.worker import CompleteList, Mark
+from ojs_features.history.attempts import attempts_of
+from ojs_features.history.happenings import Actor, history_of
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, available, completed, dead_letter, draft, retryable
 
 
@@ -122,18 +120,6 @@ def test_a_log_that_has_lost_its_beginning_says_so() -> None:
     for round_ in range(KEPT):
         job = reprioritise(job, round_ % 2 + 1, at()).job
     assert history_of(claim(job, "w", None, at()).job).complete is False
-
-
-def test_attempts_say_what_ended_them() -> None:
-    job = nack(active(), Failure(message="no", code="c", type="T", action="DEAD_LETTER"), ANYONE, at(SECOND)).job
-    job = retry_discarded(job, RetryOverride(), at(2 * SECOND)).job
-    job = claim(job, "w2", None, at(3 * SECOND)).job
-    first, second = attempts_of(job)
-    assert (first.number, first.generation, first.worker, first.started_at) == (1, 0, "w1", T0)
-    assert (first.ended_at, first.outcome, first.after) == (T0 + SECOND, "failed", State.DISCARDED)
-    assert first.error is not None
-    assert (first.error.message, first.error.type) == ("no", "T")
-    assert (second.number, second.generation, second.worker, second.ended_at) == (1, 1, "w2", None)
 
 
 @pytest.mark.parametrize("job", [available(), retryable(), completed(), dead_letter()])

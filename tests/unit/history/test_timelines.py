@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from ojs_engine.domain.job import Entry, Job, JobError, Retry, State
-from ojs_engine.wire.jobs.traces import job_history, job_retries, job_trace
+from ojs_features.history.timelines import job_history, job_retries, job_trace
 
 NOW = 1_800_000_000_000
 

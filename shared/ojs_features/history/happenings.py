@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from ojs_api.history import ActorKind
 from ojs_engine.domain.events.envelope import event_id
 from ojs_engine.domain.events.vocabulary import NOBODY
 from ojs_engine.domain.job import CALLED_OFF, Entry, Job, State
-from ojs_engine.domain.past import Logged, past_of
-
-ActorKind = Literal["worker", "client", "system"]
+from ojs_engine.domain.past import Logged
+from ojs_features.history.attempts import past_of
 
 _CLIENTS: Final = frozenset({"activated", "cancelled", "deleted", "removed", "retried", "reprioritised"})
 _WORKERS: Final = frozenset({"claimed", "acked", "failed", "requeued"})
@@ -42,7 +42,7 @@ class History(NamedTuple):
 
 
 def history_of(job: Job) -> History:
-    """The events of the job's present life: a job that had the id before and was deleted isn't told of."""
+    """Return the events of the job's present life, without those of a deleted job that had the id before."""
     life = past_of(job)
     events = [
         Happening(one.entry, place, event_id(job.id, one.entry, f"history.{kind}"), kind, _actor(job, one.entry), data)
@@ -90,7 +90,7 @@ def _changed(entry: Entry) -> dict[str, Any]:
 
 
 def _actor(job: Job, entry: Entry) -> Actor | None:
-    """None where the log doesn't tell: features push as clients do."""
+    """Return None where the log doesn't say: features push as clients do."""
     if entry.event in _WORKERS and not (entry.event == "requeued" and entry.reason is not None):
         return Actor("worker", entry.worker)
     if entry.event == "pushed":

@@ -8,7 +8,7 @@ from typing import Any
 from ojs_engine.base.errors import unavailable
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.read.messages import ProjectorStatus
-from ojs_gateway.handlers.history import HistoryHandlers
+from ojs_gateway.handlers.system import SystemHandlers
 from support.call import Request, answered
 
 STATUS = ProjectorStatus(
@@ -32,7 +32,7 @@ async def told(found: ProjectorStatus | None) -> dict[str, Any]:
     store = SimpleNamespace(bulk=None, config=None, instance="g", server_version="2.12.1")
     roles = SimpleNamespace(processes={"gateway": 1}, missing=("reaper",))
     context: Any = SimpleNamespace(store=store, queries=Projectors(found), limits=PayloadLimits(), roles=roles, uptime_s=5)
-    answer: dict[str, Any] = answered(await HistoryHandlers(context).status(Request()))
+    answer: dict[str, Any] = answered(await SystemHandlers(context).status(Request()))
     return answer
 
 

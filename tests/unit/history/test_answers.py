@@ -12,8 +12,8 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.domain.job import Job, Membership
 from ojs_engine.domain.transitions import claim, reprioritise
 from ojs_engine.domain.transitions.log import KEPT
-from ojs_engine.wire.jobs.history import attempt_trace, failure_answer, history_page, job_lineage, job_traces
 from ojs_engine.wire.pages import Page
+from ojs_features.history.answers import attempt_trace, failure_answer, history_page, job_lineage, job_traces
 from support.tables import each
 from unit.domain.transitions.samples import active, at, available, completed, dead_letter, draft
 

@@ -1,22 +1,22 @@
-"""What happened to jobs: history, lineage, attempts, recent failures; and how this gateway is (docs/adr/007)."""
+"""What happened to jobs: history, lineage, attempts, recent failures."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ojs_api.history import FailurePage
 from ojs_engine.api.call import Call, Response
-from ojs_engine.base.errors import OjsError, invalid
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import queue_name, shown
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.base.numbers import whole_number
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.event_reader import EventFilter, EventReader
 from ojs_engine.read.messages import MAX_OFFSET
-from ojs_engine.wire.jobs.history import FailurePage, attempt_trace, failure_answer, history_page, job_lineage, job_traces
 from ojs_engine.wire.pages import pagination, parse_page
-from ojs_engine.wire.system.debugging import DebugStatus, projector_answer
-from ojs_engine.wire.system.health import ServicesHealth
-from ojs_gateway.context import Context
+from ojs_features.history.answers import attempt_trace, failure_answer, history_page, job_lineage, job_traces
+from ojs_features.history.timelines import job_history, job_retries, job_trace
 
 
 def _place(cursor: str) -> int:
@@ -30,8 +30,7 @@ def _place(cursor: str) -> int:
 class HistoryHandlers:
     """Handlers that read the log of one job, or stored failures. None of them changes anything."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
         self._queries = context.queries
         self._limits = context.limits
@@ -54,6 +53,18 @@ class HistoryHandlers:
         """GET /debug/jobs/{id}/traces/{attempt}."""
         return Response(200, attempt_trace(await self._job(call), call.parameters[1]))
 
+    async def retries(self, call: Call) -> Response:
+        """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
+        return Response(200, job_retries(await self._job(call)))
+
+    async def states(self, call: Call) -> Response:
+        """GET /admin/jobs/{id}/trace: its log by the states that it was in."""
+        return Response(200, job_trace(await self._job(call)))
+
+    async def log(self, call: Call) -> Response:
+        """GET /events/{id}/history: its log by what happened."""
+        return Response(200, job_history(await self._job(call)))
+
     async def failures(self, call: Call) -> Response:
         """GET /debug/failures?queue&limit&offset: the latest first, from the stream of events."""
         asked = parse_page(call.queries)
@@ -65,23 +76,8 @@ class HistoryHandlers:
         wanted = EventFilter(types=("job.failed",), queues=queues)
         page = await self._reader.newest(wanted, asked.offset, asked.limit)
         after = asked.offset + len(page.events)
-        told = pagination(asked, page.total, str(after) if after < page.total else None)
-        return Response(200, FailurePage(failures=[failure_answer(event.body) for event in page.events], pagination=told))
-
-    async def status(self, _call: Call) -> Response:
-        """GET /debug/status: also while there is no projector, or NATS is away."""
-        roles = self._context.roles
-        answer = DebugStatus(
-            instance=self._store.instance,
-            uptime_seconds=self._context.uptime_s,
-            nats_server_version=self._store.server_version,
-            services=ServicesHealth(roles.processes, roles.missing),
-        )
-        try:
-            answer.projector = projector_answer(await self._queries.status())
-        except OjsError as error:
-            answer.error = error.message
-        return Response(200, answer)
+        place = pagination(asked, page.total, str(after) if after < page.total else None)
+        return Response(200, FailurePage(failures=[failure_answer(event.body) for event in page.events], pagination=place))
 
     async def _job(self, call: Call) -> Job:
         return call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
