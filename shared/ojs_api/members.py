@@ -32,6 +32,9 @@ HIDDEN: Final = Meta(extra={"hidden": True})
 REQUIRED: Final = Meta(extra={"required": True})
 """The mark of a member that is described as required, though another name of it may stand in for it."""
 
+SECRET: Final = Meta(extra={"secret": True})
+"""The mark of a member that no refusal shows."""
+
 
 def wanted(words: str) -> Meta:
     """Return the words for what a member has to be, for refusals: `it must be …`."""

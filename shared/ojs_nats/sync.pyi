@@ -15,6 +15,7 @@ from typing import Any, Generic, Unpack
 from ojs_api.crons import Cron, CronRun, TriggeredCron
 from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
+from ojs_api.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
 from ojs_api.workers import (
     DirectedWorkers,
     FleetSummary,
@@ -71,7 +72,6 @@ from ojs_nats.models.system import (
     SystemStats,
     UnreadableRecord,
 )
-from ojs_nats.models.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
 from ojs_nats.operations.crons import Overlap
 from ojs_nats.operations.dead_letters import DeadLetterFilter
 from ojs_nats.operations.jobs import JobFilter, Priority

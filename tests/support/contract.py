@@ -29,11 +29,21 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "registerCronJob": {"name": "daily", "cron": "@daily", "type": "a.b", "job_template": {"type": "a.b"}},
     "updateCronJob": {"cron": "@daily"},
     "previewCron": {"cron": "@daily"},
+    "createWebhookSubscription": {"url": "https://a.example/", "events": ["*"], "filter": {}, "metadata": {}},
+    "updateWebhookSubscription": {"url": "https://a.example/", "events": ["*"], "filter": {}, "metadata": {}},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
 BY_HAND: Final = {"createWorkflow"}
 """Operations whose bodies are read by hand: a refusal names a place of the definition."""
-PLACES: Final = {"schema": "a.b", "version": "1", "key_id": "none", "worker_id": "w", "cron": "daily", "workflow_id": "none"}
+PLACES: Final = {
+    "schema": "a.b",
+    "version": "1",
+    "key_id": "none",
+    "worker_id": "w",
+    "cron": "daily",
+    "workflow_id": "none",
+    "subscription": "sub_none",
+}
 """What stands for the names in paths."""
 OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type", "expression": "cron", "schedule": "cron"}
 """Members that count only where the other one is absent."""

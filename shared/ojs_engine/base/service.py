@@ -1,4 +1,4 @@
-"""What a process runs."""
+"""The interface of everything that a process runs."""
 
 from __future__ import annotations
 

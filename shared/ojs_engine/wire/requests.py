@@ -77,7 +77,9 @@ def _refusal(error: Exception, body: bytes, kind: type[Struct]) -> OjsError:
     words, canonical = what_is_wanted(hint), note_of(hint, "canonical")
     if value is None:
         return invalid(path, f"{path} is required: {words}", canonical=canonical)
-    if isinstance(value, float) and not math.isfinite(value):
+    if note_of(hint, "secret"):
+        said = ""
+    elif isinstance(value, float) and not math.isfinite(value):
         said = ", not a number beyond what this server reads"
     elif isinstance(value, list) and any(_origin(each) is list for each in _kinds(hint)):
         said = f"; it has {len(value)}"

@@ -3,162 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from msgspec import UNSET, Meta, Struct, UnsetType
-
+from ojs_api.webhooks import Delivery, DeliveryPage, Webhook, WebhookFilter, WebhookKey, WebhookPage
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import shown
 from ojs_engine.base.numbers import whole_number
-from ojs_engine.base.times import format_ms
-from ojs_engine.wire.members import Count, Extended, JsonObject, OpenStruct, Timestamp, extended, given, timestamp
-from ojs_engine.wire.pages import Page, Pagination, pagination
-from ojs_features.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
+from ojs_engine.wire.members import extended, moment, written
+from ojs_engine.wire.pages import Page, pagination
+from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 
 _DIGITS: Final = 9
-
-_Secret = Annotated[str, Meta(description="Shown this once.")]
-
-
-class WebhookFilter(OpenStruct, omit_defaults=True):
-    """Conditions that an event must match besides its type."""
-
-    queues: list[str] | UnsetType = UNSET
-    job_types: list[str] | UnsetType = UNSET
-
-
-class WebhookKey(Struct):
-    """The key in whose name events are brought. Without `payloads` they have nothing that jobs carry."""
-
-    id: str
-    name: str
-    payloads: bool
-
-
-class WebhookAnswer(OpenStruct, kw_only=True):
-    """A subscription. Failures are of attempts; `failure_count` and `success_count` may be some seconds behind."""
-
-    id: str
-    url: str
-    events: list[str]
-    filter: WebhookFilter | UnsetType = UNSET
-    metadata: JsonObject
-    active: bool
-    paused_reason: Annotated[PauseReason, Meta(description="Why the server has paused it.")] | UnsetType = UNSET
-    key: WebhookKey | UnsetType = UNSET
-    secret: _Secret | UnsetType = UNSET
-    old_secret_expires_at: Timestamp | UnsetType = UNSET
-    created_at: Timestamp
-    updated_at: Timestamp
-    last_delivery_at: Timestamp | UnsetType = UNSET
-    last_delivery_status: Count | UnsetType = UNSET
-    success_count: Count
-    failure_count: Count
-    dead_count: Count
-    consecutive_failures: Count
-
-
-WebhookView = WebhookAnswer | Extended[WebhookAnswer]
-
-
-class OneWebhook(Struct):
-    """The answer about one subscription."""
-
-    subscription: WebhookView
-
-
-class RotatedWebhook(Struct):
-    """A subscription with its new secret; deliveries are signed with the old one, too, for a day."""
-
-    subscription: WebhookView
-    secret: _Secret
-
-
-class WebhookPage(Struct):
-    """Subscriptions, the oldest first."""
-
-    subscriptions: list[WebhookView]
-    total: Count
-    pagination: Pagination
-
-
-class DeletedWebhook(Struct):
-    """The subscription is gone, and its deliveries with it."""
-
-    deleted: bool
-    id: str
-
-
-class WebhookTest(Struct, kw_only=True, omit_defaults=True):
-    """The target's answer to an event of type `webhook.test`."""
-
-    success: bool
-    status_code: Annotated[int, Meta(ge=0, description="0 if there was no answer.")]
-    response_time_ms: Count
-    response_body: Annotated[str, Meta(description="Its beginning.")] | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-
-
-class DeliveryAnswer(Struct, kw_only=True):
-    """An event that did not go through at the first attempt."""
-
-    id: str
-    subscription_id: str
-    event_id: str
-    event_type: str
-    status: DeliveryStatus
-    attempts: Count
-    last_status_code: Annotated[int, Meta(ge=0, description="0 if there was no answer.")]
-    error: str | UnsetType = UNSET
-    created_at: Timestamp
-    updated_at: Timestamp
-    next_attempt_at: Timestamp | UnsetType = UNSET
-    event: JsonObject
-
-
-class OneDelivery(Struct):
-    """The answer about one delivery."""
-
-    delivery: DeliveryAnswer
-
-
-class DeliveryPage(Struct):
-    """Deliveries, the newest event first."""
-
-    deliveries: list[DeliveryAnswer]
-    pagination: Pagination
 
 
 def webhook_answer(
     found: Subscription, health: TargetHealth, now: int, *, secret: bool = False, whole_url: bool = True
-) -> WebhookView:
+) -> Webhook:
     """A subscription and how its deliveries go, with its `secret` only on the occasions that show it.
 
     Without `whole_url` path and query of its URL are masked: many services have their secret there.
     """
-    narrowed = WebhookFilter(list(found.queues) or UNSET, list(found.job_types) or UNSET)
-    answer = WebhookAnswer(
+    narrowed = WebhookFilter(queues=list(found.queues), job_types=list(found.job_types))
+    owner = found.owner
+    answer = Webhook(
         id=found.id,
         url=found.url if whole_url else _masked(found.url),
         events=list(found.events),
-        filter=narrowed if found.queues or found.job_types else UNSET,
-        metadata=found.metadata,
+        filter=narrowed if found.queues or found.job_types else None,
+        metadata=written(found.metadata),
         active=found.active,
-        paused_reason=given(found.paused),
-        key=UNSET if found.owner is None else WebhookKey(found.owner.id, found.owner.name, found.owner.payloads),
-        secret=found.secret if secret else UNSET,
-        old_secret_expires_at=format_ms(found.old_until) if len(found.secrets(now)) > 1 else UNSET,
-        created_at=format_ms(found.created_at),
-        updated_at=format_ms(found.updated_at),
-        last_delivery_at=timestamp(health.last_at or None),
-        last_delivery_status=health.last_status or UNSET,
+        paused_reason=found.paused,
+        key=None if owner is None else WebhookKey(id=owner.id, name=owner.name, payloads=owner.payloads),
+        secret=found.secret if secret else None,
+        old_secret_expires_at=moment(found.old_until) if len(found.secrets(now)) > 1 else None,
+        created_at=moment(found.created_at),
+        updated_at=moment(found.updated_at),
+        last_delivery_at=moment(health.last_at or None),
+        last_delivery_status=health.last_status or None,
         success_count=health.succeeded,
         failure_count=health.failed,
         dead_count=health.dead,
         consecutive_failures=health.in_a_row,
     )
-    return extended(answer, found.extensions)
+    whole: Webhook = written(extended(answer, found.extensions))
+    return whole
 
 
 def on_page(every: Sequence[Subscription], asked: Page) -> Sequence[Subscription]:
@@ -202,9 +91,9 @@ def delivery_page(found: Sequence[DeliveryRecord], asked: Page, total: int | Non
     return DeliveryPage([delivery_answer(one) for one in found], pagination(asked, total, more))
 
 
-def delivery_answer(found: DeliveryRecord) -> DeliveryAnswer:
+def delivery_answer(found: DeliveryRecord) -> Delivery:
     """A delivery as it stands."""
-    return DeliveryAnswer(
+    return Delivery(
         id=found.id,
         subscription_id=found.subscription_id,
         event_id=found.event_id,
@@ -212,9 +101,9 @@ def delivery_answer(found: DeliveryRecord) -> DeliveryAnswer:
         status=found.status,
         attempts=found.attempts,
         last_status_code=found.last_status,
-        error=found.error or UNSET,
-        created_at=format_ms(found.created_at),
-        updated_at=format_ms(found.updated_at),
-        next_attempt_at=timestamp(found.next_at or None),
-        event=found.event,
+        error=found.error or None,
+        created_at=moment(found.created_at),
+        updated_at=moment(found.updated_at),
+        next_attempt_at=moment(found.next_at or None),
+        event=written(found.event),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ojs_api.webhooks import OneWebhook, RotatedWebhook, WebhookPage, WebhookTest
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.dialects.shaping import Shape, Shapes
 from ojs_engine.wire.members import members
-from ojs_features.webhooks.answers import OneWebhook, RotatedWebhook, WebhookPage, WebhookTest
 
 
 def _bare(answer: OneWebhook) -> dict[str, Any]:

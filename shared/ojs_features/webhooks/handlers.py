@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from ojs_api.webhooks import DeletedWebhook, OneDelivery, OneWebhook, RotatedWebhook, WebhookTest
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import refuse_key
@@ -20,11 +21,6 @@ from ojs_engine.store.announce import announce
 from ojs_engine.wire.pages import parse_page
 from ojs_engine.wire.redaction import redacted
 from ojs_features.webhooks.answers import (
-    DeletedWebhook,
-    OneDelivery,
-    OneWebhook,
-    RotatedWebhook,
-    WebhookTest,
     delivery_answer,
     delivery_page,
     on_page,
@@ -112,11 +108,14 @@ class WebhookHandlers:
             answer = await self._targets.deliver(
                 subscription, delivery_id(subscription.id, event.id, now), event.type, msgspec.json.encode(event), now
             )
-        view = WebhookTest(success=answer.success, status_code=answer.status, response_time_ms=answer.ms)
-        if answer.error:
-            view.error = answer.error
-        elif not self._private or call.principal.may("admin"):  # an answer from inside the network
-            view.response_body = answer.body
+        visible = not answer.error and (not self._private or call.principal.may("admin"))  # it may be from inside the network
+        view = WebhookTest(
+            success=answer.success,
+            status_code=answer.status,
+            response_time_ms=answer.ms,
+            response_body=answer.body if visible else None,
+            error=answer.error or None,
+        )
         return Response(200, view)
 
     async def deliveries(self, call: Call) -> Response:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ojs_api.webhooks import PauseReason
 from ojs_engine.store.announce import announce
 from ojs_features.webhooks.subscriptions import Webhooks
 
 if TYPE_CHECKING:
     from ojs_engine.store.store import Store
-    from ojs_features.webhooks.records import PauseReason
 
 log = structlog.get_logger(__name__)
 

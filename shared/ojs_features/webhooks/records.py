@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_api import words
+from ojs_api.webhooks import PauseReason
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.extensions import Extensions
 from ojs_engine.base.numbers import At, Whole
@@ -19,7 +20,6 @@ ROTATION_MS: Final = 24 * 3_600_000
 _PAUSE_AFTER: Final = 50
 _PAUSE_AFTER_MS: Final = 24 * 3_600_000
 
-PauseReason = Literal["failing", "gone", "key_ended"]
 DeliveryStatus = words.DeliveryStatus
 
 

@@ -10,15 +10,12 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw, Struct
 
+from ojs_api.webhooks import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MIN_SECRET, CreateWebhook, Narrowed, UpdateWebhook
+from ojs_api.words import DeliveryStatus
 from ojs_engine.base.errors import invalid, too_large
 from ojs_engine.base.extensions import NO_EXTENSIONS, SentExtensions, sent_extensions
 from ojs_engine.base.fields import (
-    below,
-    check_known,
-    check_once,
     choice,
-    flag,
-    is_extension,
     mapping,
     object_of,
     queue_names,
@@ -28,21 +25,12 @@ from ojs_engine.base.fields import (
 )
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.transitions import Moment
-from ojs_features.webhooks.answers import WebhookAnswer
-from ojs_features.webhooks.records import DeliveryStatus, Owner, Subscription
+from ojs_engine.wire.requests import request_of
+from ojs_features.webhooks.records import Owner, Subscription
 from ojs_features.webhooks.rules import OWN
 
-MAX_URL: Final = 2_048
-MAX_PATTERNS: Final = 50
-MAX_NAMES: Final = 100
 MAX_METADATA_BYTES: Final = 4_096
-MIN_SECRET: Final = 8
-MAX_SECRET: Final = 256
 
-_MEMBERS: Final = ("url", "events", "filter", "secret", "metadata", "active")
-_CHANGED: Final = ("url", "events", "filter", "metadata", "active")
-_ANSWERED: Final = tuple(name for name in WebhookAnswer.__struct_fields__ if name not in _MEMBERS)
-"""Members that a client may send back as it got them. They change nothing."""
 _PATTERN: Final = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?", re.ASCII)
 _SECRET: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _DELIVERY_ID: Final = re.compile(r"del_[0-9a-f-]{36}", re.ASCII)
@@ -102,17 +90,13 @@ class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def parse_subscription(body: bytes, limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    """`{url, events, filter?: {queues?, job_types?}, secret?, metadata?, active?}`. Raises invalid_request."""
-    wanted = _parse(body, _MEMBERS, limits, insecure=insecure)
-    for name, value in (("url", wanted.url), ("events", wanted.events)):
-        if value is None:
-            raise invalid(name, f"{name} is missing")
-    return wanted
+    """Read a new subscription. Raises as `request_of`, and metadata_too_large."""
+    return _wanted(body, request_of(body, CreateWebhook), limits, insecure=insecure)
 
 
 def parse_changes(body: bytes, limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    """Read any of the same members but `secret`, which a rotation changes. Raises invalid_request."""
-    return _parse(body, (*_CHANGED, *_ANSWERED), limits, insecure=insecure)
+    """Read the changes of a subscription. Raises as `request_of`, and metadata_too_large."""
+    return _wanted(body, request_of(body, UpdateWebhook), limits, insecure=insecure)
 
 
 def parse_status(sent: str | None) -> DeliveryStatus | None:
@@ -127,20 +111,19 @@ def parse_cursor(sent: str | None) -> str | None:
     return sent
 
 
-def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    raw = object_of(check_once(body))
-    check_known(raw, known)
-    members = {name: value for name, one in raw.items() if (value := value_of(one, name, limits)) is not None}
-    queues, job_types = _filter(members["filter"], limits) if "filter" in members else (None, None)
+def _wanted(body: bytes, sent: CreateWebhook | UpdateWebhook, limits: PayloadLimits, *, insecure: bool) -> Wanted:
+    raw = object_of(body)
+    secret = sent.secret if isinstance(sent, CreateWebhook) else None
+    queues, job_types = (None, None) if sent.filter is None else _filter(sent.filter, limits)
     return Wanted(
-        url=_url(members["url"], insecure=insecure) if "url" in members else None,
-        events=_events(members["events"], limits) if "events" in members else None,
+        url=None if sent.url is None else _url(sent.url, insecure=insecure),
+        events=None if sent.events is None else _events(sent.events, limits),
         queues=queues,
         job_types=job_types,
-        metadata=_metadata(members["metadata"]) if "metadata" in members else None,
+        metadata=None if sent.metadata is None else _metadata(value_of(raw["metadata"], "metadata", limits)),
         extensions=sent_extensions(raw, limits, replaced=("filter",)),
-        active=flag(members["active"], "active") if "active" in members else None,
-        secret=_secret(members["secret"]) if "secret" in members else None,
+        active=sent.active,
+        secret=None if secret is None else _secret(secret),
     )
 
 
@@ -152,11 +135,9 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _url(value: Any, *, insecure: bool) -> str:
-    if type(value) is not str or not value.isascii() or not value.isprintable() or " " in value:
+def _url(value: str, *, insecure: bool) -> str:
+    if not value.isascii() or not value.isprintable() or " " in value:
         raise invalid("url", "url must be an absolute URL in printable ASCII")
-    if len(value) > MAX_URL:
-        raise invalid("url", f"url has {len(value)} characters; the limit is {MAX_URL}")
     try:
         parts = urlsplit(value)
         port = parts.port
@@ -175,10 +156,8 @@ def _url(value: Any, *, insecure: bool) -> str:
     return value
 
 
-def _events(value: Any, limits: PayloadLimits) -> tuple[str, ...]:
+def _events(value: list[str], limits: PayloadLimits) -> tuple[str, ...]:
     patterns = tuple(dict.fromkeys(text_list(value, "events", MAX_PATTERNS, limits)))
-    if not patterns:
-        raise invalid("events", "events must name at least one event type, or '*' for all")
     for pattern in patterns:
         if _PATTERN.fullmatch(pattern) is None or len(pattern) > _LONGEST:
             raise invalid("events", f"events must hold types like job.completed, job.* or *, not {shown(pattern)}")
@@ -187,14 +166,9 @@ def _events(value: Any, limits: PayloadLimits) -> tuple[str, ...]:
     return patterns
 
 
-def _filter(value: Any, limits: PayloadLimits) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    members = mapping(value, "filter")
-    for name in members:
-        if name not in {"queues", "job_types"} and not is_extension(name):
-            field = below("filter", name)
-            raise invalid(field, f"{field} is unknown; filters are queues and job_types")
-    queues = queue_names(text_list(members.get("queues") or [], "filter.queues", MAX_NAMES, limits), "filter.queues", limits)
-    return queues, text_list(members.get("job_types") or [], "filter.job_types", MAX_NAMES, limits)
+def _filter(sent: Narrowed, limits: PayloadLimits) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    queues = queue_names(text_list(sent.queues or [], "filter.queues", MAX_NAMES, limits), "filter.queues", limits)
+    return queues, text_list(sent.job_types or [], "filter.job_types", MAX_NAMES, limits)
 
 
 def _metadata(value: Any) -> Raw:
@@ -204,8 +178,8 @@ def _metadata(value: Any) -> Raw:
     return Raw(encoded)
 
 
-def _secret(value: Any) -> str:
-    """Check a secret. What was sent is in no message."""
-    if type(value) is not str or not MIN_SECRET <= len(value) <= MAX_SECRET or _SECRET.fullmatch(value) is None:
+def _secret(value: str) -> str:
+    """Check the characters of a secret. What was sent is in no message."""
+    if _SECRET.fullmatch(value) is None:
         raise invalid("secret", f"secret must be {MIN_SECRET} to {MAX_SECRET} printable ASCII characters without blanks")
     return value

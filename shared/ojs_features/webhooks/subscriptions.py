@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from ojs_api.webhooks import PauseReason
 from ojs_engine.base.errors import OjsError, not_found
 from ojs_engine.base.ids import new_job_id
 from ojs_engine.base.portions import in_portions
@@ -22,7 +23,7 @@ from ojs_engine.jetstream.subjects import ANY
 from ojs_engine.store.records.documents import NOTHING_BESIDE, Beside, Documents
 from ojs_engine.store.store import Store
 from ojs_features.webhooks.deliveries import Deliveries, DeliveryTimings
-from ojs_features.webhooks.records import PauseReason, Subscription, Tally, TargetHealth
+from ojs_features.webhooks.records import Subscription, Tally, TargetHealth
 from ojs_features.webhooks.subjects import CONSUMER, Subjects
 
 MAX_SUBSCRIPTIONS: Final = 100

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ojs_api import words
-from ojs_nats._operations import Operation, Request
-from ojs_nats.models.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_api.webhooks import (
+    CREATE,
+    DELETE,
+    DELIVERIES,
+    GET,
+    GET_DELIVERY,
+    LIST,
+    RETRY,
+    ROTATE,
+    TEST,
+    UPDATE,
+    CreateWebhook,
+    Delivery,
+    Narrowed,
+    RotatedWebhook,
+    UpdateWebhook,
+    Webhook,
+    WebhookTest,
+)
+from ojs_nats._operations import Request
+from ojs_nats.operations._subject import Subject, parameters, sent
 
 __all__ = ["Webhooks"]
-
-_BASE: Final = "/webhooks/subscriptions"
-_CREATE: Final = Operation("createWebhookSubscription", "POST", _BASE)
-_LIST: Final = Operation("listWebhookSubscriptions", "GET", _BASE)
-_GET: Final = Operation("getWebhookSubscription", "GET", _BASE + "/{subscription}")
-_UPDATE: Final = Operation("updateWebhookSubscription", "PATCH", _BASE + "/{subscription}")
-_DELETE: Final = Operation("deleteWebhookSubscription", "DELETE", _BASE + "/{subscription}")
-_TEST: Final = Operation("testWebhookSubscription", "POST", _BASE + "/{subscription}/test")
-_ROTATE: Final = Operation("rotateWebhookSecret", "POST", _BASE + "/{subscription}/rotate-secret")
-_DELIVERIES: Final = Operation("listWebhookDeliveries", "GET", "/webhooks/deliveries")
-_DELIVERY: Final = Operation("getWebhookDelivery", "GET", "/webhooks/deliveries/{delivery}")
-_RETRY: Final = Operation("retryWebhookDelivery", "POST", "/webhooks/deliveries/{delivery}/retry")
 
 
 class Webhooks(Subject):
@@ -55,8 +61,15 @@ class Webhooks(Subject):
         Raises:
             InvalidRequestError: The URL can't be delivered to, or there is no such event.
         """
-        asked = body(url=url, events=[*events], filter=_filter(queues, job_types), metadata=metadata, secret=secret)
-        return await self._asked(Webhook, Request(_CREATE, body={**asked, "active": active}, repeatable=False), "subscription")
+        asked = CreateWebhook(
+            url=url,
+            events=[*events],
+            filter=_filter(queues, job_types) if queues or job_types else None,
+            metadata=None if metadata is None else {**metadata},
+            active=active,
+            secret=secret,
+        )
+        return await self._asked(Webhook, Request(CREATE, body=sent(asked), repeatable=False), "subscription")
 
     def list(self, *, limit: int | None = None) -> AsyncIterator[Webhook]:
         """List subscriptions, the oldest first.
@@ -64,7 +77,7 @@ class Webhooks(Subject):
         Args:
             limit: How many at most. None means all.
         """
-        return self._each(Webhook, "subscriptions", _LIST, limit, {})
+        return self._each(Webhook, "subscriptions", LIST, limit, {})
 
     async def get(self, webhook_id: str) -> Webhook:
         """Return a subscription.
@@ -72,7 +85,7 @@ class Webhooks(Subject):
         Raises:
             NotFoundError: There is no such subscription.
         """
-        return await self._asked(Webhook, Request(_GET, {"subscription": webhook_id}), "subscription")
+        return await self._asked(Webhook, Request(GET, {"subscription": webhook_id}), "subscription")
 
     async def update(
         self,
@@ -99,9 +112,14 @@ class Webhooks(Subject):
         Raises:
             NotFoundError: There is no such subscription.
         """
-        narrowed = None if queues is None and job_types is None else _filter(queues or (), job_types or ()) or {}
-        asked = body(url=url, events=None if events is None else [*events], filter=narrowed, metadata=metadata, active=active)
-        return await self._asked(Webhook, Request(_UPDATE, {"subscription": webhook_id}, asked), "subscription")
+        asked = UpdateWebhook(
+            url=url,
+            events=None if events is None else [*events],
+            filter=None if queues is None and job_types is None else _filter(queues or (), job_types or ()),
+            metadata=None if metadata is None else {**metadata},
+            active=active,
+        )
+        return await self._asked(Webhook, Request(UPDATE, {"subscription": webhook_id}, sent(asked)), "subscription")
 
     async def delete(self, webhook_id: str) -> None:
         """Delete a subscription and its deliveries.
@@ -109,7 +127,7 @@ class Webhooks(Subject):
         Raises:
             NotFoundError: There is no such subscription.
         """
-        await self._transport.send(Request(_DELETE, {"subscription": webhook_id}))
+        await self._transport.send(Request(DELETE, {"subscription": webhook_id}))
 
     async def test(self, webhook_id: str) -> WebhookTest:
         """Send an event of type `webhook.test`, and return what the URL answered.
@@ -117,7 +135,7 @@ class Webhooks(Subject):
         Raises:
             NotFoundError: There is no such subscription.
         """
-        return await self._asked(WebhookTest, Request(_TEST, {"subscription": webhook_id}, repeatable=False))
+        return await self._asked(WebhookTest, Request(TEST, {"subscription": webhook_id}, repeatable=False))
 
     async def rotate_secret(self, webhook_id: str) -> RotatedWebhook:
         """Give a subscription a new secret. For a day, deliveries are signed with both.
@@ -125,7 +143,7 @@ class Webhooks(Subject):
         Raises:
             NotFoundError: There is no such subscription.
         """
-        return await self._asked(RotatedWebhook, Request(_ROTATE, {"subscription": webhook_id}, repeatable=False))
+        return await self._asked(RotatedWebhook, Request(ROTATE, {"subscription": webhook_id}, repeatable=False))
 
     def deliveries(
         self,
@@ -142,7 +160,7 @@ class Webhooks(Subject):
             limit: How many at most. None means all.
         """
         asked = parameters(subscription_id=webhook_id, status=status)
-        return self._each(Delivery, "deliveries", _DELIVERIES, limit, asked)
+        return self._each(Delivery, "deliveries", DELIVERIES, limit, asked)
 
     async def delivery(self, delivery_id: str) -> Delivery:
         """Return a delivery that didn't succeed at once.
@@ -150,7 +168,7 @@ class Webhooks(Subject):
         Raises:
             NotFoundError: There is no such delivery.
         """
-        return await self._asked(Delivery, Request(_DELIVERY, {"delivery": delivery_id}), "delivery")
+        return await self._asked(Delivery, Request(GET_DELIVERY, {"delivery": delivery_id}), "delivery")
 
     async def retry_delivery(self, delivery_id: str) -> Delivery:
         """Try a delivery again that the server has given up.
@@ -159,8 +177,8 @@ class Webhooks(Subject):
             NotFoundError: There is no such delivery.
             ConflictError: The server hasn't given it up.
         """
-        return await self._asked(Delivery, Request(_RETRY, {"delivery": delivery_id}, repeatable=False), "delivery")
+        return await self._asked(Delivery, Request(RETRY, {"delivery": delivery_id}, repeatable=False), "delivery")
 
 
-def _filter(queues: Sequence[str], job_types: Sequence[str]) -> dict[str, object] | None:
-    return body(queues=[*queues] or None, job_types=[*job_types] or None) or None
+def _filter(queues: Sequence[str], job_types: Sequence[str]) -> Narrowed:
+    return Narrowed(queues=[*queues] or None, job_types=[*job_types] or None)

@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from ojs_api.webhooks import OneWebhook
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.transitions import Moment
 from ojs_engine.wire.members import bare, encode
 from ojs_engine.wire.pages import Page
-from ojs_features.webhooks.answers import OneWebhook, on_page, webhook_answer, webhook_page
+from ojs_features.webhooks.answers import on_page, webhook_answer, webhook_page
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
 from support.tables import each
@@ -45,21 +46,11 @@ def test_a_subscription_has_what_was_sent() -> None:
         ({"url": "https://a.256/"}, "url"),
         ({"url": "https://a.example:99999/"}, "url"),
         ({"url": "https://a.example/\r\nX: y"}, "url"),
-        ({"url": "https://a.example/" + "x" * 2_048}, "url"),
-        ({"url": None}, "url"),
-        ({"events": []}, "events"),
-        ({"events": None}, "events"),
         ({"events": ["job.>"]}, "events"),
         ({"events": ["*.completed"]}, "events"),
         ({"events": ["webhook.dead"]}, "events"),
-        ({"events": [f"job.a{number}" for number in range(51)]}, "events"),
-        ({"filter": {"tags": ["a"]}}, "filter.tags"),
         ({"filter": {"queues": ["Not A Queue"]}}, "filter.queues[0]"),
-        ({"secret": "short"}, "secret"),
         ({"secret": "with a blank in it"}, "secret"),
-        ({"metadata": []}, "metadata"),
-        ({"active": "yes"}, "active"),
-        ({"headers": {"X": "y"}}, "headers"),
     ],
 )
 def test_what_can_not_be_is_refused_by_its_name(members: dict[str, Any], field: str) -> None:
@@ -76,9 +67,10 @@ def test_metadata_has_a_limit() -> None:
 
 
 def test_a_refused_secret_is_not_in_the_message() -> None:
-    with pytest.raises(OjsError) as refused:
-        read(secret="my secret phrase")
-    assert "phrase" not in str(refused.value.message)
+    for secret in ("my secret phrase", "phrase", "phrase" * 100, ["phrase"]):
+        with pytest.raises(OjsError) as refused:
+            read(secret=secret)
+        assert "phrase" not in str(refused.value.message)
 
 
 def test_http_is_for_servers_that_allow_it() -> None:

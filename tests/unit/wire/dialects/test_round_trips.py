@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ojs_api.crons import OneCron
 from ojs_api.schemas import OneSchema
+from ojs_api.webhooks import OneWebhook
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.fair_pools import Pool, Prevention
 from ojs_engine.domain.queues.config import Patch, QueueConfig, Rate, patched
@@ -31,7 +32,7 @@ from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord
 from ojs_features.schemas.bodies import parse_schema, schema_answer
 from ojs_features.schemas.record import SchemaRecord
-from ojs_features.webhooks.answers import OneWebhook, webhook_answer
+from ojs_features.webhooks.answers import webhook_answer
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes
 from support.tables import each
