@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ojs_engine.access.known_keys import KnownKeys
@@ -22,9 +22,9 @@ from ojs_link.timings import Order, Timings
 from ojs_runtime.connections import HttpTimings
 
 if TYPE_CHECKING:
+    from ojs_engine.api.witness import Witness
     from ojs_engine.plug import Feature
     from ojs_engine.store.store import Store
-    from ojs_gateway.auditing import Auditor
     from ojs_runtime.settings import Settings
 
 T = TypeVar("T")
@@ -43,8 +43,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
     keys: AccessTimings = AccessTimings()
     """Keys of the API."""
-    audit_s: float = 60.0
-    """Between two looks how full the audit is."""
     backup_s: float = 60.0
     """Between two checks of the age of the last backup."""
     pulse_s: float = 2.0
@@ -81,7 +79,7 @@ class Context(HandlerContext):
         features: tuple[Feature, ...],
         *,
         keys: KnownKeys | None = None,
-        auditor: Auditor | None = None,
+        witnesses: Sequence[Witness] = (),
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
     ) -> None:
@@ -92,7 +90,7 @@ class Context(HandlerContext):
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)
-        self.auditor = auditor
+        self.witnesses = witnesses
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.roles = Roles(store, [process for feature in features for process in feature.processes])
         self.damage = Damage(store, timings.damage_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
@@ -11,12 +11,10 @@ import structlog
 from ojs_engine.access.allowances import STREAMS, WAITING, KeyLimits
 from ojs_engine.access.known_keys import KnownKeys
 from ojs_engine.api.large_bodies import LargeBodies
-from ojs_engine.audit.trail import Trail
 from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.base.problems import StartupProblem
 from ojs_engine.jetstream.inboxes import Inboxes
 from ojs_gateway.access import Access, own_key
-from ojs_gateway.audit_room import AuditRoom
-from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.http.request import Site
@@ -32,8 +30,12 @@ from ojs_runtime.proxies import Proxies
 from ojs_runtime.proxy_header import ProxyHeaders
 
 if TYPE_CHECKING:
+    from ojs_engine.api.call import Call
+    from ojs_engine.api.witness import Witness
+    from ojs_engine.base.errors import OjsError
     from ojs_engine.plug import Feature
     from ojs_engine.store.store import Store
+    from ojs_gateway.http.endpoint import Endpoint
     from ojs_runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -59,16 +61,15 @@ class Gateway:
             strict=settings.strict,
         )
         known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
-        self._audit_room = AuditRoom(store, timings.audit_s)
-        self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
-        self._access = Access(store.keys, known, settings, self._auditor.refused, timings.keys)
+        self._witnesses = [feature.witness.make(store) for feature in features if feature.witness is not None]
+        self._access = Access(store.keys, known, settings, self._refused, timings.keys)
         self._context = Context(
             store,
             limits,
             settings,
             features,
             keys=known,
-            auditor=self._auditor,
+            witnesses=self._witnesses,
             timings=timings,
             aside=aside,
         )
@@ -128,11 +129,17 @@ class Gateway:
         """The dashboard's address, once started; None if there is no dashboard."""
         return None if self._dashboard is None else f"{self.url}{self._dashboard}"
 
+    def _refused(self, call: Call, endpoint: Endpoint, error: OjsError) -> None:
+        for witness in self._witnesses:
+            witness.refused(call, endpoint, error)
+
     async def start(self) -> None:
         """Listen. Raises StartupProblem if the address can't be had, a certificate not used, or NATS not reached."""
         settings = self._settings
+        _require_witness(settings, self._witnesses)
         await self._access.start()
-        self._auditor.start()
+        for witness in self._witnesses:
+            witness.start()
         connections = Connections(
             settings.max_connections,
             settings.max_connections_per_address,
@@ -146,7 +153,7 @@ class Gateway:
             settings.host,
             settings.port,
             shares_port=settings.processes > 1,
-            door=_door(settings, connections, self._auditor, self._proxies),
+            door=_door(settings, connections, self._witnesses, self._proxies),
             shutdown_timeout=self._context.timings.shutdown_s,
         )
         await self._listener.start()
@@ -156,7 +163,6 @@ class Gateway:
         self._context.roles.start()
         self._context.damage.start()
         self._context.backup_age.start()
-        self._audit_room.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
@@ -172,11 +178,11 @@ class Gateway:
             closing.append(self._nats_api.stop(self._context.timings.shutdown_s))
         await asyncio.gather(*closing)
         await self._access.stop()
-        await self._auditor.stop()
+        for witness in self._witnesses:
+            await witness.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
         await self._context.backup_age.stop()
-        await self._audit_room.stop()
         for close in self._context.at_stop:
             await close()
         self._context.aside.close()
@@ -186,7 +192,19 @@ def _key_limits(settings: Settings) -> KeyLimits:
     return KeyLimits(pushes_per_second=settings.key_pushes_per_second, streams=STREAMS, waiting=WAITING)
 
 
-def _door(settings: Settings, connections: Connections, auditor: Auditor, proxies: Proxies) -> Door | None:
+def _require_witness(settings: Settings, witnesses: Sequence[Witness]) -> None:
+    """Say that nothing writes down who does what. Raises StartupProblem where a setting asks for it."""
+    if witnesses:
+        return
+    if settings.audit_days:
+        raise StartupProblem(
+            "audit_days says how long the audit is kept, and this server was installed without the audit: "
+            "leave the setting out, or install the audit."
+        )
+    log.warning("nothing writes down who does what: this server was installed without the audit")
+
+
+def _door(settings: Settings, connections: Connections, witnesses: Sequence[Witness], proxies: Proxies) -> Door | None:
     """Return what comes before requests: balancers' headers, TLS, or None for neither. Raises StartupProblem."""
     headers = ProxyHeaders(proxies.trusts) if settings.proxy_protocol else None
     if settings.tls_cert is None or settings.tls_key is None:
@@ -199,6 +217,7 @@ def _door(settings: Settings, connections: Connections, auditor: Auditor, proxie
 
     def failed(handshake: FailedHandshake) -> None:
         counted.note(handshake)
-        auditor.no_connection(handshake)
+        for witness in witnesses:
+            witness.no_connection(handshake.address, handshake.reason)
 
     return TlsDoor(certificates, connections, failed, headers)

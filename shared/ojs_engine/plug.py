@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ojs_engine.api.job_extras import Inputs, JobExtras
 from ojs_engine.api.route import Part
+from ojs_engine.api.witness import Witnessing
 from ojs_engine.base.service import Service
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.grants import FeatureGrants
@@ -90,4 +91,6 @@ class Feature(Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...] = ()
     metrics: tuple[Family, ...] = ()
     """Its metrics. A gateway serves them, too, though another process counts."""
+    witness: Witnessing | None = None
+    """What it writes down of acts and refusals."""
     key_ends: tuple[KeyEnd, ...] = ()

@@ -6,6 +6,7 @@ from typing import Final
 
 from ojs_engine.plug import Feature
 from ojs_engine.store.store import StoreFeatures
+from ojs_features.audit.plug import AUDIT
 from ojs_features.crons.plug import CRONS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
@@ -14,7 +15,7 @@ from ojs_features.statistics.plug import STATISTICS
 from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
-FEATURES: Final[tuple[Feature, ...]] = (HISTORY, STATISTICS, SCHEMAS, CRONS, LIMITS, WORKFLOWS, WEBHOOKS)
+FEATURES: Final[tuple[Feature, ...]] = (HISTORY, STATISTICS, SCHEMAS, CRONS, LIMITS, WORKFLOWS, WEBHOOKS, AUDIT)
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
@@ -22,4 +23,5 @@ STORE_FEATURES: Final = StoreFeatures(
     gates=next((feature.gates for feature in FEATURES if feature.gates is not None), None),
     ends={what: ended for feature in FEATURES for what, ended in feature.ends.items()},
 )
+WITNESSES: Final = tuple(feature.witness for feature in FEATURES if feature.witness is not None)
 NAMED_ENDS: Final = tuple(end for feature in FEATURES for end in feature.key_ends if end.only_names)

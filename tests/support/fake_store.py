@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.store import Workflows
 
+T = TypeVar("T")
 Decide = Callable[[Job, Moment], Transition]
 
 
@@ -327,6 +328,13 @@ class Keys:
         """Do nothing: a fake system remembers no keys."""
 
 
+class FakeBucket:
+    """The usual durations."""
+
+    def timings(self, kind: type[T]) -> T:
+        return kind()
+
+
 class Checkpoints:
     """Nobody has saved any; `failure` is raised to who asks, while it is set."""
 
@@ -343,6 +351,7 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.clock = Clock()
+        self.bucket = FakeBucket()
         self.config = StoreConfig()
         self.instance = "fake"
         # Never connected: what asks the projector or reads events is refused, as without NATS.

@@ -14,11 +14,8 @@ from msgspec.structs import replace
 
 from ojs_command.client.nats_address import operators_address
 from ojs_command.client.on_nats import told_plainly
-from ojs_engine.audit.entry import UNKNOWN, Detail, Entry
 from ojs_engine.base.errors import OjsError
-from ojs_engine.base.ids import new_request_id
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
-from ojs_engine.base.times import format_ms
 from ojs_engine.jetstream.grants import KEYS, OPERATOR
 from ojs_engine.jetstream.subjects import config_of
 from ojs_engine.wire.access import key_answer, parse_key, parse_limits
@@ -99,25 +96,22 @@ class KeysOnNats:
         return self._told(answer)
 
     async def _told_of(self, what: str, key_id: str, **more: str) -> None:
-        """Have it in the audit. NATS says nothing of who somebody is: the entry has what this machine says."""
-        entry = Entry(
-            timestamp=format_ms(self._store.clock.now()),
-            event_type=f"auth.{what}",
-            principal=OPERATOR,
-            source_ip=UNKNOWN,
-            correlation_id=new_request_id(),
-            outcome="success",
-            detail=Detail(
-                operation="keys --nats",
-                target={"key_id": key_id} | more,
-                binding="nats",
-                user_agent=f"ojs-nats keys ({getuser()} on {gethostname()})",
-            ),
-        )
-        from ojs_engine.audit.trail import put_entry  # noqa: PLC0415  # takes what only a server needs
+        """Have it written down. NATS says nothing of who somebody is: the entry has what this machine says."""
+        from ojs_engine.api.witness import Deed  # noqa: PLC0415  # takes what only a server needs, as the next
+        from ojs_features.all import WITNESSES  # noqa: PLC0415
 
+        if not WITNESSES:
+            self.untold = "That wasn't written down: this installation is without the audit."
+        deed = Deed(
+            event_type=f"auth.{what}",
+            operation="keys --nats",
+            target={"key_id": key_id} | more,
+            principal=OPERATOR,
+            program=f"ojs-nats keys ({getuser()} on {gethostname()})",
+        )
         try:
-            await put_entry(self._store.nats, self._store.config, entry, entry.correlation_id)
+            for witness in WITNESSES:
+                await witness.write(self._store, deed)
         except OjsError as error:
             self.untold = f"That couldn't be written into the audit: {error.message}."
 

@@ -741,6 +741,7 @@ export interface Operations {
 	'GET /webhooks/deliveries': { permission: "read"; query: { subscription_id?: Value; status?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: DeliveryPage };
 	'GET /webhooks/deliveries/{delivery}': { permission: "read"; query: { }; body: undefined; answer: OneDelivery };
 	'POST /webhooks/deliveries/{delivery}/retry': { permission: "control"; query: { }; body: undefined; answer: OneDelivery };
+	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; per_page?: Value; offset?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
 	'GET /admin/keys': { permission: "admin"; query: { all?: Value; }; body: undefined; answer: KeyList };
 	'POST /admin/keys': { permission: "admin"; query: { }; body: CreateKeyBody; answer: MadeKey };
 	'GET /admin/keys/{key_id}': { permission: "admin"; query: { }; body: undefined; answer: OneKey };
@@ -750,6 +751,5 @@ export interface Operations {
 	'POST /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'GET /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'DELETE /session': { permission: "nothing"; query: { }; body: undefined; answer: null };
-	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; per_page?: Value; offset?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
 	'GET /openapi.json': { permission: "nothing"; query: { }; body: undefined; answer: GetOpenApiAnswer };
 }

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.audit.fill import audit_fill
 from ojs_engine.base.errors import OjsError
 from ojs_engine.domain.job import State
 from ojs_engine.domain.queues.config import MAINTENANCE
@@ -44,7 +43,6 @@ class FindingHandlers:
             "projector": self._projector,
             "records": self._records,
             "lost records": self._lost,
-            "audit": self._audit,
             "maintenance": self._maintenance,
             "queues": self._queues,
             "workers": self._workers,
@@ -107,9 +105,6 @@ class FindingHandlers:
     async def _lost(self) -> Iterable[Finding]:
         lost = self._store.watches.lost
         return server.lost(lost.names, lost.missing, no_keys=self._store.keys.are_lost)
-
-    async def _audit(self) -> Iterable[Finding]:
-        return server.audit(await audit_fill(self._store.nats, self._store.config, self._store.clock.now()))
 
     async def _maintenance(self) -> Iterable[Finding]:
         store = self._store

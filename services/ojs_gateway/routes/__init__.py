@@ -21,7 +21,6 @@ from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.queries import KnownQueries, checks
 from ojs_gateway.routes.access import KEYS
-from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
 from ojs_gateway.routes.events import EVENTS
@@ -61,7 +60,7 @@ _PARTS: Final = (
     FLEET,
     POOLS,
 )
-_LAST: Final = (KEYS, AUDIT, _DESCRIPTION)
+_LAST: Final = (KEYS, _DESCRIPTION)
 
 
 def parts(features: Iterable[Feature]) -> tuple[Part, ...]:
@@ -95,8 +94,9 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
                 besides=route.besides,
                 streams=route.streams,
             )
-            if context.auditor is not None:
-                endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
+            for witness in context.witnesses:
+                watched = witness.watching(endpoint, endpoint.handler, reads=own.method == "GET")
+                endpoint = endpoint._replace(handler=watched)
             if part.shapes:
                 endpoint = endpoint._replace(handler=_shaped(endpoint.handler, part.shapes))
             yield route, endpoint

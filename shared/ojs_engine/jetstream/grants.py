@@ -246,8 +246,6 @@ def _own(config: StoreConfig, features: Sequence[FeatureGrants], role: str) -> l
             config.events,
             config.events_stored,
             config.live_events,
-            config.audit,
-            f"$JS.API.DIRECT.GET.{config.audit_stream}",
         ]
     if role == "projector":
         return [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import (
@@ -108,6 +108,13 @@ def gauge(name: str, text: str, *labels: str) -> Gauge:
     """Return a new gauge of this process."""
     family = Gauge(name, text, labels, registry=REGISTRY)
     FAMILIES.append(Listed(family, labels))
+    return family
+
+
+def of_gateway(name: str, text: str) -> Gauge:
+    """Return a new gauge that gateways alone serve."""
+    family = Gauge(name, text, registry=None)
+    OF_GATEWAY.append(Listed(family, ()))
     return family
 
 
@@ -262,29 +269,15 @@ PRESSURE: Final = _projector(
     Gauge, "ojs_backpressure_pressure", "How full a bounded queue is: its available jobs by its bound.", "queue"
 )
 
-AUDIT_FILL: Final = Gauge("ojs_audit_fill_ratio", "The share of the entries that the audit may have.", registry=None)
-AUDIT_AGE: Final = Gauge("ojs_audit_oldest_entry_age_seconds", "Age of the audit's oldest entry.", registry=None)
-AUDIT_PROMISED: Final = Gauge("ojs_audit_promised_age_seconds", "How long entries are to be kept.", registry=None)
-OF_GATEWAY.extend(Listed(gauge, ()) for gauge in (AUDIT_FILL, AUDIT_AGE, AUDIT_PROMISED))
 BACKUP_AGE: Final = OptionalGauge(
     "ojs_backup_age_seconds", "Age of the last backup; absent while none was made.", registry=None
 )
 OF_GATEWAY.append(Listed(BACKUP_AGE, ()))
-_AUDIT: Final = counter(
-    "ojs_audit_entries",
-    "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",
-    "outcome",
-)
 
 
 def record_lost(kind: str) -> None:
     """Count a record that NATS has lost."""
     _LOST.labels(kind).inc()
-
-
-def audited(outcome: Literal["stored", "late", "lost"]) -> None:
-    """Count an entry of the audit."""
-    _AUDIT.labels(outcome).inc()
 
 
 # The services

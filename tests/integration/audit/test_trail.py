@@ -11,15 +11,15 @@ import pytest
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import KINDS, frozen, losing_answers, unreachable
-from ojs_engine.audit.entry import Detail, Entry, encode
-from ojs_engine.audit.fill import Fill, audit_fill
-from ojs_engine.audit.reading import AuditReader, Read, Wanted
-from ojs_engine.audit.repeats import Owner
-from ojs_engine.audit.trail import AuditTimings, Trail
 from ojs_engine.base.errors import OjsError
 from ojs_engine.jetstream.api import call, purge, put
 from ojs_engine.store.store import Store
 from ojs_engine.telemetry.metrics import REGISTRY
+from ojs_features.audit.entry import Detail, Entry, encode
+from ojs_features.audit.fill import Fill, audit_fill
+from ojs_features.audit.reading import AuditReader, Read, Wanted
+from ojs_features.audit.repeats import Owner
+from ojs_features.audit.trail import AuditTimings, Trail
 from support.waiting import eventually
 
 

@@ -5,8 +5,8 @@ from math import inf
 import pytest
 from msgspec import UNSET
 
-from ojs_engine.audit.entry import SEVERAL, Detail, Entry
-from ojs_engine.audit.repeats import Acts, Owner, Repeats
+from ojs_features.audit.entry import SEVERAL, Detail, Entry
+from ojs_features.audit.repeats import Acts, Owner, Repeats
 
 ADA = Owner("ada")
 BOB = Owner("bob")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from ojs_engine.audit.fill import Fill
 from ojs_engine.domain.queues.record import Maintenance, QueueRecord, RestoreMark
 from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.jetstream.streams import Described
@@ -51,11 +50,6 @@ def beat(role: str, version: str) -> ServiceBeat:
     return ServiceBeat(role, f"{role}:1", NOW, NOW, version=version)
 
 
-def filled(entries: int, *, days: int) -> Fill:
-    day_ms = 86_400_000
-    return Fill(entries=entries, most=5_000_000, age_ms=days * day_ms, promised_ms=90 * day_ms)
-
-
 def status(**changes: Any) -> ProjectorStatus:
     usual: dict[str, Any] = {"applied": 1, "lag_ms": 0, "relaying": True, "relayed": 1, "events": 1, "repaired": {}}
     return ProjectorStatus(instance="p", **(usual | changes))
@@ -90,11 +84,6 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.lost([], [], no_keys=False), None),
         (server.lost(["queue.mail"], [], no_keys=False), "problem"),
         (server.lost([], [], no_keys=True), "problem"),
-        (server.audit(filled(3_000_000, days=20)), None),
-        (server.audit(filled(4_000_001, days=20)), "warning"),
-        (server.audit(filled(5_000_000, days=20)), "problem"),
-        (server.audit(filled(5_000_000, days=90)), None),
-        (server.audit(filled(0, days=0)), None),
         (server.durability(3, test_mode=False), None),
         (server.durability(1, test_mode=False), "warning"),
         (server.durability(3, test_mode=True), "warning"),

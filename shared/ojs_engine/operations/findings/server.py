@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ojs_engine.audit.fill import Fill
 from ojs_engine.base.wording import counted, duration
 from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.operations.findings.finding import Finding, problem, warning
@@ -151,31 +150,6 @@ def lost(names: Sequence[str], missing: Sequence[str], *, no_keys: bool) -> Iter
             f"NATS has lost settings or keys that this gateway knew: {listed}{only}",
             "this gateway goes on by them; what was not written back ends with it, and jobs may be lost as well",
             f"see that each stands as it should. {_FROM_BACKUP}. A restart of the gateway ends this message",
-            _SYSTEM,
-        )
-
-
-def audit(fill: Fill) -> Iterator[Finding]:
-    """Whether the audit goes back as far as is promised."""
-    age, promised = (duration(ms / 1_000) for ms in (fill.age_ms, fill.promised_ms))
-    remedy = (
-        "see who acts so often ('ojs-nats audit --since 1h'); then give it more room: "
-        "'nats stream edit OJS_AUDIT --max-msgs N' (docs/audit.md)"
-    )
-    if fill.rolls_over:
-        yield problem(
-            "audit",
-            f"the audit goes back {age} alone, and {promised} are promised: it is full",
-            "each new entry takes the oldest one's place, so that acts can't be traced any more",
-            remedy,
-            _SYSTEM,
-        )
-    elif fill.nearly_full:
-        yield warning(
-            "audit",
-            f"the audit has {fill.entries:,} of {fill.most:,} entries and goes back {age}",
-            f"once it is full, entries leave before their {promised}",
-            remedy,
             _SYSTEM,
         )
 

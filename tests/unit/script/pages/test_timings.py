@@ -33,7 +33,7 @@ from script.pages.timings import meanings, reference, structs
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
-    *("access", "audit", "base", "due", "jetstream", "read", "store"),
+    *("access", "base", "due", "jetstream", "read", "store"),
     *("operations/rejections.py", "telemetry/spans.py", "telemetry/tracing.py"),
 )
 IN_STRUCTS = (
@@ -42,6 +42,7 @@ IN_STRUCTS = (
     *(f"shared/ojs_engine/{one}" for one in CORE),
     "shared/ojs_link",
     "shared/ojs_nats",
+    "shared/ojs_features/audit",
     *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),
     *(f"shared/ojs_features/crons/{one}.py" for one in ("store", "loop", "index")),
 )

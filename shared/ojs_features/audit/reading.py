@@ -10,11 +10,11 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ojs_engine.audit.entry import Entry, Outcome, decode
-from ojs_engine.audit.trail import AuditTimings
 from ojs_engine.jetstream.connection import Connection, Reply
 from ojs_engine.jetstream.contents import messages, sequence_of, stream_info
 from ojs_engine.jetstream.subjects import StoreConfig
+from ojs_features.audit.entry import Entry, Outcome, decode
+from ojs_features.audit.trail import AuditTimings
 
 log = structlog.get_logger(__name__)
 

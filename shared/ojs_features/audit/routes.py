@@ -6,6 +6,6 @@ from typing import Final
 
 from ojs_api import audit as contract
 from ojs_engine.api.contract import part_of
-from ojs_gateway.handlers.audit import AuditHandlers
+from ojs_features.audit.handlers import AuditHandlers
 
-AUDIT: Final = part_of(contract.AUDIT, (AuditHandlers, {contract.LIST: AuditHandlers.list}))
+PART: Final = part_of(contract.AUDIT, (AuditHandlers, {contract.LIST: AuditHandlers.list}))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -15,16 +15,16 @@ from ojs_engine.access.keys import PREFIX, key_id_of
 from ojs_engine.access.permissions import Need
 from ojs_engine.access.principal import EVERYBODY, NOBODY, Principal
 from ojs_engine.api.call import Call, Response
-from ojs_engine.audit.entry import UNKNOWN, Detail, Entry, Outcome
-from ojs_engine.audit.repeats import Owner
-from ojs_engine.audit.trail import Trail
+from ojs_engine.api.witness import Asked
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.ids import new_request_id
 from ojs_engine.base.times import format_ms
-from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
+from ojs_features.audit.entry import UNKNOWN, Detail, Entry, Outcome
+from ojs_features.audit.gauges import Gauges
+from ojs_features.audit.repeats import Owner
+from ojs_features.audit.trail import Trail
 
-if TYPE_CHECKING:
-    from ojs_runtime.tls import FailedHandshake
+T = TypeVar("T")
 
 _ACTS: Final[frozenset[Need]] = frozenset({"control", "configure", "destroy", "admin"})
 _NAMED: Final = {
@@ -48,65 +48,69 @@ _MOST_CHARS: Final = 200
 
 
 class Auditor:
-    """Writes the audit of one gateway. `now` is server time in Unix ms."""
+    """Writes the audit of one gateway, and measures how full it is. `now` is server time in Unix ms."""
 
-    def __init__(self, trail: Trail, now: Callable[[], int]) -> None:
+    def __init__(self, trail: Trail, gauges: Gauges, now: Callable[[], int]) -> None:
         self._trail = trail
+        self._gauges = gauges
         self._now = now
 
     def start(self) -> None:
         self._trail.start()
+        self._gauges.start()
 
     async def stop(self) -> None:
         await self._trail.stop()
+        await self._gauges.stop()
 
-    def watching(self, endpoint: Endpoint, *, reads: bool) -> Endpoint:
-        """The endpoint, such that each call of it gets an entry; as it is if calls of it don't. `reads` says that it
-        changes nothing: who reads over and over is told of in few entries.
+    def watching(self, asked: Asked, handler: Callable[[Call], Awaitable[T]], *, reads: bool) -> Callable[[Call], Awaitable[T]]:
+        """Return the handler, such that each call of it gets an entry; as it is if calls of it don't.
+
+        `reads` says that the operation changes nothing. Reads that repeat share entries.
         """
-        if endpoint.need not in _ACTS and endpoint.name not in _NAMED:
-            return endpoint
-        event_type = _NAMED.get(endpoint.name) or f"admin.{_snake(endpoint.name)}"
+        if asked.need not in _ACTS and asked.name not in _NAMED:
+            return handler
+        event_type = _NAMED.get(asked.name) or f"admin.{_snake(asked.name)}"
 
-        async def watched(call: Call) -> Response | StreamedResponse:
+        async def watched(call: Call) -> T:
             placed = not reads and _is_known(call.principal)
             if placed:
-                await self._take_place(event_type, call, endpoint)
-            act = _Act(event_type, call, endpoint, placed=placed)
+                await self._take_place(event_type, call, asked)
+            act = _Act(event_type, call, asked, placed=placed)
             try:
-                answer = await endpoint.handler(call)
+                answer = await handler(call)
             except asyncio.CancelledError:
-                self._cut_off(act, self._entry(event_type, call, endpoint, "failure", 0, "cancelled"))
+                self._cut_off(act, self._entry(event_type, call, asked, "failure", 0, "cancelled"))
                 raise
             except OjsError as error:
                 status = error.info.status
                 if status in _REFUSALS:  # the door tells of those
                     self._leave(act)
                 else:
-                    await self._tell(act, self._entry(event_type, call, endpoint, "failure", status, error.code))
+                    await self._tell(act, self._entry(event_type, call, asked, "failure", status, error.code))
                 raise
             except Exception:
-                await self._tell(act, self._entry(event_type, call, endpoint, "failure", 500, "backend_error"))
+                await self._tell(act, self._entry(event_type, call, asked, "failure", 500, "backend_error"))
                 raise
             if call.principal is NOBODY:  # who isn't signed in signs nobody out
                 return answer
             status = answer.status if isinstance(answer, Response) else 200
             outcome: Outcome = "success" if status < 400 else "failure"
-            entry = self._entry(event_type, call, endpoint, outcome, status, "", _made(answer))
+            entry = self._entry(event_type, call, asked, outcome, status, "", _made(answer))
             if reads:
-                self._trail.note_repeated(_owner(call), endpoint.name, entry)
+                self._trail.note_repeated(_owner(call), asked.name, entry)
             else:
                 await self._tell(act, entry)
             return answer
 
-        return endpoint._replace(handler=watched)
+        return watched
 
-    async def _take_place(self, event_type: str, call: Call, endpoint: Endpoint) -> None:
+    async def _take_place(self, event_type: str, call: Call, asked: Asked) -> None:
         """Have a place for the entry of an act. Raises OjsError backend_unavailable: it is not to be done."""
         try:
             await self._trail.take_place()
         except OjsError as error:
-            entry = self._entry(event_type, call, endpoint, "failure", error.info.status, error.code)
+            entry = self._entry(event_type, call, asked, "failure", error.info.status, error.code)
             self._trail.note_repeated(_owner(call), (event_type, "no place"), entry)
             raise
 
@@ -135,35 +139,35 @@ class Auditor:
         else:
             self._trail.note(entry)
 
-    def refused(self, call: Call, endpoint: Endpoint, error: OjsError) -> None:
+    def refused(self, call: Call, asked: Asked, error: OjsError) -> None:
         """Tell of a request that the door, or a handler, has refused; other errors are none of the audit's."""
         status = error.info.status
         if status not in _REFUSALS:
             return
         event_type = _LOGIN_FAILURE if status == _UNAUTHENTICATED else _DENIED
-        entry = self._entry(event_type, call, endpoint, "failure", status, error.canonical.lower())
-        self._trail.note_repeated(_owner(call), (event_type, call.address, endpoint.name), entry)
+        entry = self._entry(event_type, call, asked, "failure", status, error.canonical.lower())
+        self._trail.note_repeated(_owner(call), (event_type, call.address, asked.name), entry)
 
-    def no_connection(self, failed: FailedHandshake) -> None:
+    def no_connection(self, address: str, reason: str) -> None:
         """Tell of a client that spoke no TLS, or none that is taken here. One that only looks and leaves isn't told of."""
-        if failed.reason == "closed":
+        if reason == "closed":
             return
         entry = Entry(
             timestamp=format_ms(self._now()),
             event_type=_NO_TLS,
             principal=UNKNOWN,
-            source_ip=failed.address,
+            source_ip=address,
             correlation_id=new_request_id(),
             outcome="failure",
-            detail=Detail(operation="handshake", reason=failed.reason),
+            detail=Detail(operation="handshake", reason=reason),
         )
-        self._trail.note_repeated(Owner(failed.address, stranger=True), (_NO_TLS, failed.reason), entry)
+        self._trail.note_repeated(Owner(address, stranger=True), (_NO_TLS, reason), entry)
 
     def _entry(
         self,
         event_type: str,
         call: Call,
-        endpoint: Endpoint,
+        asked: Asked,
         outcome: Outcome,
         status: int,
         reason: str,
@@ -171,7 +175,7 @@ class Auditor:
     ) -> Entry:
         principal = NOBODY if status == _UNAUTHENTICATED else call.principal
         known = principal is not NOBODY
-        target = dict(zip(endpoint.placed, (value[:_MOST_CHARS] for value in call.parameters), strict=False))
+        target = dict(zip(asked.placed, (value[:_MOST_CHARS] for value in call.parameters), strict=False))
         return Entry(
             timestamp=format_ms(self._now()),
             event_type=event_type,
@@ -180,8 +184,8 @@ class Auditor:
             correlation_id=call.request_id,
             outcome=outcome,
             detail=Detail(
-                operation=endpoint.name,
-                permission=UNSET if endpoint.need in {"nothing", "key"} else endpoint.need,
+                operation=asked.name,
+                permission=UNSET if asked.need in {"nothing", "key"} else asked.need,
                 target=target | (made or {}),
                 binding=call.binding,
                 principal_id=principal.id if known else UNSET,
@@ -199,13 +203,13 @@ class _Act(NamedTuple):
 
     event_type: str
     call: Call
-    endpoint: Endpoint
+    asked: Asked
     placed: bool
 
     @property
     def refusal(self) -> tuple[Hashable, ...]:
         """Return the key that it is counted by if it changed nothing."""
-        return self.event_type, self.call.address, self.endpoint.name
+        return self.event_type, self.call.address, self.asked.name
 
     def deed(self, entry: Entry) -> Hashable:
         """Return the key that it is counted by if it may have changed its target."""
@@ -237,7 +241,7 @@ def _key_prefix(call: Call) -> str | UnsetType:
     return UNSET if key_id is None else f"{PREFIX}{key_id[:_MOST_ID]}_…"
 
 
-def _made(answer: Response | StreamedResponse) -> dict[str, str] | None:
+def _made(answer: object) -> dict[str, str] | None:
     """The key that an answer is the first to name."""
     if isinstance(answer, Response) and isinstance(answer.answer, MadeKey):
         return {"made_key": answer.answer.key.id}

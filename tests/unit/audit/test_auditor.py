@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import UNSET
@@ -13,16 +13,18 @@ from ojs_engine.access.known_keys import Admission, unauthenticated
 from ojs_engine.access.permissions import Need
 from ojs_engine.access.principal import EVERYBODY, Principal
 from ojs_engine.api.call import Call, Response
-from ojs_engine.audit.entry import Entry, encode
-from ojs_engine.audit.repeats import Owner
-from ojs_engine.audit.trail import Trail
 from ojs_engine.base.errors import OjsError, unavailable
 from ojs_engine.jetstream.connection import Connection
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_gateway.auditing import Auditor
+from ojs_engine.store.store import Store
+from ojs_features.audit.auditor import Auditor
+from ojs_features.audit.entry import Entry, encode
+from ojs_features.audit.gauges import Gauges
+from ojs_features.audit.repeats import Owner
+from ojs_features.audit.trail import Trail
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
-from ojs_runtime.tls import FailedHandshake
 from support.call import Request
+from support.fake_store import FakeStore
 
 ADA = Principal(id="k1", name="ada", role="admin", permissions=EVERYBODY.permissions)
 SECRET = "0" * 64
@@ -77,6 +79,10 @@ class Asked(Request):
         return self._headers.get(name.lower().replace("-", "_"))
 
 
+def audits(trail: Trail, now: Callable[[], int]) -> Auditor:
+    return Auditor(trail, Gauges(cast("Store", FakeStore()), 60.0), now)
+
+
 @pytest.fixture
 def kept() -> Kept:
     return Kept()
@@ -84,7 +90,7 @@ def kept() -> Kept:
 
 @pytest.fixture
 def auditor(kept: Kept) -> Auditor:
-    return Auditor(kept, lambda: 1_767_225_600_000)
+    return audits(kept, lambda: 1_767_225_600_000)
 
 
 Answer = Callable[[Call], Awaitable[Response | StreamedResponse]]
@@ -98,15 +104,19 @@ def endpoint(name: str, need: Need, answer: Answer = done, placed: tuple[str, ..
     return Endpoint(name, placed, need, answer)
 
 
+def watch(auditor: Auditor, asked: Endpoint, *, reads: bool) -> Endpoint:
+    return asked._replace(handler=auditor.watching(asked, asked.handler, reads=reads))
+
+
 @pytest.mark.parametrize("need", ["enqueue", "work", "read", "payloads", "nothing", "key"])
 def test_a_push_work_and_reading_are_left_as_they_are(auditor: Auditor, need: Need) -> None:
     plain = endpoint("createJob", need)
-    assert auditor.watching(plain, reads=False) is plain
+    assert auditor.watching(plain, plain.handler, reads=False) is plain.handler
 
 
 @pytest.mark.parametrize("need", ["control", "configure", "destroy", "admin"])
 async def test_what_changes_the_system_is_told_with_who_what_and_whence(auditor: Auditor, kept: Kept, need: Need) -> None:
-    watched = auditor.watching(endpoint("adminPauseQueue", need, placed=("queue",)), reads=False)
+    watched = watch(auditor, endpoint("adminPauseQueue", need, placed=("queue",)), reads=False)
     await watched.handler(Asked(ADA, "mail", user_agent="cli/1", authorization=f"Bearer ojs_sk_0123456789ab_{SECRET}"))
     [entry] = kept.waited_for
     assert (entry.timestamp, entry.event_type, entry.outcome) == ("2026-01-01T00:00:00.000Z", "admin.pause_queue", "success")
@@ -119,13 +129,13 @@ async def test_what_changes_the_system_is_told_with_who_what_and_whence(auditor:
 
 
 async def test_nobody_waits_for_the_audit_where_nobody_needs_a_key(auditor: Auditor, kept: Kept) -> None:
-    watched = auditor.watching(endpoint("pauseQueue", "control"), reads=False)
+    watched = watch(auditor, endpoint("pauseQueue", "control"), reads=False)
     await watched.handler(Asked(EVERYBODY))
     assert ([entry.principal for entry in kept.noted], kept.waited_for) == (["everybody"], [])
 
 
 async def test_who_reads_over_and_over_is_told_of_as_one(auditor: Auditor, kept: Kept) -> None:
-    watched = auditor.watching(endpoint("listKeys", "admin"), reads=True)
+    watched = watch(auditor, endpoint("listKeys", "admin"), reads=True)
     await watched.handler(Asked())
     [(_, entry)] = kept.repeated
     assert (entry.event_type, kept.waited_for) == ("admin.list_keys", [])
@@ -141,7 +151,7 @@ async def test_what_fails_is_told_without_its_words(
     async def fail(_call: Call) -> Response:
         raise error
 
-    watched = auditor.watching(endpoint("deleteQueue", "destroy", fail), reads=False)
+    watched = watch(auditor, endpoint("deleteQueue", "destroy", fail), reads=False)
     with pytest.raises(type(error)):
         await watched.handler(Asked())
     [entry] = kept.waited_for
@@ -157,7 +167,7 @@ async def test_what_changed_nothing_is_counted_with_others_of_its_operation(
     async def fail(_call: Call) -> Response:
         raise OjsError(code, "no")
 
-    watched = auditor.watching(endpoint("cancelJob", "control", fail, placed=("job_id",)), reads=False)
+    watched = watch(auditor, endpoint("cancelJob", "control", fail, placed=("job_id",)), reads=False)
     for job in ("a", "b"):
         with pytest.raises(OjsError):
             await watched.handler(Asked(ADA, job))
@@ -175,7 +185,7 @@ async def test_an_act_that_the_audit_has_no_place_for_is_not_done(auditor: Audit
         return Response(200, b"{}")
 
     kept.full = True
-    watched = auditor.watching(endpoint("purgeQueue", "destroy", act), reads=False)
+    watched = watch(auditor, endpoint("purgeQueue", "destroy", act), reads=False)
     with pytest.raises(OjsError) as refused:
         await watched.handler(Asked())
     assert (refused.value.info.status, acted) == (503, [])
@@ -186,12 +196,12 @@ async def test_an_act_that_the_audit_has_no_place_for_is_not_done(auditor: Audit
 
 
 async def test_the_same_act_over_and_over_is_counted_by_its_target(auditor: Auditor, kept: Kept) -> None:
-    watched = auditor.watching(endpoint("resumeQueue", "control", placed=("queue",)), reads=False)
+    watched = watch(auditor, endpoint("resumeQueue", "control", placed=("queue",)), reads=False)
     for _ in range(40):
         await watched.handler(Asked(ADA, "mail"))
     await watched.handler(Asked(ADA, "sms"))
     assert [entry.detail.target["queue"] for entry in kept.waited_for] == ["mail"] * 30 + ["sms"]
-    bulk = auditor.watching(endpoint("bulkCancelJobs", "control"), reads=False)
+    bulk = watch(auditor, endpoint("bulkCancelJobs", "control"), reads=False)
     for _ in range(40):
         await bulk.handler(Asked(ADA))
     assert len(kept.waited_for) == 31 + 40
@@ -202,7 +212,7 @@ async def test_a_request_that_is_cut_off_is_told_of_too(auditor: Auditor, kept: 
     async def cut_off(_call: Call) -> Response:
         raise asyncio.CancelledError
 
-    watched = auditor.watching(endpoint("purgeQueue", "destroy", cut_off), reads=False)
+    watched = watch(auditor, endpoint("purgeQueue", "destroy", cut_off), reads=False)
     with pytest.raises(asyncio.CancelledError):
         await watched.handler(Asked())
     assert [(entry.outcome, entry.detail.reason) for entry in kept.noted] == [("failure", "cancelled")]
@@ -213,7 +223,7 @@ async def test_a_refusal_within_a_handler_is_left_to_the_door(auditor: Auditor, 
     async def refuse(_call: Call) -> Response:
         raise OjsError("permission_denied", "no")
 
-    watched = auditor.watching(endpoint("purgeQueue", "destroy", refuse), reads=False)
+    watched = watch(auditor, endpoint("purgeQueue", "destroy", refuse), reads=False)
     with pytest.raises(OjsError):
         await watched.handler(Asked())
     assert (kept.noted, kept.waited_for, kept.repeated, kept.places) == ([], [], [], 0)
@@ -260,23 +270,23 @@ def test_other_errors_are_no_refusals(auditor: Auditor, kept: Kept, code: str) -
 async def test_operations_have_the_specifications_kind_of_name(
     auditor: Auditor, kept: Kept, operation: str, event_type: str
 ) -> None:
-    await auditor.watching(endpoint(operation, "admin"), reads=False).handler(Asked())
+    await watch(auditor, endpoint(operation, "admin"), reads=False).handler(Asked())
     assert [entry.event_type for entry in kept.waited_for] == [event_type]
 
 
 async def test_what_a_client_chooses_is_cut(auditor: Auditor, kept: Kept) -> None:
     long: Any = "x" * 10_000
-    watched = auditor.watching(endpoint("pauseQueue", "control", placed=("queue",)), reads=False)
+    watched = watch(auditor, endpoint("pauseQueue", "control", placed=("queue",)), reads=False)
     await watched.handler(Asked(ADA, long, user_agent=long))
     assert len(encode(kept.waited_for[0])) < 1_000
 
 
 def test_a_failed_handshake_is_told_by_address_and_reason_but_not_a_look_at_the_port() -> None:
     trail = Kept()
-    auditor = Auditor(trail, lambda: 0)
-    auditor.no_connection(FailedHandshake("closed", "203.0.113.9", "the client left"))
+    auditor = audits(trail, lambda: 0)
+    auditor.no_connection("203.0.113.9", "closed")
     assert not trail.repeated
-    auditor.no_connection(FailedHandshake("client_certificate", "203.0.113.9", "certificate verify failed"))
+    auditor.no_connection("203.0.113.9", "client_certificate")
     [(counted_by, entry)] = trail.repeated
     assert counted_by == (Owner("203.0.113.9", stranger=True), ("auth.tls_failure", "client_certificate"))
     assert (entry.event_type, entry.principal, entry.source_ip) == ("auth.tls_failure", "unknown", "203.0.113.9")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ojs_engine.audit.entry import SEVERAL, Entry
+from ojs_features.audit.entry import SEVERAL, Entry
 
 K = TypeVar("K", bound=Hashable)
 

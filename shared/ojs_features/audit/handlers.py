@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.audit.reading import AuditReader
-from ojs_engine.wire.system.audit import audit_page, parse_audit
-from ojs_gateway.context import Context
+from ojs_engine.api.context import HandlerContext
+from ojs_features.audit.reading import AuditReader
+from ojs_features.audit.requests import audit_page, parse_audit
+from ojs_features.audit.trail import AuditTimings
 
 
 class AuditHandlers:
     """Handlers of /admin/audit."""
 
-    def __init__(self, context: Context) -> None:
-        self._reader = AuditReader(context.store.bulk, context.store.config)
+    def __init__(self, context: HandlerContext) -> None:
+        store = context.store
+        self._reader = AuditReader(store.bulk, store.config, store.bucket.timings(AuditTimings))
 
     async def list(self, call: Call) -> Response:
         """GET /admin/audit: the newest first; with `after` what came later, the oldest first."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from ojs_engine.audit.fill import audit_fill
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.store.store import Store
-from ojs_engine.telemetry import metrics
+from ojs_features.audit import metrics
+from ojs_features.audit.fill import audit_fill
 
 
-class AuditRoom:
-    """Looks now and then, for the gauges of one gateway."""
+class Gauges:
+    """Measures it now and then, for one gateway."""
 
     def __init__(self, store: Store, every_s: float) -> None:
         self._every_s = every_s
@@ -26,7 +26,7 @@ class AuditRoom:
 
     async def _run(self) -> None:
         fill = await audit_fill(self._store.nats, self._store.config, self._store.clock.now())
-        metrics.AUDIT_FILL.set(fill.ratio)
-        metrics.AUDIT_AGE.set(fill.age_ms / 1_000)
-        metrics.AUDIT_PROMISED.set(fill.promised_ms / 1_000)
+        metrics.FILL.set(fill.ratio)
+        metrics.AGE.set(fill.age_ms / 1_000)
+        metrics.PROMISED.set(fill.promised_ms / 1_000)
         await asyncio.sleep(self._every_s)

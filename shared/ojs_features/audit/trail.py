@@ -13,8 +13,6 @@ import structlog
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from ojs_engine.audit.entry import UNKNOWN, Entry, encode
-from ojs_engine.audit.repeats import Acts, Owner, Repeats
 from ojs_engine.base.errors import OjsError, unavailable
 from ojs_engine.base.ids import new_request_id
 from ojs_engine.base.loops import start_loop, stop_loop
@@ -22,7 +20,9 @@ from ojs_engine.base.waiting import within
 from ojs_engine.jetstream.api import put_once
 from ojs_engine.jetstream.connection import Connection
 from ojs_engine.jetstream.subjects import StoreConfig, encode_token
-from ojs_engine.telemetry import metrics
+from ojs_features.audit.entry import UNKNOWN, Entry, encode
+from ojs_features.audit.metrics import ENTRIES
+from ojs_features.audit.repeats import Acts, Owner, Repeats
 from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
@@ -45,6 +45,8 @@ class AuditTimings(Timings, frozen=True, kw_only=True):
     """How long acts are counted as one entry after the first."""
     read_s: float = 5.0
     """How long an answer with entries is waited for."""
+    fill_s: float = 60.0
+    """Between two looks how full the audit is."""
 
 
 class _Waiting:
@@ -140,7 +142,7 @@ class Trail:
     async def keep(self, entry: Entry) -> None:
         """Put an entry; return when it is stored, or after a moment: then it is stored later."""
         if not await within(self._timings.hold_s, self.put(entry)):
-            metrics.audited("late")
+            ENTRIES.labels("late").inc()
 
     def counts(self, act: Hashable, entry: Entry) -> bool:
         """Whether the entry of an act is counted with others of the same act, since it is done over and over."""
@@ -188,7 +190,7 @@ class Trail:
             if outcome is None:
                 self._left(waiting)
                 waiting.stored.set()
-                metrics.audited("stored")
+                ENTRIES.labels("stored").inc()
             else:
                 failed.append((waiting, outcome))
         self._waiting.extendleft(waiting for waiting, _ in reversed(failed))
@@ -216,6 +218,6 @@ async def put_entry(nats: Connection, config: StoreConfig, entry: Entry, message
 
 
 def _lose(entry: Entry) -> None:
-    metrics.audited("lost")
+    ENTRIES.labels("lost").inc()
     members = asdict(entry) | {"detail": asdict(entry.detail)}
     log.warning("entry of the audit not stored", **{f"audit_{name}": value for name, value in members.items()})

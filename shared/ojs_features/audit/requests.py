@@ -9,13 +9,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ojs_api.audit import AuditEntry, AuditPage
-from ojs_engine.audit.entry import Outcome
-from ojs_engine.audit.reading import Page, Wanted
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import choice, timestamp
 from ojs_engine.base.numbers import whole_number
 from ojs_engine.wire.pages import Page as AskedPage
 from ojs_engine.wire.pages import check_cursor, pagination, parse_page
+from ojs_features.audit.entry import Outcome
+from ojs_features.audit.reading import Page, Wanted
 
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 _DIGITS: Final = 18

@@ -1,0 +1,1 @@
+"""The audit: who did what to the system, and who was refused (ojs-security §11)."""
