@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ojs_engine.access.known_keys import KnownKeys
-from ojs_engine.api.context import HandlerContext
+from ojs_engine.api.context import HandlerContext, Known
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.members import not_honoured
@@ -51,8 +51,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """How long, at most, a subscriber waits until live events arrive: without NATS it goes on, as with stored ones."""
     again_s: float = 1.0
     """The pause of a socket behind events that could not be read."""
-    findings_s: float = 1.0
-    """For so long all who ask for findings get one answer."""
     settling_s: float = 0.002
     """A record's message is seen when it is sent, which may be just before it is stored."""
     leaving_ms: int = 1_000
@@ -86,14 +84,22 @@ class Context(HandlerContext):
         checks = [check for feature in features for check in feature.job_checks]
         self.settings = settings
         missing = not_honoured({feature.name for feature in features})
-        super().__init__(store, limits, settings.value, settings.strict_mode, checks, missing, aside or LargeBodies())
+        self.roles = Roles(store, [process for feature in features for process in feature.processes])
+        self.damage = Damage(store, timings.damage_s)
+        known = Known(
+            test_mode=settings.test_mode,
+            damage=lambda: self.damage.found,
+            missing=lambda: self.roles.missing,
+            without=self.roles.without,
+            checks=[check for feature in features for check in feature.checks],
+            reasons=[extras.why for feature in features for extras in feature.jobs],
+        )
+        super().__init__(store, limits, settings.value, settings.strict_mode, checks, missing, aside or LargeBodies(), known)
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)
         self.witnesses = witnesses
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
-        self.roles = Roles(store, [process for feature in features for process in feature.processes])
-        self.damage = Damage(store, timings.damage_s)
         self.backup_age = BackupAge(store, timings.backup_s)
         self.nats_api = settings.nats_api != "off"
         self.keys = keys or KnownKeys(store.clock.now)

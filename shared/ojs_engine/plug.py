@@ -6,7 +6,7 @@ runs without any of them. A place that a feature needs is a member of `Feature`,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -19,9 +19,8 @@ from ojs_engine.base.service import Service
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.jetstream.reading import RecordReader
-from ojs_engine.operations.findings.finding import Finding
+from ojs_engine.operations.finding import Check
 from ojs_engine.operations.job_checks import FeatureCheck, JobCheck
-from ojs_engine.read.client import Queries
 from ojs_engine.read.followed import Followed
 from ojs_engine.store.backup.feature import FeatureBackup
 from ojs_engine.store.store import FeatureGates, Store
@@ -37,14 +36,6 @@ class Process(Struct, frozen=True, kw_only=True):
     """The consequence for users while no process of the role runs."""
     wanted: Callable[[Store], Awaitable[bool]]
     """Whether the system has work for it. Raises OjsError backend_unavailable."""
-
-
-class Check(Struct, frozen=True, kw_only=True):
-    """A check of the system, whose findings are in GET /admin/findings under its name."""
-
-    name: str
-    look: Callable[[Store, Queries], Awaitable[Iterable[Finding]]]
-    """Raises OjsError where it can't be made."""
 
 
 class KeyEnd(Struct, frozen=True, kw_only=True):

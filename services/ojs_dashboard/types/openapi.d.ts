@@ -192,7 +192,7 @@ export type Event = { specversion: string; id: string; type: string; source: str
 
 export type EventPage = { events: Array<Event>; cursor: string; has_more: boolean; cursors?: Array<string>; pagination?: Pagination };
 
-export type Explanation = { job_id: string; state: State; reasons: Array<Reason> };
+export type Explanation = { job_id: string; state: "active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled"; reasons: Array<Reason> };
 
 export type FailedAttempt = { attempt: number; state: "failed" | "retryable"; code: string; type: string; failed_at: string; redacted?: Array<string>; error?: string; started_at?: string; next_retry_at?: string };
 
@@ -554,7 +554,6 @@ export interface Operations {
 	'GET /admin/stats': { permission: "read"; query: { queue?: Value; detail?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminStats };
 	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /debug/status': { permission: "read"; query: { }; body: undefined; answer: DebugStatus };
-	'GET /admin/findings': { permission: "read"; query: { }; body: undefined; answer: Findings };
 	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
 	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
 	'GET /admin/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
@@ -591,7 +590,6 @@ export interface Operations {
 	'POST /admin/jobs/{job_id}/cancel': { permission: "control"; query: { }; body: AdminCancelJobBody; answer: AdminChangedJob };
 	'POST /admin/jobs/{job_id}/retry': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
 	'POST /admin/jobs/{job_id}/run': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
-	'GET /admin/jobs/{job_id}/why': { permission: "read"; query: { }; body: undefined; answer: Explanation };
 	'POST /jobs/{job_id}/activate': { permission: "control"; query: { }; body: undefined; answer: OneJob };
 	'GET /jobs/{job_id}/result': { permission: "payloads"; query: { wait?: Value; timeout?: Value; }; body: undefined; answer: JobResult };
 	'POST /jobs/results': { permission: "payloads"; query: { }; body: GetJobResultsBody; answer: JobResults };
@@ -680,6 +678,8 @@ export interface Operations {
 	'GET /admin/jobs/{job_id}/trace': { permission: "read"; query: { }; body: undefined; answer: JobTrace };
 	'GET /events/{job_id}/history': { permission: "read"; query: { }; body: undefined; answer: JobHistory };
 	'GET /debug/failures': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; queue?: Value; }; body: undefined; answer: FailurePage };
+	'GET /admin/findings': { permission: "read"; query: { }; body: undefined; answer: Findings };
+	'GET /admin/jobs/{job_id}/why': { permission: "read"; query: { }; body: undefined; answer: Explanation };
 	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: Statistics };
 	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
 	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };

@@ -40,14 +40,12 @@ from ojs_engine.wire.jobs.priority import ChangedPriority, PriorityBody
 from ojs_engine.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
 from ojs_engine.wire.jobs.results import JobResult, JobResults
 from ojs_engine.wire.jobs.unique import UniqueJobPage
-from ojs_engine.wire.jobs.why import Explanation
 from ojs_engine.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.checkpoints import CheckpointHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
-from ojs_gateway.handlers.why import WhyHandlers
 
 _CANCEL_BODY: Final = body_of(CancelBody, reason=SHORT)
 _PROGRESS_STREAM: Final = Other(
@@ -297,17 +295,6 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             "One that is scheduled, pending, or waits for its next attempt becomes available at once.",
             errors=("not_found", "conflict"),
-            narrowing="job",
-        ),
-        Route(
-            WhyHandlers,
-            WhyHandlers.read,
-            ("GET /admin/jobs/{job_id}/why explainJob",),
-            "read",
-            "Read why a job is where it is",
-            {200: Explanation},
-            "Reasons as sentences, what matters most first, each with a code that stays.",
-            errors=("not_found",),
             narrowing="job",
         ),
         Route(

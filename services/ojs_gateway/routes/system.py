@@ -18,7 +18,6 @@ from ojs_engine.api.schema import (
 from ojs_engine.telemetry import metrics
 from ojs_engine.wire.statistics.answers import AdminStats
 from ojs_engine.wire.system.debugging import DebugStatus
-from ojs_engine.wire.system.findings import Findings
 from ojs_engine.wire.system.health import Health, Liveness
 from ojs_engine.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
 from ojs_engine.wire.system.manifest import Manifest
@@ -26,7 +25,6 @@ from ojs_engine.wire.system.overview import MiddlewareAnswer, ResetAnswer, Syste
 from ojs_engine.wire.system.services import ServiceList
 from ojs_engine.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
 from ojs_gateway.handlers.admin import AdminHandlers
-from ojs_gateway.handlers.findings import FindingHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
 from ojs_gateway.handlers.statistics import StatisticsStreamHandlers
@@ -111,15 +109,6 @@ SYSTEM: Final = Part(
             "Read how this gateway is",
             {200: DebugStatus},
             "With the other services that it sees, and one projector. It says nothing that is secret.",
-        ),
-        Route(
-            FindingHandlers,
-            FindingHandlers.read,
-            ("GET /admin/findings listFindings",),
-            "read",
-            "Read what is wrong",
-            {200: Findings},
-            "Up to 50 sentences, the worst first, each with what to do. Answers of one second are the same.",
         ),
         Route(
             OperationHandlers,

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
+from ojs_engine.domain.job import Job
 from ojs_engine.domain.strict import Strict
+from ojs_engine.operations.finding import Check, Reason
 from ojs_engine.operations.job_checks import FeatureCheck, job_check
 from ojs_engine.operations.rejections import RejectionEvents
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """Facts that a gateway knows of the system, and the checks and reasons that features have."""
+
+    test_mode: bool
+    damage: Callable[[], str | None]
+    """Returns what nats-server has lost."""
+    missing: Callable[[], Sequence[str]]
+    """Returns the roles without a process."""
+    without: Mapping[str, str]
+    """What users miss without a role of a feature."""
+    checks: Sequence[Check]
+    reasons: Sequence[Callable[[Store, Job], Awaitable[Sequence[Reason]]]]
+    """Return why a feature keeps an available job back. They raise OjsError backend_unavailable."""
 
 
 class HandlerContext:
@@ -26,9 +45,11 @@ class HandlerContext:
         checks: Iterable[FeatureCheck],
         not_honoured: Sequence[str],
         aside: LargeBodies,
+        known: Known,
     ) -> None:
         self.store = store
         self.limits = limits
+        self.known = known
         self.setting = setting
         """The value of a feature's option (`ojs_runtime.settings.Option`)."""
         self.queries = Queries(store)

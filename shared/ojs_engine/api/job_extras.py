@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 
 from ojs_engine.domain.job import Job
-from ojs_engine.operations.why import Reason
+from ojs_engine.operations.finding import Reason
 from ojs_engine.store.gates import Asks
 from ojs_engine.store.store import Store
 from ojs_engine.wire.jobs.job import JobAnswer

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ojs_engine.base.wording import duration
-from ojs_engine.operations.findings.finding import Finding, problem, warning
+from ojs_engine.operations.finding import Finding, problem, warning
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.audit.fill import Fill, audit_fill

@@ -7,7 +7,8 @@ from typing import Final
 from ojs_engine.api.witness import Deed, Witness, Witnessing
 from ojs_engine.base.ids import new_request_id
 from ojs_engine.base.times import format_ms
-from ojs_engine.plug import Check, Feature
+from ojs_engine.operations.finding import Check
+from ojs_engine.plug import Feature
 from ojs_engine.store.store import Store
 from ojs_features.audit.auditor import Auditor
 from ojs_features.audit.entry import UNKNOWN, Detail, Entry

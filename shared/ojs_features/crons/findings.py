@@ -8,8 +8,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from ojs_engine.base.wording import duration
-from ojs_engine.operations.findings.finding import Finding, problem
-from ojs_engine.operations.findings.server import SHOWN
+from ojs_engine.operations.finding import SHOWN, Finding, problem
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.crons.index import QUESTION, LateCrons, LateCronsAsk

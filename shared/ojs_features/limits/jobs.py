@@ -9,7 +9,7 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.times import format_ms
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.rate_limits.policy import LimitPolicy, policy_of, policy_of_queue
-from ojs_engine.operations.why import Reason
+from ojs_engine.operations.finding import Reason
 from ojs_engine.store.announce import announce
 from ojs_engine.store.store import Store
 from ojs_engine.wire.jobs.job import JobAnswer

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from ojs_engine.operations.findings.finding import Finding, problem, warning
-from ojs_engine.operations.findings.server import SHOWN
+from ojs_engine.operations.finding import SHOWN, Finding, problem, warning
 from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ojs_api.findings import Explanation, Reason
 from ojs_api.history import (
     Actor,
     AttemptError,
@@ -78,27 +79,6 @@ class PlannedTransition(msgspec.Struct, frozen=True, kw_only=True):
 
     due_at: datetime
     service: str
-
-
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason for a job's state.
-
-    Attributes:
-        code: A word for programs, which stays the same.
-        remedy: What can be done about it. None if nothing has to be.
-    """
-
-    code: str
-    message: str
-    remedy: str | None = None
-
-
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """An explanation of a job's state, with the most important reason first."""
-
-    job_id: str
-    state: str
-    reasons: list[Reason]
 
 
 class JobDetail(Job, frozen=True, kw_only=True):

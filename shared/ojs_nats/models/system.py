@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ojs_api.audit import AuditDetail, AuditEntry, AuditPage
+from ojs_api.findings import Finding, Findings
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 __all__ = [
@@ -319,36 +320,6 @@ class DebugStatus(msgspec.Struct, frozen=True, kw_only=True):
     services: ServicesHealth
     projector: Projector | None = None
     error: str | None = None
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A problem that the server has found.
-
-    Attributes:
-        message: What it has seen.
-        meaning: What follows from it.
-        remedy: What to do.
-        link: Where the dashboard shows it.
-    """
-
-    check: str
-    severity: str
-    message: str
-    meaning: str
-    remedy: str
-    link: str | None = None
-
-
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """The problems that the server has found, the worst first.
-
-    Attributes:
-        checks: The names of all checks.
-    """
-
-    findings: list[Finding]
-    checks: list[str]
-    checked_at: datetime
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):

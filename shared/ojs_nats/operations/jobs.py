@@ -10,6 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from ojs_api import words
+from ojs_api.findings import EXPLAIN
 from ojs_api.history import HISTORY, LINEAGE, RETRIES, TRACE, TRACES
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
@@ -38,7 +39,6 @@ _LIST: Final = Operation("listJobs", "GET", "/jobs")
 _DETAIL: Final = Operation("adminGetJob", "GET", "/admin/jobs/{job_id}")
 _RETRY: Final = Operation("adminRetryJob", "POST", "/admin/jobs/{job_id}/retry")
 _RUN: Final = Operation("adminRunJob", "POST", "/admin/jobs/{job_id}/run")
-_WHY: Final = Operation("explainJob", "GET", "/admin/jobs/{job_id}/why")
 _ACTIVATE: Final = Operation("activateJob", "POST", "/jobs/{job_id}/activate")
 _REPRIORITISE: Final = Operation("updateJobPriority", "PATCH", "/jobs/{job_id}")
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
@@ -211,7 +211,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(Explanation, Request(_WHY, {"job_id": job_id}))
+        return await self._asked(Explanation, Request(EXPLAIN, {"job_id": job_id}))
 
     async def activate(self, job_id: str) -> Job:
         """Make a pending job available.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from ojs_api.audit import LIST as LIST_AUDIT
+from ojs_api.findings import LIST as LIST_FINDINGS
 from ojs_api.history import FAILURES
 from ojs_api.statistics import HISTORY
 from ojs_nats._durations import Duration, milliseconds
@@ -35,7 +36,6 @@ __all__ = ["ServerSystem"]
 _MANIFEST: Final = Operation("getManifest", "GET", "/ojs/manifest")
 _HEALTH: Final = Operation("getHealth", "GET", "/health")
 _STATS: Final = Operation("adminStats", "GET", "/admin/stats")
-_FINDINGS: Final = Operation("listFindings", "GET", "/admin/findings")
 _SERVICES: Final = Operation("listServices", "GET", "/admin/services")
 _CONFIG: Final = Operation("getConfig", "GET", "/admin/system/config")
 _GET_MAINTENANCE: Final = Operation("getMaintenance", "GET", "/admin/system/maintenance")
@@ -63,7 +63,7 @@ class ServerSystem(Subject):
 
     async def findings(self) -> Findings:
         """Return the problems that the server has found, the worst first."""
-        return await self._asked(Findings, Request(_FINDINGS))
+        return await self._asked(Findings, Request(LIST_FINDINGS))
 
     async def services(self) -> Sequence[Service]:
         """Return the processes of the system that sent a sign of life lately, by role."""

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ojs_command.client.output import Output, clean, shown
 from ojs_engine.base.wording import counted
-from ojs_engine.operations.findings.finding import Finding as Judged
+from ojs_engine.operations.finding import Finding as Judged
 from ojs_link.timings import Timings
 
 Status = Literal["ok", "warning", "problem"]

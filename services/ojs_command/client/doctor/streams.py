@@ -15,8 +15,8 @@ from ojs_engine.jetstream.connection import CannotConnect, Connection
 from ojs_engine.jetstream.contents import subjects_of
 from ojs_engine.jetstream.streams import MIN_PAYLOAD, check_server, describe, faulty_server
 from ojs_engine.jetstream.subjects import ANY, HAD_KEYS, StoreConfig, Wildcard, config_of, is_namespace
-from ojs_engine.operations.findings.streams import streams
 from ojs_link.address import masked
+from ojs_runtime.stream_check import streams
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""What is wrong with the system: gathers the facts that the rules judge (docs/adr/018)."""
+"""The handlers of findings and reasons: they gather the facts that the rules judge (docs/adr/018)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
+from ojs_api.findings import Findings
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError
+from ojs_engine.base.ids import job_id_of
 from ojs_engine.domain.job import State
 from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.jetstream.streams import describe, faulty_server
-from ojs_engine.operations.findings import server, work
-from ojs_engine.operations.findings.finding import Finding, unknown, worst_first
-from ojs_engine.operations.findings.server import SHOWN
-from ojs_engine.operations.findings.streams import streams
-from ojs_engine.operations.why import Reason, reasons
+from ojs_engine.operations.finding import SHOWN, Finding, Reason
 from ojs_engine.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
-from ojs_engine.wire.system.findings import Findings, findings_answer
-from ojs_gateway.context import Context
-from ojs_gateway.handlers.why import Surroundings
+from ojs_engine.store.backup.last import last_backup
+from ojs_features.findings import server_rules as server
+from ojs_features.findings import work_rules as work
+from ojs_features.findings.answers import explanation, findings_answer, unknown, worst_first
+from ojs_features.findings.facts import Surroundings
+from ojs_features.findings.reasons import reasons
+from ojs_features.findings.timings import FindingTimings
+from ojs_runtime.stream_check import streams
 
 _MOST_WORKERS: Final = 200
 
@@ -28,12 +34,12 @@ _MOST_WORKERS: Final = 200
 class FindingHandlers:
     """Handlers of /admin/findings."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: HandlerContext) -> None:
+        self._known = context.known
         self._store = context.store
         self._queries = context.queries
         self._surroundings = Surroundings(context)
-        of_features = [check for feature in context.features for check in feature.checks]
+        self._timings = context.store.bucket.timings(FindingTimings)
         self._checks: dict[str, Callable[[], Awaitable[Iterable[Finding]]]] = {
             "nats": self._nats,
             "storage": self._storage,
@@ -46,7 +52,7 @@ class FindingHandlers:
             "maintenance": self._maintenance,
             "queues": self._queues,
             "workers": self._workers,
-            **{check.name: partial(check.look, context.store, context.queries) for check in of_features},
+            **{check.name: partial(check.look, context.store, context.queries) for check in self._known.checks},
             "durability": self._durability,
             "backup": self._backup,
         }
@@ -56,7 +62,7 @@ class FindingHandlers:
     async def read(self, _call: Call) -> Response:
         """GET /admin/findings: one look is for all who ask within a second."""
         now = asyncio.get_running_loop().time()
-        if self._looking is None or (self._looking.done() and now - self._looked_at >= self._context.timings.findings_s):
+        if self._looking is None or (self._looking.done() and now - self._looked_at >= self._timings.findings_s):
             self._looked_at = now
             self._looking = asyncio.create_task(self._look(), name="findings")
         return Response(200, await asyncio.shield(self._looking))
@@ -78,7 +84,7 @@ class FindingHandlers:
         except OjsError as error:
             return server.nats(None, error.message, None)
         faulty = faulty_server(self._store.server_version)
-        return server.nats(latency_ms, None, self._context.damage.found, faulty)
+        return server.nats(latency_ms, None, self._known.damage(), faulty)
 
     async def _storage(self) -> Iterable[Finding]:
         room = self._store.room
@@ -88,7 +94,7 @@ class FindingHandlers:
         return streams(await describe(self._store.nats, self._store.config))
 
     async def _services(self) -> Iterable[Finding]:
-        return server.services(self._context.roles.missing, self._context.roles.without)
+        return server.services(self._known.missing(), self._known.without)
 
     async def _versions(self) -> Iterable[Finding]:
         return server.versions(await self._store.presence.lately())
@@ -144,7 +150,22 @@ class FindingHandlers:
         return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))
 
     async def _durability(self) -> Iterable[Finding]:
-        return server.durability(self._store.config.replicas, test_mode=self._context.settings.test_mode)
+        return server.durability(self._store.config.replicas, test_mode=self._known.test_mode)
 
     async def _backup(self) -> Iterable[Finding]:
-        return server.backup(await self._context.backup_age.look())
+        at = await last_backup(self._store.nats, self._store.config)
+        return server.backup(None if at is None else max(0, self._store.clock.now() - at))
+
+
+class WhyHandlers:
+    """Handlers of /admin/jobs/{id}/why."""
+
+    def __init__(self, context: HandlerContext) -> None:
+        self._store = context.store
+        self._surroundings = Surroundings(context)
+
+    async def read(self, call: Call) -> Response:
+        """GET /admin/jobs/{id}/why: without a projector, without what only the index knows."""
+        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
+        facts = await self._surroundings.facts(job, whole=call.sees(job.queue))
+        return Response(200, explanation(job, reasons(job, replace(facts, hides=call.hides))))

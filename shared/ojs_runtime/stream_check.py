@@ -1,4 +1,4 @@
-"""Rules about the streams in NATS: whether they are there, set up as they must be, and have all of their copies."""
+"""The check of the streams in NATS: whether they are there, set up as they must be, and have all of their copies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from ojs_engine.base.problems import StartupProblem
 from ojs_engine.jetstream.streams import Described, check_stream
-from ojs_engine.operations.findings.finding import Finding, problem
+from ojs_engine.operations.finding import Finding, problem
 
 _SYSTEM: Final = "/system"
 

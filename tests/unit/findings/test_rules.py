@@ -12,10 +12,7 @@ from ojs_engine.domain.queues.record import Maintenance, QueueRecord, RestoreMar
 from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.jetstream.streams import Described
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.operations.findings import server, work
-from ojs_engine.operations.findings.finding import MOST, Finding, problem, unknown, warning, worst_first
-from ojs_engine.operations.findings.streams import streams
-from ojs_engine.operations.why import Reason
+from ojs_engine.operations.finding import Finding, Reason, problem, warning
 from ojs_engine.read.messages import (
     ProjectorStatus,
     QueueFacts,
@@ -26,8 +23,12 @@ from ojs_engine.read.messages import (
     WorkerSummary,
 )
 from ojs_engine.store.workers.presence import ServiceBeat, WorkerRecord
+from ojs_features.findings import server_rules as server
+from ojs_features.findings import work_rules as work
+from ojs_features.findings.answers import MOST, unknown, worst_first
 from ojs_features.webhooks.findings import findings
 from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
+from ojs_runtime.stream_check import streams
 from support.tables import each
 
 NOW = 1_800_000_000_000

@@ -11,15 +11,14 @@ import msgspec
 from ojs_engine.base.wording import counted, duration
 from ojs_engine.domain.fair_pools import Pool, is_starved
 from ojs_engine.domain.queues.record import QueueRecord
-from ojs_engine.operations.findings.finding import Finding, problem, warning
-from ojs_engine.operations.why import Reason
+from ojs_engine.operations.finding import Finding, Reason, problem, warning
 from ojs_engine.read.messages import QueueFacts, WorkerPage
 
 _WAITS_MS: Final = 5 * 60_000
 _LEAST_ENDED: Final = 20
 """Attempts that must have ended within five minutes before a rate says anything."""
 _FAILING: Final = 0.2
-"""Attempts to deliver that fail one after another."""
+"""The part of attempts that fail."""
 CAUSES: Final = frozenset({"limited", "no_handler"})
 """Codes of reasons for which the oldest job of a queue waits although the queue has workers."""
 

@@ -8,12 +8,10 @@ from typing import Final
 
 from ojs_engine.base.wording import counted, duration
 from ojs_engine.domain.storage_room import StorageLevel
-from ojs_engine.operations.findings.finding import Finding, problem, warning
+from ojs_engine.operations.finding import SHOWN, Finding, problem, warning
 from ojs_engine.read.messages import ProjectorStatus, UnreadablePage
 from ojs_engine.store.workers.presence import ServiceBeat
 
-SHOWN: Final = 5
-"""Names in one sentence."""
 _SLOW_MS: Final = 100
 _NEARLY_FULL: Final = 0.8
 _LAG_WARNING_MS: Final = 2_000

@@ -1,43 +1,25 @@
-"""Why a job is where it is: gathers what is around it."""
+"""The facts around a job that decide why it is where it is."""
 
 from __future__ import annotations
 
 import asyncio
 
-from msgspec.structs import replace
-
-from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError
-from ojs_engine.base.ids import job_id_of
 from ojs_engine.domain.job import Job, State
-from ojs_engine.operations.why import JobFacts, Reason, reasons
+from ojs_engine.operations.finding import Reason
 from ojs_engine.read.messages import MAX_PAGE, WorkersAsk
 from ojs_engine.read.numbers import Levels
 from ojs_engine.store.workers.presence import WorkerRecord
-from ojs_engine.wire.jobs.why import explanation
-from ojs_gateway.context import Context
-
-
-class WhyHandlers:
-    """Handlers of /admin/jobs/{id}/why."""
-
-    def __init__(self, context: Context) -> None:
-        self._store = context.store
-        self._surroundings = Surroundings(context)
-
-    async def read(self, call: Call) -> Response:
-        """GET /admin/jobs/{id}/why: without a projector, without what only the index knows."""
-        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
-        facts = await self._surroundings.facts(job, whole=call.sees(job.queue))
-        return Response(200, explanation(job, reasons(job, replace(facts, hides=call.hides))))
+from ojs_features.findings.reasons import JobFacts
 
 
 class Surroundings:
     """The facts that decide why a job is where it is."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
-        self._why = [extras.why for feature in context.features for extras in feature.jobs]
+        self._why = context.known.reasons
         self._queries = context.queries
 
     async def facts(self, job: Job, *, whole: bool) -> JobFacts:

@@ -8,8 +8,9 @@ from msgspec import Raw
 
 from ojs_engine.domain.handlers import Handler
 from ojs_engine.domain.job import Entry, Job, JobError, Membership, Retry, State
-from ojs_engine.operations.why import JobFacts, Reason, reasons
+from ojs_engine.operations.finding import Reason
 from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_features.findings.reasons import JobFacts, reasons
 from support.tables import each
 
 NOW = 1_800_000_000_000

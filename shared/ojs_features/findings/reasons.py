@@ -13,15 +13,8 @@ from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.queues.record import RestoreMark
 from ojs_engine.domain.transitions import LIVENESS_MS
 from ojs_engine.domain.transitions.deadlines import real_deadline
+from ojs_engine.operations.finding import Reason
 from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
-
-
-class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One reason, by a code that stays and as a sentence; `remedy` where something can be done."""
-
-    code: str
-    message: str
-    remedy: str | None = None
 
 
 class JobFacts(Struct, frozen=True, kw_only=True):

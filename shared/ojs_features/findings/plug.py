@@ -1,0 +1,10 @@
+"""The places where findings are plugged into the server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_engine.plug import Feature
+from ojs_features.findings.routes import PART
+
+FINDINGS: Final = Feature(name="findings", parts=(PART,))
