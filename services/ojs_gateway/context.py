@@ -94,7 +94,17 @@ class Context(HandlerContext):
             checks=[check for feature in features for check in feature.checks],
             reasons=[extras.why for feature in features for extras in feature.jobs],
         )
-        super().__init__(store, limits, settings.value, settings.strict_mode, checks, missing, aside or LargeBodies(), known)
+        super().__init__(
+            store,
+            limits,
+            settings.value,
+            settings.strict_mode,
+            checks,
+            missing,
+            aside or LargeBodies(),
+            known,
+            timings.keep_alive_s,
+        )
         self.timings = timings
         self.features = features
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)

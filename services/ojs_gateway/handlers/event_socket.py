@@ -7,15 +7,14 @@ Both ask by `action`. What answers has both names of itself, `type` and `action`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
-from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 from msgspec import Raw, Struct
 
 from ojs_engine.api.call import Call
+from ojs_engine.api.streams import SHUTDOWN, SHUTDOWN_DATA, Socket
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.fields import shown
 from ojs_engine.base.times import format_ms
@@ -27,52 +26,20 @@ from ojs_engine.wire.members import encode
 from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
-from ojs_gateway.http.sse import SHUTDOWN, SHUTDOWN_DATA
 from ojs_gateway.hub import Dropped, HubReset, Missed
-from ojs_runtime.connections import streaming
 
 log = structlog.get_logger(__name__)
 
 SUBPROTOCOL: Final = "ojs.v1"
 _MAX_SUBSCRIPTIONS: Final = 50
 """Subscriptions on one WebSocket."""
-_MAX_MESSAGE_BYTES: Final = 65_536
+MAX_MESSAGE_BYTES: Final = 65_536
 _ACTIONS: Final = "subscribe, unsubscribe or resume"
-_CLOSING: Final = {WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR}
-_BODY_HEADERS: Final = frozenset({hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH})
 
 
-async def serve_socket(
-    context: Context,
-    following: Following,
-    events: EventReader,
-    call: Call,
-    request: web.BaseRequest,
-    headers: Mapping[str, str],
-) -> web.StreamResponse:
-    """Answer a request by a WebSocket, until it is closed. Raises method_not_allowed, invalid_request."""
-    if request.method != hdrs.METH_GET:
-        raise OjsError("method_not_allowed", f"{request.method} opens no WebSocket; only GET does", allow=hdrs.METH_GET)
-    socket = web.WebSocketResponse(
-        heartbeat=context.timings.keep_alive_s, max_msg_size=_MAX_MESSAGE_BYTES, protocols=(SUBPROTOCOL,)
-    )
-    if not _can_prepare(socket, request):
-        raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
-    socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
-    try:
-        with streaming(request):
-            await socket.prepare(request)
-            await _Socket(context, following, events, socket, call).serve()
-    except ConnectionError:
-        log.debug("websocket left")
-    return socket
-
-
-def _can_prepare(socket: web.WebSocketResponse, request: web.BaseRequest) -> bool:
-    try:
-        return socket.can_prepare(request).ok
-    except ValueError:  # of a key that isn't ASCII, which aiohttp lets through
-        return False
+async def hold_socket(context: Context, following: Following, events: EventReader, call: Call, socket: Socket) -> None:
+    """Talk to a client over a WebSocket, until one of both leaves. Raises ConnectionError."""
+    await _Talk(context, following, events, socket, call).serve()
 
 
 class _Request(Struct, forbid_unknown_fields=True):
@@ -96,12 +63,10 @@ class _Sender(NamedTuple):
         self.followed.subscription.close()  # by itself, too: a task that never began closes nothing
 
 
-class _Socket:
+class _Talk:
     """One WebSocket and its subscriptions, by their ids."""
 
-    def __init__(
-        self, context: Context, following: Following, events: EventReader, socket: web.WebSocketResponse, call: Call
-    ) -> None:
+    def __init__(self, context: Context, following: Following, events: EventReader, socket: Socket, call: Call) -> None:
         self._context = context
         self._following = following
         self._events = events
@@ -113,28 +78,24 @@ class _Socket:
         """Where subscriptions begin, after a `resume` that came ahead of them."""
 
     async def serve(self) -> None:
+        """Answer the client's messages."""
         try:
-            while not self._context.stopping:
-                message = await self._context.unless_stopping(self._socket.receive())
-                if message is None or message.type in _CLOSING:
-                    break
-                await self._answer(message.data if message.type is WSMsgType.TEXT else "")
+            while (text := await self._socket.receive()) is not None:
+                await self._answer(text)
         finally:
             for sender in self._senders.values():
                 sender.end()
             await asyncio.gather(*(sender.task for sender in self._senders.values()), return_exceptions=True)
-            await self._leave()
+            await self._say_goodbye()
 
-    async def _leave(self) -> None:
-        if not self._context.stopping or self._socket.closed:
-            await self._socket.close()
+    async def _say_goodbye(self) -> None:
+        if not self._socket.ends:
             return
-        told = {"type": "event", "event": SHUTDOWN, "data": Raw(SHUTDOWN_DATA), "timestamp": self._now()}
+        last = {"type": "event", "event": SHUTDOWN, "data": Raw(SHUTDOWN_DATA), "timestamp": self._now()}
         try:
-            await self._send(encode(told))
+            await self._send(encode(last))
         except ConnectionError:
             log.debug("websocket left")
-        await self._socket.close(code=WSCloseCode.GOING_AWAY)
 
     async def _answer(self, text: str) -> None:
         try:
@@ -233,7 +194,7 @@ class _Socket:
                     await self._send_event(name, channel, told)
             while True:
                 try:
-                    found = await subscription.next(self._context.timings.keep_alive_s)
+                    found = await subscription.next(self._context.keep_alive_s)
                 except OjsError as error:
                     await self._refuse(error)
                     await asyncio.sleep(self._context.timings.again_s)
@@ -286,7 +247,7 @@ class _Socket:
         await self._send(encode({"type": "error", "code": code, "message": error.message, **body}))
 
     async def _send(self, body: bytes) -> None:
-        await self._socket.send_str(body.decode())
+        await self._socket.send(body)
 
     def _now(self) -> str:
         return format_ms(self._context.store.clock.now())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Final
 
-from aiohttp import web
 from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.streams import KEEP_ALIVE, Conversation, EventStream, frame
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.fields import shown
 from ojs_engine.base.numbers import whole_number
@@ -21,10 +22,8 @@ from ojs_engine.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
 from ojs_engine.wire.pages import pagination, parse_page
 from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filter_of, resumed
 from ojs_gateway.context import Context
-from ojs_gateway.handlers.event_socket import serve_socket
+from ojs_gateway.handlers.event_socket import MAX_MESSAGE_BYTES, SUBPROTOCOL, hold_socket
 from ojs_gateway.handlers.following import Followed, Following, final
-from ojs_gateway.http.endpoint import StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE, frame, sse
 from ojs_gateway.hub import Found, HubReset, Missed
 
 _DEFAULT_LIMIT: Final = 100
@@ -82,24 +81,25 @@ class EventHandlers:
 
     # Following
 
-    async def stream(self, call: Call) -> StreamedResponse:
+    async def stream(self, call: Call) -> EventStream:
         """GET /events/stream?channel=job:<id>|queue:<name>|all, or with the filters of polling."""
         return await self._sse(call, call.query("channel") or EVENTS)
 
-    async def of_job(self, call: Call) -> StreamedResponse:
+    async def of_job(self, call: Call) -> EventStream:
         """GET /jobs/{id}/events: ends with the job."""
         return await self._sse(call, f"job:{call.parameters[0]}")
 
-    async def of_queue(self, call: Call) -> StreamedResponse:
+    async def of_queue(self, call: Call) -> EventStream:
         """GET /queues/{name}/events."""
         return await self._sse(call, f"queue:{call.parameters[0]}")
 
-    async def socket(self, call: Call) -> StreamedResponse:
+    async def socket(self, call: Call) -> Conversation:
         """GET /ws: `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`."""
         call.held = True
-        return StreamedResponse(partial(serve_socket, self._context, self._following, self._reader, call))
+        hold = partial(hold_socket, self._context, self._following, self._reader, call)
+        return Conversation(hold, SUBPROTOCOL, MAX_MESSAGE_BYTES)
 
-    async def _sse(self, call: Call, name: str) -> StreamedResponse:
+    async def _sse(self, call: Call, name: str) -> EventStream:
         channel = channel_of(name, call.queries, _sees(call))
         last = call.header("Last-Event-ID") or call.query("last_event_id")
         after = _after(last) if last else None
@@ -108,7 +108,7 @@ class EventHandlers:
         followed = await self._following.open(channel, after)
         writer = _Writer(self._context, self._following, followed, call, replays=after is not None)
         begins_behind = followed.subscription.cursor if after is None else None
-        return sse(writer.write, followed.subscription.close, lambda: self._context.stopping, begins_behind)
+        return EventStream(writer.frames(), followed.subscription.close, begins_behind)
 
 
 def _sees(call: Call) -> Sees | None:
@@ -130,37 +130,36 @@ class _Writer:
         self._ended = False
         """Whether the last change of state that was read is the job's end."""
 
-    async def write(self, response: web.StreamResponse) -> None:
+    async def frames(self) -> AsyncGenerator[bytes]:
+        """Yield what the client is sent."""
         if self._job is not None:
             if not self._replays:
-                await response.write(self._frames(final(self._channel, self._job, self._subscription.cursor)))
+                yield self._frames(final(self._channel, self._job, self._subscription.cursor))
                 return
             with contextlib.suppress(OjsError):  # its end is told in any case
                 await self._context.queries.until_relayed()
         surely_last = False
-        while not self._context.stopping:
+        while True:
             finished = self._ended or self._job is not None
             try:
-                found = await self._context.unless_stopping(
-                    self._subscription.next(0 if finished else self._context.timings.keep_alive_s)
-                )
+                found = await self._subscription.next(0 if finished else self._context.keep_alive_s)
             except OjsError as error:
-                await response.write(frame("error", error_body(error, "")))
+                yield frame("error", error_body(error, ""))
                 return  # the client connects again with its Last-Event-ID
             if found is not None:
                 surely_last = False
                 if told := self._told(found):
-                    await response.write(told)
+                    yield told
             elif not finished:
                 if await self._gone():
                     return
-                await response.write(KEEP_ALIVE)
+                yield KEEP_ALIVE
             elif not surely_last:  # an entry's events are stored at once, and may have been read in two parts
                 surely_last = True
                 self._subscription.resume()
             else:
                 if self._job is not None and not self._ended:
-                    await response.write(self._frames(final(self._channel, self._job, self._subscription.cursor)))
+                    yield self._frames(final(self._channel, self._job, self._subscription.cursor))
                 return
 
     def _told(self, found: Found) -> bytes:

@@ -8,17 +8,16 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.streams import KEEP_ALIVE, EventStream
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.base.waiting import within
 from ojs_engine.store.announce import tell_of_job
 from ojs_engine.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
-from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.http.showing import shown
-from ojs_gateway.http.sse import KEEP_ALIVE, sse
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from collections.abc import AsyncGenerator
 
     from ojs_engine.domain.job import Job
     from ojs_engine.domain.progress import Progress
@@ -54,36 +53,31 @@ class ProgressHandlers:
                 headers += (("X-OJS-Progress", f"{progress.fraction:.4g}"),)
         return Response(200, progress_answer(job, progress), headers)
 
-    async def stream(self, call: Call) -> StreamedResponse:
+    async def stream(self, call: Call) -> EventStream:
         """GET /jobs/{id}/progress/stream: what stands, each change, and the job's end."""
         job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
-        also_unnamed = call.dialect.reader == "ui"
-        return sse(
-            lambda response: self._follow(response, job.id, call, also_unnamed=also_unnamed),
-            lambda: None,
-            lambda: self._context.stopping,
-        )
+        return EventStream(self._frames(job.id, call, also_unnamed=call.dialect.reader == "ui"))
 
-    async def _follow(self, response: web.StreamResponse, job_id: str, call: Call, *, also_unnamed: bool) -> None:
+    async def _frames(self, job_id: str, call: Call, *, also_unnamed: bool) -> AsyncGenerator[bytes]:
         changed = asyncio.Event()
         config = self._store.config
         seen: tuple[int, str | None] | None = None
         async with AsyncExitStack() as listening:
             for subject in (config.progress(job_id), config.job(job_id)):
                 listening.push_async_callback(await self._store.nats.listen(subject, lambda _message: changed.set()))
-            while not self._context.stopping:
+            while True:
                 changed.clear()
                 job, progress = await self._store.progress.get(job_id)
                 stands = job.attempt, None if progress is None else progress.op
                 if stands != seen or job.terminal:
                     seen = stands
                     body = shown(call, Response(200, progress_answer(job, progress)))
-                    await response.write(progress_frame(body, job, named=True))
+                    yield progress_frame(body, job, named=True)
                     if also_unnamed:
-                        await response.write(progress_frame(body, job, named=False))
+                        yield progress_frame(body, job, named=False)
                 if job.terminal:
                     return
-                if await self._context.unless_stopping(within(self._context.timings.keep_alive_s, changed)):
+                if await within(self._context.keep_alive_s, changed):
                     await asyncio.sleep(self._context.timings.settling_s)
-                elif not self._context.stopping:
-                    await response.write(KEEP_ALIVE)
+                else:
+                    yield KEEP_ALIVE

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from aiohttp import web
+from collections.abc import AsyncGenerator
 
 from ojs_engine.api.call import Call
+from ojs_engine.api.streams import KEEP_ALIVE, EventStream
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_gateway.context import Context
-from ojs_gateway.http.endpoint import StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE, sse
 from ojs_gateway.statistics_stream import Frame, StatisticsStream
 
 
@@ -19,19 +18,17 @@ class StatisticsStreamHandlers:
         self._context = context
         self._pulse = StatisticsStream(context)
 
-    async def stream(self, call: Call) -> StreamedResponse:
+    async def stream(self, call: Call) -> EventStream:
         """GET /admin/stats/stream: the event `stats` every two seconds, for the admin UI `metrics`, too."""
         self._pulse.join()
-        return sse(
-            lambda response: self._write(response, call.dialect.reader), self._pulse.leave, lambda: self._context.stopping
-        )
+        return EventStream(self._frames(call.dialect.reader), self._pulse.leave)
 
-    async def _write(self, response: web.StreamResponse, reader: Reader) -> None:
+    async def _frames(self, reader: Reader) -> AsyncGenerator[bytes]:
         seen: Frame | None = None
-        while not self._context.stopping:
-            frame = await self._context.unless_stopping(self._pulse.next(seen, self._context.timings.keep_alive_s))
+        while True:
+            frame = await self._pulse.next(seen, self._context.keep_alive_s)
             if frame is not None:
                 seen = frame
-                await response.write(frame.metrics + frame.stats if reader == "ui" else frame.stats)
+                yield frame.metrics + frame.stats if reader == "ui" else frame.stats
             else:
-                await response.write(KEEP_ALIVE)
+                yield KEEP_ALIVE

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from aiohttp import web
 
 from ojs_engine.access.permissions import Need, Permission
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.route import Narrowing
+
+T = TypeVar("T")
+
+
+class UnlessStopping(Protocol):
+    """The result of a wait, or None if the gateway stops first."""
+
+    async def __call__(self, wait: Coroutine[Any, Any, T], /) -> T | None: ...
 
 
 class StreamedResponse(NamedTuple):

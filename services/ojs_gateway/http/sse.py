@@ -1,24 +1,20 @@
-"""Server-sent events: what every stream of them has in common."""
+"""Server-sent events over HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
 
+from ojs_engine.api.streams import SHUTDOWN, SHUTDOWN_DATA, EventStream, frame
 from ojs_engine.wire.media_types import EVENT_STREAM_TYPE
-from ojs_gateway.http.endpoint import StreamedResponse
+from ojs_gateway.http.endpoint import StreamedResponse, UnlessStopping
 from ojs_runtime.connections import streaming
 
 log = structlog.get_logger(__name__)
 
-KEEP_ALIVE: Final = b":heartbeat\n\n"
-"""A comment, for proxies that close what is silent (ojs-realtime §2.4)."""
-SHUTDOWN: Final = "server.shutdown"
-SHUTDOWN_DATA: Final = b'{"reason":"shutdown","grace_period_ms":0}'
-"""What every stream and socket is told last when its gateway stops (ojs-realtime §4.6): the connection ends with it."""
 _RETRY_MS: Final = 3_000
 _HEADERS: Final = {
     hdrs.CONTENT_TYPE: EVENT_STREAM_TYPE,
@@ -27,19 +23,10 @@ _HEADERS: Final = {
 }
 
 
-def sse(
-    write: Callable[[web.StreamResponse], Awaitable[None]],
-    close: Callable[[], None],
-    stopping: Callable[[], bool],
-    begins_behind: int | None = None,
-) -> StreamedResponse:
-    """Return an answer into which `write` writes events until it returns or the client leaves.
-
-    `close` is called in any case. Where the gateway is `stopping`, the last event says so. `begins_behind` is the cursor of
-    the last event before the stream: a client whose connection breaks before its first event goes on from there.
-    """
+def sse(answer: EventStream, stopping: Callable[[], bool], unless_stopping: UnlessStopping) -> StreamedResponse:
+    """Return an answer that sends the frames of a stream. Where the gateway is `stopping`, the last event says so."""
     begins = b": connected\nretry: %d\n" % _RETRY_MS
-    begins += b"" if begins_behind is None else b"id: %d\n" % begins_behind
+    begins += b"" if answer.begins_behind is None else b"id: %d\n" % answer.begins_behind
 
     async def serve(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={**headers, **_HEADERS})
@@ -49,19 +36,19 @@ def sse(
                 if request.method == hdrs.METH_HEAD:
                     return response
                 await response.write(begins + b"\n")
-                await write(response)
+                while (data := await unless_stopping(_next(answer.frames))) is not None:
+                    await response.write(data)
                 if stopping():
                     await response.write(frame(SHUTDOWN, SHUTDOWN_DATA))
         except ConnectionError:
             log.debug("event stream ended by its client")
         finally:
-            close()
+            await answer.frames.aclose()
+            answer.close()
         return response
 
     return StreamedResponse(serve)
 
 
-def frame(event_type: str, data: bytes, number: str | None = None) -> bytes:
-    """One event; `number` is the id that a client sends when it connects again."""
-    head = b"" if number is None else b"id: %s\n" % number.encode()
-    return b"%sevent: %s\ndata: %s\n\n" % (head, event_type.encode(), data)
+async def _next(frames: AsyncGenerator[bytes]) -> bytes | None:
+    return await anext(frames, None)

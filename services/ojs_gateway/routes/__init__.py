@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.common import OBJECT
-from ojs_engine.api.route import Other, Part, Route
+from ojs_engine.api.route import Other, Part, Route, RouteHandler
+from ojs_engine.api.streams import Conversation, EventStream
 from ojs_engine.base.fields import parse_nothing
 from ojs_engine.plug import Feature
 from ojs_engine.wire.dialects.shaping import Shapes
@@ -17,6 +18,8 @@ from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.http.endpoint import Endpoint, Handler, StreamedResponse
 from ojs_gateway.http.router import Router
+from ojs_gateway.http.sockets import socket
+from ojs_gateway.http.sse import sse
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.queries import KnownQueries, checks
@@ -82,6 +85,8 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             handler: Handler = MethodType(route.handler, owner)
             if route.body is None and own.method != "GET":
                 handler = _without_a_body(handler)
+            if route.streams:
+                handler = _sent(handler, context)
             if checks(route, own.method):
                 handler = _with_known_queries(handler, KnownQueries(own.operation_id, route))
             endpoint = Endpoint(
@@ -100,6 +105,22 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
             if part.shapes:
                 endpoint = endpoint._replace(handler=_shaped(endpoint.handler, part.shapes))
             yield route, endpoint
+
+
+def _sent(handler: RouteHandler, context: Context) -> Handler:
+    """Return a handler whose streams and conversations go over HTTP."""
+
+    def stopping() -> bool:
+        return context.stopping
+
+    async def answered(call: Call) -> StreamedResponse:
+        found = await handler(call)
+        if isinstance(found, Conversation):
+            return socket(found, stopping, context.unless_stopping, context.keep_alive_s)
+        assert isinstance(found, EventStream)
+        return sse(found, stopping, context.unless_stopping)
+
+    return answered
 
 
 def _shaped(handler: Handler, shapes: Shapes) -> Handler:

@@ -46,6 +46,7 @@ class HandlerContext:
         not_honoured: Sequence[str],
         aside: LargeBodies,
         known: Known,
+        keep_alive_s: float,
     ) -> None:
         self.store = store
         self.limits = limits
@@ -58,5 +59,7 @@ class HandlerContext:
         """What is refused beyond the specification, None for nothing."""
         self.check = job_check(store, checks, self.strict, not_honoured)
         self.aside = aside
+        self.keep_alive_s = keep_alive_s
+        """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
         self.at_stop: list[Callable[[], Awaitable[None]]] = []
         """Functions that the gateway calls when it stops, after its last answer."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from aiohttp import web
 
 from ojs_engine.base.errors import not_found, unavailable
 from ojs_engine.domain.events.vocabulary import events_of
@@ -35,9 +33,6 @@ class Answer:
     def __init__(self) -> None:
         self.body = b""
 
-    async def write(self, data: bytes) -> None:
-        self.body += data
-
     @property
     def types(self) -> list[str]:
         return [line[7:] for line in self.body.decode().splitlines() if line.startswith("event: ")]
@@ -61,8 +56,7 @@ class World:
                 store=store,
                 queries=queries,
                 settings=Settings(max_subscriptions=10),
-                stopping=False,
-                unless_stopping=self._unless_stopping,
+                keep_alive_s=self.timings.keep_alive_s,
                 timings=self.timings,
             ),
         )
@@ -77,9 +71,6 @@ class World:
         if not self.relaying:
             raise unavailable("there is no projector")
 
-    async def _unless_stopping(self, wait: Coroutine[Any, Any, Any]) -> Any:
-        return await wait
-
     def store(self, job: Job) -> None:
         """Have the events of a job's last transition in the stream."""
         for event in events_of(job, job.transitions[-1]):
@@ -92,7 +83,8 @@ class World:
         followed = await self.following.open(channel_of(f"job:{JOB}", {"types": types}), after)
         writer = _Writer(self.context, self.following, followed, Request(), replays=after is not None)
         async with asyncio.timeout(60):
-            await writer.write(cast("web.StreamResponse", self.answer))
+            async for data in writer.frames():
+                self.answer.body += data
         followed.subscription.close()
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import get_type_hints
 
+from ojs_engine.api.streams import Conversation, EventStream
 from ojs_features.all import FEATURES
-from ojs_gateway.http.endpoint import StreamedResponse
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.routes import parts
 
@@ -23,4 +23,4 @@ def test_what_is_granted_by_queue_is_narrowed_as_well() -> None:
 def test_routes_that_stream_say_so_and_no_others_do() -> None:
     for route in ROUTES:
         answers = get_type_hints(route.handler)["return"]
-        assert route.streams is (answers is StreamedResponse), route.paths
+        assert route.streams is (answers in {EventStream, Conversation}), route.paths
