@@ -14,6 +14,7 @@ from typing import Any, Generic, Unpack
 
 from ojs_api.crons import Cron, CronRun, TriggeredCron
 from ojs_api.keys import Key, KeyLimits, MadeKey
+from ojs_api.limits import Limit
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_api.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
 from ojs_api.workers import (
@@ -56,7 +57,6 @@ from ojs_nats.models.queues import (
     QueueStats,
     SwitchedQueue,
 )
-from ojs_nats.models.rate_limits import Limit
 from ojs_nats.models.statistics import Statistics
 from ojs_nats.models.system import (
     AuditEntry,

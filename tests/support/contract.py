@@ -29,6 +29,11 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "registerCronJob": {"name": "daily", "cron": "@daily", "type": "a.b", "job_template": {"type": "a.b"}},
     "updateCronJob": {"cron": "@daily"},
     "previewCron": {"cron": "@daily"},
+    "overrideRateLimit": {
+        "concurrency": 1,
+        "rate": {"limit": 1, "period": "PT1S"},
+        "throttle": {"limit": 1, "period": "PT1S"},
+    },
     "createWebhookSubscription": {"url": "https://a.example/", "events": ["*"], "filter": {}, "metadata": {}},
     "updateWebhookSubscription": {"url": "https://a.example/", "events": ["*"], "filter": {}, "metadata": {}},
 }
@@ -43,6 +48,7 @@ PLACES: Final = {
     "cron": "daily",
     "workflow_id": "none",
     "subscription": "sub_none",
+    "key": "k",
 }
 """What stands for the names in paths."""
 OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type", "expression": "cron", "schedule": "cron"}

@@ -280,9 +280,11 @@ export type KeyLimits = { pushes_per_second?: number; streams?: number; waiting?
 
 export type KeyList = { keys: Array<Key> };
 
-export type Limit = { key: string; on_limit: "drop" | "reschedule" | "wait"; waiting_count: number; concurrency?: ConcurrencyLimit; rate?: RateLimit; throttle?: ThrottleLimit; rate_limit_until?: string; override?: OverriddenLimit };
+export type Limit = { key: string; on_limit: "drop" | "reschedule" | "wait"; waiting_count: number; concurrency?: ConcurrencyLimit; rate?: RateLimit; throttle?: ThrottleLimit; rate_limit_until?: string; override?: LimitOverride };
 
 export type LimitKeyBody = { pushes_per_second?: number; streams?: number; waiting?: number };
+
+export type LimitOverride = { concurrency?: number; rate?: StartRate; throttle?: StartRate; expires_at?: string };
 
 export type LimitPage = { items: Array<Limit>; pagination: Pagination };
 
@@ -334,9 +336,7 @@ export type OneWorkflow = { workflow: Workflow; warnings?: Array<AnswerWarning> 
 
 export type OneWorkflowProgress = { workflow: WorkflowProgress };
 
-export type OverriddenLimit = { concurrency?: number; rate?: StartRate; throttle?: StartRate; expires_at?: string };
-
-export type OverrideRateLimitBody = { concurrency?: number; rate?: Rate; throttle?: Rate; expires_at?: string; limit?: number; period?: string };
+export type OverrideRateLimitBody = { concurrency?: number; rate?: number | { limit: number; period: number | string }; throttle?: number | { limit: number; period: number | string }; expires_at?: string; limit?: number; period?: number | string };
 
 export type Pagination = { limit: number; offset: number; has_more: boolean; total?: number; next_cursor?: string; page?: number; per_page?: number };
 

@@ -8,6 +8,7 @@ import msgspec
 
 from ojs_api import operations, words
 from ojs_api import pages as contract
+from ojs_api.limits import MAX_CONCURRENCY
 from ojs_engine.api.route import Parameter
 from ojs_engine.api.schema import (
     ANYTHING,
@@ -25,7 +26,6 @@ from ojs_engine.api.schema import (
 )
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import State
-from ojs_engine.domain.rate_limits.policy import MAX_CONCURRENCY
 from ojs_engine.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 
 COUNT: Final = whole(0)

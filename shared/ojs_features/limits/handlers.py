@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 
+from ojs_api.limits import Limit
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.queries import searched
 from ojs_engine.base.errors import OjsError, not_found
 from ojs_engine.domain.rate_limits.policy import parse_key
 from ojs_engine.wire.pages import DEFAULT_PAGE, parse_page
-from ojs_features.limits.answers import LimitAnswer, limit_answer, limit_page, parse_override
+from ojs_features.limits.answers import limit_answer, limit_page, parse_override
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_of_scope, key_scope
 from ojs_features.limits.rules import LimitRecord
@@ -66,7 +67,7 @@ class RateLimitHandlers:
             raise not_found("rate_limit", key_of_scope(scope))
         return Response(200, limit)
 
-    async def _readable(self, scope: str) -> LimitAnswer | None:
+    async def _readable(self, scope: str) -> Limit | None:
         """Return as `_limit`; None for a record that can't be read."""
         try:
             return await self._limit(scope)
@@ -75,7 +76,7 @@ class RateLimitHandlers:
                 raise
             return None
 
-    async def _limit(self, scope: str) -> LimitAnswer | None:
+    async def _limit(self, scope: str) -> Limit | None:
         """None if there is no such limit, or none any more."""
         record: LimitRecord | None
         record, waiting = await asyncio.gather(self._permits.inspect(scope), self._blocked.count(scope))

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Final
 
+from ojs_api.limits import GET, LIST, OVERRIDE, RESTORE, Limit
 from ojs_nats._durations import moment
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import Request
 from ojs_nats._options import policy
-from ojs_nats.models.rate_limits import Limit
 from ojs_nats.operations._subject import Subject, body
 from ojs_nats.options import Rate
 
 __all__ = ["RateLimits"]
-
-_LIST: Final = Operation("listRateLimits", "GET", "/rate-limits")
-_GET: Final = Operation("getRateLimit", "GET", "/rate-limits/{key}")
-_OVERRIDE: Final = Operation("overrideRateLimit", "PUT", "/rate-limits/{key}/override")
-_RESTORE: Final = Operation("restoreRateLimit", "DELETE", "/rate-limits/{key}/override")
 
 
 class RateLimits(Subject):
@@ -30,7 +24,7 @@ class RateLimits(Subject):
         Args:
             limit: How many at most. None means all.
         """
-        return self._each(Limit, "items", _LIST, limit, {})
+        return self._each(Limit, "items", LIST, limit, {})
 
     async def get(self, key: str) -> Limit:
         """Return a limit.
@@ -38,7 +32,7 @@ class RateLimits(Subject):
         Raises:
             NotFoundError: No job has a limit of this key.
         """
-        return await self._asked(Limit, Request(_GET, {"key": key}))
+        return await self._asked(Limit, Request(GET, {"key": key}))
 
     async def override(
         self,
@@ -67,7 +61,7 @@ class RateLimits(Subject):
             throttle=throttle and policy(throttle),
             expires_at=expires_at and moment(expires_at, "expires_at"),
         )
-        return await self._asked(Limit, Request(_OVERRIDE, {"key": key}, asked))
+        return await self._asked(Limit, Request(OVERRIDE, {"key": key}, asked))
 
     async def restore(self, key: str) -> Limit:
         """End an override, so that the limit of the jobs holds again.
@@ -75,4 +69,4 @@ class RateLimits(Subject):
         Raises:
             NotFoundError: No job has a limit of this key.
         """
-        return await self._asked(Limit, Request(_RESTORE, {"key": key}))
+        return await self._asked(Limit, Request(RESTORE, {"key": key}))

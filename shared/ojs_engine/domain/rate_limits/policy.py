@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_api import words
+from ojs_api.limits import MAX_CONCURRENCY, MAX_RATE
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import milliseconds
 from ojs_engine.base.numbers import Whole
@@ -22,9 +23,6 @@ from ojs_engine.domain.queues.config import QueueConfig, Rate
 
 OnLimit = words.OnLimit
 
-MAX_CONCURRENCY: Final = 1_000
-"""The holders of a limit are kept in one record."""
-_MAX_RATE: Final = 1_000_000
 _MAX_PERIOD_MS: Final = 366 * 86_400_000
 _KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,254}", re.ASCII)
 _SECOND_MS: Final = 1_000
@@ -69,7 +67,7 @@ def read_policy(value: dict[str, Any], path: str) -> LimitPolicy:
         concurrency = _whole(concurrency, f"{base}concurrency", 0, MAX_CONCURRENCY)
     rate = _rate(value.get("rate"), value.get("period"), f"{base}rate")
     if value.get("max_per_second") is not None:
-        rate = Rate(_whole(value["max_per_second"], f"{base}max_per_second", 1, _MAX_RATE), _SECOND_MS)
+        rate = Rate(_whole(value["max_per_second"], f"{base}max_per_second", 1, MAX_RATE), _SECOND_MS)
     on_limit = value.get("on_limit")
     if on_limit is not None and on_limit not in _ON_LIMIT:
         raise invalid(f"{base}on_limit", f"{base}on_limit must be one of {', '.join(_ON_LIMIT)}")
@@ -95,13 +93,14 @@ def _rate(value: Any, period: Any, path: str) -> Rate | None:
         return None
     if type(value) is not dict:
         beside = f"{path.removesuffix('rate')}period"
-        return Rate(_whole(value, path, 1, _MAX_RATE), _SECOND_MS if period is None else _period_ms(period, beside))
+        return Rate(_whole(value, path, 1, MAX_RATE), _SECOND_MS if period is None else period_ms(period, beside))
     if value.get("period") is None:
         raise invalid(f"{path}.period", f"{path}.period is required: a duration such as PT1M")
-    return Rate(_whole(value.get("limit"), f"{path}.limit", 1, _MAX_RATE), _period_ms(value["period"], f"{path}.period"))
+    return Rate(_whole(value.get("limit"), f"{path}.limit", 1, MAX_RATE), period_ms(value["period"], f"{path}.period"))
 
 
-def _period_ms(value: Any, path: str) -> int:
+def period_ms(value: Any, path: str) -> int:
+    """Read a period. Raises invalid_request naming `path`."""
     ms = _NAMED_MS.get(value) if type(value) is str else None
     if ms is None and type(value) is str:
         try:

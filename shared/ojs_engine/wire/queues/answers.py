@@ -9,13 +9,13 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_api.jobs import RetryPolicy
+from ojs_api.limits import MAX_CONCURRENCY
 from ojs_api.schemas import Mode
 from ojs_api.statistics import Milliseconds
 from ojs_engine.base.times import format_age, format_duration, format_ms
 from ojs_engine.domain.job import Retention, State
 from ojs_engine.domain.queues.config import NOT_SET, Overflow, QueueConfig, layered
 from ojs_engine.domain.queues.record import QueueRecord
-from ojs_engine.domain.rate_limits.policy import MAX_CONCURRENCY
 from ojs_engine.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
 from ojs_engine.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Counts, Levels, Queue, QueuePage
 from ojs_engine.wire.jobs.retry import retry_policy

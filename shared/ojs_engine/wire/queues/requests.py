@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 from msgspec import Raw, Struct
 
 from ojs_api import words
+from ojs_api.limits import MAX_CONCURRENCY
 from ojs_api.schemas import MODES
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.extensions import SentExtensions, sent_extensions
@@ -33,7 +34,7 @@ from ojs_engine.base.fields import (
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import Retry, State
 from ojs_engine.domain.queues.config import Patch, Rate
-from ojs_engine.domain.rate_limits.policy import MAX_CONCURRENCY, read_policy
+from ojs_engine.domain.rate_limits.policy import read_policy
 from ojs_engine.operations.queue_removal import Deletion, Purge
 from ojs_engine.wire.jobs.retry import check_retry
 from ojs_engine.wire.queues.starvation import parse_rotation
