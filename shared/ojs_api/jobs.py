@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from ojs_api.members import REQUIRED, Count, Moment, OpenAnswer, one_of
+from ojs_api.members import REQUIRED, Count, Moment, OpenAnswer, Uuid, one_of
 from ojs_api.words import Backoff, Exhaustion
 
 _Generation = Annotated[
@@ -26,6 +26,13 @@ class RetryPolicy(OpenAnswer, frozen=True, kw_only=True):
     non_retryable_errors: Annotated[list[str], Meta(extra_json_schema={"maxItems": 100})]
     on_exhaustion: Annotated[str, one_of(Exhaustion)]
     backoff_strategy: Annotated[str, one_of(Backoff)]
+
+
+class SkippedJob(Struct, frozen=True):
+    """A job that was left as it is, and why."""
+
+    job_id: Uuid
+    error: str
 
 
 class JobError(Struct, frozen=True, omit_defaults=True):

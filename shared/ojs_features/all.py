@@ -7,7 +7,9 @@ from typing import Final
 from ojs_engine.plug import Feature
 from ojs_engine.store.store import StoreFeatures
 from ojs_features.audit.plug import AUDIT
+from ojs_features.bulk.plug import BULK
 from ojs_features.crons.plug import CRONS
+from ojs_features.dead_letters.plug import DEAD_LETTERS
 from ojs_features.findings.plug import FINDINGS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
@@ -16,7 +18,19 @@ from ojs_features.statistics.plug import STATISTICS
 from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
-FEATURES: Final[tuple[Feature, ...]] = (HISTORY, FINDINGS, STATISTICS, SCHEMAS, CRONS, LIMITS, WORKFLOWS, WEBHOOKS, AUDIT)
+FEATURES: Final[tuple[Feature, ...]] = (
+    HISTORY,
+    FINDINGS,
+    BULK,
+    DEAD_LETTERS,
+    STATISTICS,
+    SCHEMAS,
+    CRONS,
+    LIMITS,
+    WORKFLOWS,
+    WEBHOOKS,
+    AUDIT,
+)
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)

@@ -24,8 +24,6 @@ from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.queries import KnownQueries, checks
 from ojs_gateway.routes.access import KEYS
-from ojs_gateway.routes.bulk import BULK
-from ojs_gateway.routes.dead_letter import DEAD_LETTERS
 from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.pools import POOLS
@@ -55,10 +53,8 @@ _DESCRIPTION: Final = Part(
 _PARTS: Final = (
     SYSTEM,
     JOBS,
-    BULK,
     WORKERS,
     QUEUES,
-    DEAD_LETTERS,
     EVENTS,
     FLEET,
     POOLS,

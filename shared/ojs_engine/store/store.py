@@ -33,7 +33,6 @@ from ojs_engine.store.dispatch.dispatcher import Dispatcher
 from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.enqueue.enqueue import Enqueue
 from ojs_engine.store.gates import LaneRule, PushGate, StartGate
-from ojs_engine.store.jobs.atomic_changes import AtomicChanges
 from ojs_engine.store.jobs.checkpoints import Checkpoints, CheckpointTimings
 from ojs_engine.store.jobs.jobs import Jobs, JobTimings
 from ojs_engine.store.jobs.progress import JobProgress, ProgressTimings
@@ -235,7 +234,6 @@ class Store:
         self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.unique, self.atomic, self.jobs, push_gate)
         self.progress = JobProgress(bucket, self.jobs, timings.progress)
         self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
-        self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, self.unique)
         self.idempotency = Idempotency(bucket, timings.idempotency)

@@ -177,4 +177,4 @@ async def test_what_a_feature_answers_is_unknown_without_it(serve: Serve, featur
             place = next(places(route))
             path = place.path.removeprefix("/ojs/v1/").replace("{", "").replace("}", "")
             async with client.request(place.method, path, json={}) as answer:
-                assert answer.status == 404, place.operation_id
+                assert answer.status in {404, 405}, place.operation_id  # another method may be there

@@ -16,10 +16,10 @@ from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.base.times import format_ms, parse_moment, parse_timestamp
 from ojs_engine.domain.rate_limits.policy import read_policy
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
-from ojs_engine.wire.jobs.selection import parse_confirmed
 from ojs_engine.wire.queues.requests import parse_config
 from ojs_engine.wire.system.maintenance import parse_maintenance
 from ojs_engine.wire.workers.requests import parse_fetch, parse_heartbeat, parse_nack, parse_register
+from ojs_features.bulk.requests import parse_confirmed
 from support.tables import each
 
 NOW = 1_790_000_000_000

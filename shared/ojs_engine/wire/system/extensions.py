@@ -35,8 +35,6 @@ class Extension(NamedTuple):
 EXTENSIONS: Final = (
     Extension("admin-api"),
     Extension("backpressure"),
-    Extension("bulk-operations"),
-    Extension("dead-letter", capability="dead_letter"),
     Extension("durable-execution"),
     Extension("fair-scheduling", capability="fair_scheduling"),
     Extension("graceful-shutdown"),

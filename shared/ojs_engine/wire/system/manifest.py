@@ -18,7 +18,6 @@ _CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
 _STRENGTH: Final = "strong"
 _CAPABILITIES: Final = {
-    "batch_enqueue": True,
     "delayed_jobs": True,
     "events": True,
     "job_ttl": True,

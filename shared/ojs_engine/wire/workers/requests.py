@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_api import words
-from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
+from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid
 from ojs_engine.base.fields import (
     absent,
     below,
@@ -34,12 +34,10 @@ from ojs_engine.base.numbers import Whole
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.times import format_ms, parse_timestamp
 from ojs_engine.domain.handlers import ANY_VERSION, Handled, Handler
-from ojs_engine.domain.job import NOTHING, Job
-from ojs_engine.domain.transitions import Action, Failure, JobHolder, RetryOverride
+from ojs_engine.domain.job import NOTHING
+from ojs_engine.domain.transitions import Action, Failure, JobHolder
 from ojs_engine.domain.worker import CompleteList, Worker
 from ojs_engine.wire.jobs.enqueue import job_type_of
-from ojs_engine.wire.jobs.retry import RETRY_MEMBERS, merge_retry, parse_retry, snake
-from ojs_engine.wire.jobs.slips import in_policy
 from ojs_engine.wire.members import AnswerWarning, encode
 from ojs_engine.wire.workers.marks import mark_of
 from ojs_engine.wire.workers.tolerance import read_report, side
@@ -473,17 +471,6 @@ class CancelBody(Struct):
     reason: str | None = None
 
 
-class OverrideMembers(Struct, forbid_unknown_fields=True):
-    queue: str | None = None
-    meta: Raw = NOTHING
-    retry: dict[str, Any] | None = None
-    args: Raw = NOTHING
-
-
-class OverrideBody(Struct, forbid_unknown_fields=True):
-    override: OverrideMembers | None = None
-
-
 class IdsBody(Struct):
     ids: list[str] | None = None
 
@@ -492,38 +479,6 @@ def parse_cancel(body: bytes, limits: PayloadLimits) -> str | None:
     """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
     reason = struct_of(body, CancelBody).reason
     return _text(reason, "reason", limits)
-
-
-def parse_override(body: bytes, limits: PayloadLimits) -> Callable[[Job], RetryOverride]:
-    """POST /dead-letter/{id}/retry: what the new life changes (ojs-dead-letter §6.3), once it is known of which job. What a
-    retry policy leaves out stays as it is: with one attempt more the job is still a dead letter if that fails.
-
-    Raises, here or then, invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
-    """
-    sent = struct_of(body, OverrideBody).override or OverrideMembers()
-    meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
-    if meta:
-        if type(value_of(meta, "override.meta", limits)) is not dict:
-            raise invalid("override.meta", "override.meta must be an object", canonical="INVALID_METADATA")
-        if len(meta) > limits.max_meta_bytes:
-            raise too_large("metadata_too_large", "override.meta", len(meta), limits.max_meta_bytes)
-    if args:
-        if type(value_of(args, "override.args", limits)) is not list:
-            raise invalid("override.args", "override.args must be a JSON array", canonical="INVALID_ARGS")
-        if len(args) > limits.max_envelope_bytes:
-            raise too_large("envelope_too_large", "override.args", len(args), limits.max_envelope_bytes)
-    queue = None if sent.queue is None else queue_name(sent.queue, "override.queue", limits)
-    path = "override.retry"
-    members = {} if sent.retry is None else parse_retry(sent.retry, path, limits)
-    if sent.retry is not None:
-        in_policy(map(snake, sent.retry), RETRY_MEMBERS, path, limits)
-
-    def override(job: Job) -> RetryOverride:
-        return RetryOverride(
-            queue=queue, meta=meta, retry=merge_retry(job.retry, members, path) if members else None, args=args
-        )
-
-    return override
 
 
 def parse_result_ids(body: bytes, limits: PayloadLimits) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from ojs_engine.store.records.commit import encode_job
 from ojs_engine.store.records.tokens import Token
 from ojs_engine.store.store import Store
 from ojs_engine.telemetry import metrics
+from ojs_features.bulk.atomic_changes import AtomicChanges
 from ojs_features.limits.loop import blocked_jobs_loop
 from ojs_runtime.settings import Settings
 from support.traffic import counted
@@ -43,7 +44,7 @@ async def purge(store: Store, job: Job) -> None:
 
 
 async def cancel_together(store: Store, job: Job) -> None:
-    await store.atomic_changes.change([job.id], transitions.cancel)
+    await store.of(AtomicChanges).change([job.id], transitions.cancel)
 
 
 def only_one(queue: str, arg: str) -> Job:

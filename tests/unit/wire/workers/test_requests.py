@@ -9,14 +9,13 @@ from msgspec.structs import replace
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.handlers import Handler
-from ojs_engine.domain.job import NOTHING, Retry
-from ojs_engine.domain.transitions import Failure, JobHolder, RetryOverride
+from ojs_engine.domain.job import NOTHING
+from ojs_engine.domain.transitions import Failure, JobHolder
 from ojs_engine.domain.worker import CompleteList, Mark, Worker
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.workers import requests
 from ojs_engine.wire.workers.requests import Ack, Deregistration, Fetch, Heartbeat, Nack
 from support.tables import each
-from unit.domain.transitions.samples import draft
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 OTHER = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e10"
@@ -337,37 +336,6 @@ def test_what_a_heartbeat_says_wrongly_of_a_handler_leaves_what_was_said_before(
 
 def test_a_fetch_of_no_job_is_one_of_one() -> None:
     assert call("fetch", {"queues": ["a"], "count": 0}).count == 1
-
-
-def test_overrides_of_a_manual_retry() -> None:
-    job = draft(retry=Retry(max_attempts=7, on_exhaustion="dead_letter"))
-    assert (
-        call("override", b"")(job) == call("override", {})(job) == call("override", {"override": None})(job) == RetryOverride()
-    )
-    body = {"override": {"queue": "q", "meta": {"a": 1}, "args": [1], "retry": {"max_attempts": 2}}}
-    again = Retry(max_attempts=2, on_exhaustion="dead_letter")
-    assert call("override", body)(job) == RetryOverride(queue="q", meta=Raw(b'{"a":1}'), args=Raw(b"[1]"), retry=again)
-
-
-@pytest.mark.parametrize(
-    ("override", "code"),
-    [
-        ({"queue": "Q"}, "invalid_request"),
-        ({"meta": []}, "invalid_request"),
-        ({"meta": {"a": "x" * 65_536}}, "metadata_too_large"),
-        ({"args": {}}, "invalid_request"),
-        ({"args": ["x" * 1_048_576]}, "envelope_too_large"),
-        ({"retry": {"max_attempts": -1}}, "invalid_retry_policy"),
-    ],
-)
-def test_a_bad_override_is_refused(override: dict[str, Any], code: str) -> None:
-    assert refused("override", {"override": override}).code == code
-
-
-@pytest.mark.parametrize(("body", "field"), [({"override": {"que": "q"}}, "override.que"), ({"overrides": {}}, "overrides")])
-def test_an_override_that_would_not_be_read_is_refused(body: Any, field: str) -> None:
-    assert refused("override", body).details["field"] == field
-    assert refused("override", b"{").code == "invalid_payload"
 
 
 def test_cancellation_may_give_a_reason() -> None:

@@ -1,4 +1,4 @@
-"""What is answered about dead letters, beside the jobs that they are."""
+"""Answers about dead letters."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ojs_api.jobs import SkippedJob
 from ojs_engine.base.times import format_age
 from ojs_engine.domain.queues.config import QueueConfig
 from ojs_engine.domain.transitions.retention import DEAD_LETTER_S
-from ojs_engine.operations.dead_letters import DeadLettersChanged
 from ojs_engine.read.messages import DeadLetterStats
-from ojs_engine.wire.jobs.bulk import SkippedJob
 from ojs_engine.wire.members import Count, Duration, Timestamp, Uuid, timestamp
 from ojs_engine.wire.pages import Indexed, with_progress
+from ojs_features.dead_letters.changes import DeadLettersChanged
 
 
 class DeadLetterRetention(Struct, kw_only=True, omit_defaults=True):

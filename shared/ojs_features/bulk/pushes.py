@@ -9,11 +9,11 @@ from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.operations.job_checks import JobCheck, JobWarning
-from ojs_engine.operations.outcomes import ItemOutcome
 from ojs_engine.operations.rejections import RejectionEvents
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.store.store import Store
 from ojs_engine.telemetry import tracing
+from ojs_features.bulk.outcomes import ItemOutcome
 
 
 class BulkPush:
@@ -32,8 +32,8 @@ class BulkPush:
 
         async def one(index: int) -> ItemOutcome:
             try:
-                draft, told = await self._checked(drafts[index])
-                return await self._pushed(draft, told, run)
+                draft, warnings = await self._checked(drafts[index])
+                return await self._pushed(draft, warnings, run)
             except OjsError as error:
                 return ItemOutcome(error=error)
 
@@ -45,7 +45,7 @@ class BulkPush:
         now = self._store.clock.now()
         outcomes = [ItemOutcome(rolled_back=True)] * len(drafts)
         wanted: list[Job] = []
-        told: list[Sequence[JobWarning]] = []
+        warnings: list[Sequence[JobWarning]] = []
         for index, sent in enumerate(drafts):
             try:
                 draft, found = await self._checked(sent)
@@ -53,7 +53,7 @@ class BulkPush:
                 outcomes[index] = ItemOutcome(error=error)
             else:
                 wanted.append(draft)
-                told.append(found)
+                warnings.append(found)
         if len(wanted) < len(drafts):
             return outcomes
         try:
@@ -71,7 +71,7 @@ class BulkPush:
             return outcomes
         return [
             ItemOutcome(job=job, existing=job.id != draft.id, warnings=found)
-            for draft, job, found in zip(wanted, jobs, told, strict=True)
+            for draft, job, found in zip(wanted, jobs, warnings, strict=True)
         ]
 
     async def _checked(self, draft: Job | OjsError) -> tuple[Job, Sequence[JobWarning]]:
@@ -80,7 +80,7 @@ class BulkPush:
             raise draft
         return draft, await self._check(draft)
 
-    async def _pushed(self, draft: Job, told: Sequence[JobWarning], run: KeyedRun | None) -> ItemOutcome:
+    async def _pushed(self, draft: Job, warnings: Sequence[JobWarning], run: KeyedRun | None) -> ItemOutcome:
         try:
             job = await tracing.enqueued(draft, self._store.enqueue.push)
         except OjsError as error:
@@ -90,7 +90,7 @@ class BulkPush:
             job = await self._store.jobs.get(draft.id)
             if not run.takes(job.created_at):
                 raise
-        return ItemOutcome(job=job, existing=job.id != draft.id, warnings=told)
+        return ItemOutcome(job=job, existing=job.id != draft.id, warnings=warnings)
 
     async def _created_before(self, drafts: Sequence[Job], run: KeyedRun | None) -> list[ItemOutcome] | None:
         """The jobs, if the same request stored them before it could answer."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.whole_jobs import whole_jobs
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import before_ms, queue_name, shown, struct_of, timestamp
@@ -17,52 +16,25 @@ from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_engine.domain.strict import require_metadata
 from ojs_engine.domain.transitions.manual import RetryOverride
-from ojs_engine.operations.dead_letters import DeadLetters
 from ojs_engine.read.messages import DeadLettersAsk, is_time_cursor
-from ojs_engine.wire.jobs.dead_letters import (
+from ojs_engine.wire.jobs.job import OneJob, job_view
+from ojs_engine.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
+from ojs_engine.wire.members import encode
+from ojs_engine.wire.pages import Page, check_cursor, parse_page
+from ojs_features.dead_letters.answers import (
     DeletedDeadLetter,
     dead_letter_stats,
     deleted_dead_letters,
     retried_dead_letters,
 )
-from ojs_engine.wire.jobs.job import OneJob, job_view
-from ojs_engine.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
-from ojs_engine.wire.members import encode
-from ojs_engine.wire.pages import Page, check_cursor, parse_page
-from ojs_engine.wire.workers.requests import parse_override
-from ojs_gateway.context import Context
-
-
-class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):
-    queue: str | None = None
-    type: str | None = None
-    error_type: str | None = None
-    since: str | None = None
-    until: str | None = None
-    older_than: str | int | float | None = None
-    state: str | None = None
-    """Dead letters are discarded; any other state selects none of them."""
-
-
-class DeadBulk(Struct, frozen=True, forbid_unknown_fields=True):
-    """What no filter has is refused: a misspelt member would change more than was meant."""
-
-    filter: DeadFilter | None = None
-    older_than: str | int | float | None = None
-    confirm: bool | None = None
-
-
-_NOTHING_ASKED: Final = DeadBulk()
-
-
-class DeadQuery(DeadFilter, frozen=True):
-    confirm: bool | None = None
+from ojs_features.dead_letters.changes import DeadLetters
+from ojs_features.dead_letters.requests import NOTHING_ASKED, DeadBulk, DeadFilter, DeadQuery, parse_override
 
 
 class DeadLetterHandlers:
-    """Handlers under /dead-letter. A job that is not there is `not_found`, whatever else it is."""
+    """Handlers under /dead-letter. A job that isn't a dead letter is `not_found`."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
         self._queries = context.queries
         self._limits = context.limits
@@ -145,10 +117,10 @@ class DeadLetterHandlers:
 
     async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body(self._limits.max_control_bytes)
-        asked = struct_of(body, DeadBulk) if body else _NOTHING_ASKED
+        asked = struct_of(body, DeadBulk) if body else NOTHING_ASKED
         in_query = {name: value for name, value in call.queries.items() if name in DeadQuery.__struct_fields__}
         if in_query:
-            if asked != _NOTHING_ASKED:
+            if asked != NOTHING_ASKED:
                 name = next(iter(in_query))
                 raise invalid(name, f"{name} is in the query, and more in the body: put all in one of them")
             query = struct_of(encode(in_query), DeadQuery, strict=False)

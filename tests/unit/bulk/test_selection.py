@@ -5,7 +5,7 @@ import pytest
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import State
-from ojs_engine.wire.jobs.selection import parse_confirmed, parse_selection
+from ojs_features.bulk.requests import parse_confirmed, parse_selection
 from support.tables import each
 
 NOW = 1_800_000_000_000

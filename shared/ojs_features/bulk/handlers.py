@@ -9,29 +9,21 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import HEADER, idempotency_key
 from ojs_engine.api.pressure import pressure_headers, refusal_headers
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.ids import derived_job_id, new_job_id
 from ojs_engine.domain.job import Job
-from ojs_engine.operations.bulk_change import BulkChange
-from ojs_engine.operations.bulk_push import BulkPush
-from ojs_engine.operations.outcomes import ItemOutcome, final, require_outcome
-from ojs_engine.operations.selection import Operation, Selection
 from ojs_engine.store.announce import announce
 from ojs_engine.store.records.idempotency import KeptAnswer, KeyedRun
-from ojs_engine.wire.jobs.bulk import (
-    DONE,
-    JobList,
-    bulk_changed,
-    bulk_confirmed,
-    bulk_enqueued,
-    parse_bulk_enqueue,
-    read_draft,
-)
-from ojs_engine.wire.jobs.selection import parse_confirmed, parse_selection
 from ojs_engine.wire.members import AnswerWarning, encode
-from ojs_gateway.context import Context
+from ojs_features.bulk.answers import DONE, bulk_changed, bulk_confirmed, bulk_enqueued
+from ojs_features.bulk.changes import BulkChange
+from ojs_features.bulk.outcomes import ItemOutcome, final, require_outcome
+from ojs_features.bulk.pushes import BulkPush
+from ojs_features.bulk.requests import JobList, parse_bulk_enqueue, parse_confirmed, parse_selection, read_draft
+from ojs_features.bulk.selection import Operation, Selection
 
 _Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]
 
@@ -39,7 +31,7 @@ _Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]
 class BulkHandlers:
     """Handlers under /jobs/bulk."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._context = context
         self._store = context.store
         self._limits = context.limits
@@ -53,7 +45,7 @@ class BulkHandlers:
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_bulk_enqueue, self._limits)
         call.count_pushes(len(sent.jobs))
-        if call.bounded:  # looked at ahead of the answer that is kept under the request's key
+        if call.bounded:  # checked ahead of the answer that is kept under the request's key
             call.held = True  # about each job; all may be refused before
             drafts = await self._drafts(sent, None, {})
             for draft in drafts:
@@ -69,8 +61,8 @@ class BulkHandlers:
             outcomes = await (self._push.all_or_none if sent.atomic else self._push.each)(drafts, run)
             require_outcome(outcomes)
             status, answer = bulk_enqueued(outcomes, slips)
-            told = {"total": answer.total, "succeeded": answer.succeeded, "failed": answer.failed}
-            await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
+            summary = {"total": answer.total, "succeeded": answer.succeeded, "failed": answer.failed}
+            await self._announce("enqueue", summary | {"atomicity": "atomic" if sent.atomic else "partial"})
             return KeptAnswer(status, encode(answer), final(outcomes))
 
         answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
@@ -85,13 +77,13 @@ class BulkHandlers:
         def read(index: int, raw: Raw) -> Job | OjsError:
             # The id follows from the idempotency key, so that a second go at the request meets the jobs of the first.
             derived = None if run is None else derived_job_id(run.began, run.name, str(index))
-            told: list[AnswerWarning] = []
+            found: list[AnswerWarning] = []
             try:
-                draft = read_draft(raw, index, now, self._limits, told, otherwise=derived)
+                draft = read_draft(raw, index, now, self._limits, found, own_id=derived)
             except OjsError as error:
                 return error
-            if told:
-                slips[index] = told
+            if found:
+                slips[index] = found
             return draft
 
         def all_of_them() -> list[Job | OjsError]:
@@ -144,8 +136,8 @@ class BulkHandlers:
         sample = await self._change.sample(outcomes) if selection.dry_run else None
         answer = bulk_confirmed(operation, outcomes, sample=sample, rest=rest)
         if not selection.dry_run:
-            told = {"total": answer.matched, DONE[operation]: answer.succeeded, "skipped": answer.failed}
-            await self._announce(operation, told)
+            summary = {"total": answer.matched, DONE[operation]: answer.succeeded, "skipped": answer.failed}
+            await self._announce(operation, summary)
         return Response(200, answer)
 
     async def _operate(self, operation: Operation, call: Call) -> Response:
@@ -162,8 +154,8 @@ class BulkHandlers:
             status, answer = bulk_changed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
             if not selection.dry_run:
                 done = answer.total_matched - answer.skipped
-                told = {"total": answer.total_matched, DONE[operation]: done, "skipped": answer.skipped}
-                await self._announce(operation, told)
+                summary = {"total": answer.total_matched, DONE[operation]: done, "skipped": answer.skipped}
+                await self._announce(operation, summary)
             return KeptAnswer(status, encode(answer), final(outcomes))
 
         answer = await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
@@ -190,7 +182,7 @@ class BulkHandlers:
 def _narrowed(selection: Selection, call: Call) -> Selection:
     """The selection with a filter that finds the caller's jobs alone. Raises permission_denied.
 
-    Jobs that are named are looked at one by one, later.
+    Jobs that are named are checked one by one, later.
     """
     wanted = selection.filter
     if wanted is None:

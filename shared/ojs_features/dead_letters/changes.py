@@ -32,7 +32,7 @@ class DeadLettersChanged(NamedTuple):
 
 
 class DeadLetters:
-    """A job that is no dead letter is `not_found`, whatever else it is.
+    """Operations on dead letters. A job that isn't one is `not_found`.
 
     `own` raises not_found for a job that the caller may not touch.
     """

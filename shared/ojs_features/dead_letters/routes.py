@@ -25,11 +25,12 @@ from ojs_engine.api.schema import (
     one_of,
 )
 from ojs_engine.domain.job import State
-from ojs_engine.wire.jobs.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
 from ojs_engine.wire.jobs.job import OneJob
 from ojs_engine.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
-from ojs_engine.wire.workers.requests import OverrideBody, OverrideMembers
-from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
+from ojs_features.dead_letters.answers import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
+from ojs_features.dead_letters.dialects import SHAPES
+from ojs_features.dead_letters.handlers import DeadLetterHandlers
+from ojs_features.dead_letters.requests import DeadBulk, DeadFilter, OverrideBody, OverrideMembers
 
 _FILTERS: Final = (
     Parameter("queue", QUEUE_NAME),
@@ -45,7 +46,7 @@ _FILTER: Final = body_of(
 )
 _CONFIRMED: Final[dict[str, Schema]] = {"filter": _FILTER, "older_than": OLDER_THAN, "confirm": CONFIRM}
 
-DEAD_LETTERS: Final = Part(
+PART: Final = Part(
     "Dead letters",
     "Jobs that have failed for good",
     (
@@ -164,4 +165,5 @@ DEAD_LETTERS: Final = Part(
             narrowing="parameter",
         ),
     ),
+    SHAPES,
 )

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Raw
 
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import Made, gone, once
 from ojs_engine.api.pressure import pressure_headers
 from ojs_engine.api.whole_jobs import with_results
@@ -18,19 +19,19 @@ from ojs_engine.base.ids import derived_job_id
 from ojs_engine.domain.job import Job
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.telemetry import tracing
-from ojs_engine.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
 from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.members import AnswerWarning, encode, warnings_at, warnings_of
-from ojs_gateway.context import Context
+from ojs_features.bulk.answers import pushed_batch
+from ojs_features.bulk.requests import parse_batch, read_draft
 
 _CHUNK: Final = 200
-"""Jobs read or written between two looks at the event loop, which other requests wait for."""
+"""Jobs that are read or written before the event loop has its turn, which other requests wait for."""
 
 
 class BatchHandlers:
     """POST /jobs/batch."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._context = context
         self._store = context.store
         self._limits = context.limits
@@ -92,14 +93,16 @@ class BatchHandlers:
         return Response(status, pushed_batch(views, made.superfluous, []), of_others=True)
 
 
-async def _drafts(context: Context, envelopes: Sequence[Raw], warnings: list[AnswerWarning], run: KeyedRun | None) -> list[Job]:
+async def _drafts(
+    context: HandlerContext, envelopes: Sequence[Raw], warnings: list[AnswerWarning], run: KeyedRun | None
+) -> list[Job]:
     """The drafts of a request's jobs, in order. Raises OjsError with the `index` of the first that is refused."""
     now = context.store.clock.now()
 
     def read_one(index: int, raw: Raw) -> Job:
         found: list[AnswerWarning] = []
         derived = None if run is None else derived_job_id(run.began, run.name, str(index))
-        draft = read_draft(raw, index, now, context.limits, found, otherwise=derived)
+        draft = read_draft(raw, index, now, context.limits, found, own_id=derived)
         if found:
             warnings.extend(warnings_at(f"jobs[{index}]", found))
         return draft

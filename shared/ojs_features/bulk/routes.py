@@ -22,11 +22,12 @@ from ojs_engine.api.schema import (
 )
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.members import FOUND_BY
-from ojs_engine.operations.selection import Operation
-from ojs_engine.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
-from ojs_engine.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
-from ojs_gateway.handlers.batch import BatchHandlers
-from ojs_gateway.handlers.bulk import BulkHandlers
+from ojs_features.bulk.answers import CHANGED, BulkConfirmed, BulkEnqueued, PushedBatch
+from ojs_features.bulk.batch import BatchHandlers
+from ojs_features.bulk.dialects import SHAPES
+from ojs_features.bulk.handlers import BulkHandlers
+from ojs_features.bulk.requests import ConfirmedBody, FilterBody, JobsBody, SelectionBody
+from ojs_features.bulk.selection import Operation
 
 _SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
 _ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")
@@ -108,7 +109,7 @@ def _confirming(handler: RouteHandler, operation: Operation, need: Need, summary
     )
 
 
-BULK: Final = Part(
+PART: Final = Part(
     "Batches",
     "Many jobs in one request",
     (
@@ -151,4 +152,5 @@ BULK: Final = Part(
             BulkHandlers.confirmed_reprioritise, "reprioritise", "control", "Give all jobs that fit a filter another priority"
         ),
     ),
+    SHAPES,
 )

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from ojs_engine.base.errors import OjsError, duplicate, not_found
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.transitions import Moment, Transition
-from ojs_engine.store.records.atomic import Atomic, AtomicCommit
+from ojs_engine.store.records.atomic import AtomicCommit
 from ojs_engine.store.records.backoff import contended
-from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.writer import Conflict, Write
-from ojs_engine.store.unique.unique import Uniqueness
+from ojs_engine.store.store import Store
 
 DecideAll = Callable[[Job, Moment], Transition]
 
@@ -21,12 +20,12 @@ DecideAll = Callable[[Job, Moment], Transition]
 class AtomicChanges:
     """Applies one decision to many jobs at once."""
 
-    def __init__(self, bucket: Bucket, unique: Uniqueness, atomic: Atomic) -> None:
-        self._records = bucket.records
-        self._unique = unique
-        self._atomic = atomic
-        self._clock = bucket.clock
-        self._tries = bucket.tries
+    def __init__(self, store: Store) -> None:
+        self._records = store.records
+        self._unique = store.unique
+        self._atomic = store.atomic
+        self._clock = store.clock
+        self._tries = store.bucket.tries
 
     async def change(self, job_ids: Sequence[str], decide: DecideAll) -> list[Job | OjsError]:
         """Change every job, or none: then there is an error for at least one of them, and each other one is as it

@@ -13,12 +13,13 @@ from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Moment, Transition, TransitionName
-from ojs_engine.operations.outcomes import ItemOutcome, Rest, failed
-from ojs_engine.operations.selection import Operation, Selection
-from ojs_engine.operations.targets import BulkTargets
 from ojs_engine.read.client import Queries
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.store.store import Store
+from ojs_features.bulk.atomic_changes import AtomicChanges
+from ojs_features.bulk.outcomes import ItemOutcome, Rest, failed
+from ojs_features.bulk.selection import Operation, Selection
+from ojs_features.bulk.targets import BulkTargets
 
 _MOST_CONFIRMED: Final = 10_000
 """Jobs that one request of an operator changes."""
@@ -70,7 +71,7 @@ class BulkChange:
         self, operation: Operation, selection: Selection, matched: Sequence[str], decide: DecideItem
     ) -> list[ItemOutcome]:
         if selection.atomic and not selection.dry_run and matched:
-            changed = await self._store.atomic_changes.change(matched, decide)
+            changed = await self._store.of(AtomicChanges).change(matched, decide)
             refused = any(isinstance(one, OjsError) for one in changed)
             by_id = dict(zip(dict.fromkeys(matched), changed, strict=True))
             return [_outcome(job_id, by_id[job_id], rolled_back=refused) for job_id in matched]
@@ -90,7 +91,7 @@ class BulkChange:
         return await in_portions(matched, one, AT_ONCE)
 
     async def _done_before(self, operation: Operation, outcome: ItemOutcome, began: int) -> ItemOutcome:
-        """The outcome of a request that is run a second time, because whoever ran it first died: what it did then is done."""
+        """Return the outcome for a request that is run again since its first process died: what that did is done."""
         job_id = outcome.job_id
         if outcome.error is None or failed(outcome) or job_id is None:
             return outcome
@@ -137,9 +138,6 @@ def _reprioritised(job: Job, moment: Moment, *, priority: int | None) -> Transit
     if job.priority == priority:
         raise conflict(f"job {job.id} has priority {priority} already", job.id, job.state, "another priority")
     return changed
-
-
-"""Operators who name active jobs mean them (ojs-admin-api §8.2)."""
 
 
 _EVENTS: Final[dict[Operation, tuple[TransitionName, ...]]] = {

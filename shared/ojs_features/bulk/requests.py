@@ -1,4 +1,6 @@
-"""Which jobs a bulk operation is about: ids, or a filter (ojs-bulk-operations §6-§8, ojs-admin-api §8)."""
+"""Requests about many jobs: new ones, and a selection of existing ones by ids or a filter (ojs-bulk-operations §5-§8,
+ojs-admin-api §8).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from ojs_engine.base.errors import batch_too_large, indexed, invalid
+from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_engine.base.fields import (
     absent,
     before_ms,
     converted,
     integer,
+    items_of,
+    members_of,
     priority_of,
     queue_name,
     short_text,
@@ -24,9 +28,11 @@ from ojs_engine.base.fields import (
 from ojs_engine.base.ids import is_job_id
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.times import parse_moment
-from ojs_engine.domain.job import NOTHING, State
+from ojs_engine.domain.job import NOTHING, Job, State
 from ojs_engine.domain.members import Found
-from ojs_engine.operations.selection import Filter, Operation, Selection
+from ojs_engine.wire.jobs.enqueue import read_envelope
+from ojs_engine.wire.members import AnswerWarning
+from ojs_features.bulk.selection import Filter, Operation, Selection
 
 _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
     "cancel": (State.AVAILABLE, State.SCHEDULED),
@@ -191,3 +197,59 @@ def atomicity_of(atomicity: str | None) -> bool:
     if atomicity not in {None, "partial", "atomic"}:
         raise invalid("atomicity", f"atomicity must be partial or atomic, not {shown(atomicity)}")
     return atomicity == "atomic"
+
+
+# New jobs
+
+
+class JobList(Struct, frozen=True):
+    """The envelopes of a request, unread."""
+
+    jobs: list[Raw]
+    atomic: bool = False
+    idempotency_key: str | None = None
+
+
+class JobsBody(Struct):
+    jobs: Raw = Raw()
+    atomicity: str | None = None
+    idempotency_key: str | None = None
+
+
+def parse_batch(body: bytes, limits: PayloadLimits) -> JobList:
+    """POST /jobs/batch. Raises invalid_payload, invalid_request, batch_size_exceeded."""
+    return JobList(_jobs(struct_of(body, JobsBody), limits.max_batch_jobs))
+
+
+def parse_bulk_enqueue(body: bytes, limits: PayloadLimits) -> JobList:
+    """POST /jobs/bulk. Raises as `parse_batch`."""
+    sent = struct_of(body, JobsBody)
+    return JobList(_jobs(sent, limits.max_bulk_jobs), atomicity_of(sent.atomicity), sent.idempotency_key)
+
+
+def _jobs(sent: JobsBody, most: int) -> list[Raw]:
+    jobs = [] if absent(sent.jobs) else items_of(sent.jobs, "jobs", most)
+    if not jobs:
+        raise invalid("jobs", "jobs is required: a list of at least one job")
+    if len(jobs) > most:
+        raise batch_too_large(len(jobs), most)
+    return jobs
+
+
+def read_draft(
+    raw: Raw, index: int, now: int, limits: PayloadLimits, warnings: list[AnswerWarning], *, own_id: str | None = None
+) -> Job:
+    """One job of a list, as `parse_enqueue` reads one; errors say its index, and name its fields below it.
+
+    `own_id` is the id of one that brings none; `warnings` takes what is wrong with a job that is taken.
+    """
+    try:
+        if len(raw) > limits.max_envelope_bytes:
+            raise too_large("envelope_too_large", "the job", len(raw), limits.max_envelope_bytes)
+        envelope = members_of(raw, "job")
+        if "type" not in envelope and "job" in envelope:
+            envelope = members_of(envelope["job"], "job")
+        return read_envelope(envelope, now, limits, otherwise=own_id, told=warnings)
+    except OjsError as error:
+        error.message = f"jobs[{index}]: {error.message}"
+        raise indexed(error, index) from None

@@ -6,7 +6,7 @@ import pytest
 
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
-from ojs_engine.wire.jobs.bulk import JobList, parse_batch, parse_bulk_enqueue
+from ojs_features.bulk.requests import JobList, parse_batch, parse_bulk_enqueue
 from support.tables import each
 
 

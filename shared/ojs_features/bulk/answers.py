@@ -1,4 +1,4 @@
-"""Batch push and bulk enqueue, and the answers to all requests about many jobs."""
+"""Answers to requests about many jobs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
-from ojs_engine.base.fields import absent, items_of, members_of, struct_of
+from ojs_api.jobs import SkippedJob
 from ojs_engine.base.numbers import Priority
-from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import Job, State
-from ojs_engine.operations.outcomes import ItemOutcome, Rest, failed
-from ojs_engine.operations.selection import Operation
 from ojs_engine.wire.errors import ItemError, error_view
-from ojs_engine.wire.jobs.enqueue import read_envelope
 from ojs_engine.wire.jobs.job import JobAnswer, job_answer
-from ojs_engine.wire.jobs.selection import atomicity_of
 from ojs_engine.wire.members import MOST_WARNINGS, AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
+from ojs_features.bulk.outcomes import ItemOutcome, Rest, failed
+from ojs_features.bulk.selection import Operation
 
 DONE: Final[dict[Operation, str]] = {
     "cancel": "cancelled",
@@ -27,65 +23,6 @@ DONE: Final[dict[Operation, str]] = {
     "reprioritise": "reprioritised",
 }
 """What is said of the jobs that an operation has changed."""
-
-
-# Requests
-
-
-class JobList(Struct, frozen=True):
-    """The envelopes of a request, unread."""
-
-    jobs: list[Raw]
-    atomic: bool = False
-    idempotency_key: str | None = None
-
-
-class JobsBody(Struct):
-    jobs: Raw = Raw()
-    atomicity: str | None = None
-    idempotency_key: str | None = None
-
-
-def parse_batch(body: bytes, limits: PayloadLimits) -> JobList:
-    """POST /jobs/batch. Raises invalid_payload, invalid_request, batch_size_exceeded."""
-    return JobList(_jobs(struct_of(body, JobsBody), limits.max_batch_jobs))
-
-
-def parse_bulk_enqueue(body: bytes, limits: PayloadLimits) -> JobList:
-    """POST /jobs/bulk. Raises as `parse_batch`."""
-    sent = struct_of(body, JobsBody)
-    return JobList(_jobs(sent, limits.max_bulk_jobs), atomicity_of(sent.atomicity), sent.idempotency_key)
-
-
-def _jobs(sent: JobsBody, most: int) -> list[Raw]:
-    jobs = [] if absent(sent.jobs) else items_of(sent.jobs, "jobs", most)
-    if not jobs:
-        raise invalid("jobs", "jobs is required: a list of at least one job")
-    if len(jobs) > most:
-        raise batch_too_large(len(jobs), most)
-    return jobs
-
-
-def read_draft(
-    raw: Raw, index: int, now: int, limits: PayloadLimits, told: list[AnswerWarning], *, otherwise: str | None = None
-) -> Job:
-    """One job of a list, as `parse_enqueue` reads one; errors say its index, and name its fields below it.
-
-    `otherwise` is the id of one that brings none.
-    """
-    try:
-        if len(raw) > limits.max_envelope_bytes:
-            raise too_large("envelope_too_large", "the job", len(raw), limits.max_envelope_bytes)
-        envelope = members_of(raw, "job")
-        if "type" not in envelope and "job" in envelope:
-            envelope = members_of(envelope["job"], "job")
-        return read_envelope(envelope, now, limits, otherwise=otherwise, told=told)
-    except OjsError as error:
-        error.message = f"jobs[{index}]: {error.message}"
-        raise indexed(error, index) from None
-
-
-# Answers
 
 
 class PushedBatch(Struct, kw_only=True, omit_defaults=True):
@@ -180,13 +117,6 @@ class BulkReprioritised(BulkChanged, kw_only=True, omit_defaults=True):
     """What became of each job that was to get another priority."""
 
     reprioritised: Count
-
-
-class SkippedJob(Struct):
-    """A job that was left as it is, and why."""
-
-    job_id: Uuid
-    error: str
 
 
 class BulkConfirmed(RestOfFilter, kw_only=True, omit_defaults=True):

@@ -1,0 +1,1 @@
+"""Many jobs in one request (ojs-bulk-operations)."""
