@@ -28,14 +28,12 @@ from ojs_engine.read.messages import (
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
-    UniqueAsk,
     UnreadableAsk,
     WorkersAsk,
 )
 from ojs_engine.store.store import Store
 from ojs_link.address import INBOX
 from ojs_projector.index import workers
-from ojs_projector.index.locks import unique_jobs
 from ojs_projector.index.model import Model
 from ojs_projector.index.unreadable import unreadable
 from ojs_projector.index.watermark import Watermark
@@ -110,9 +108,6 @@ class Answers:
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
             "concerns": _Query(ConcernsAsk, lambda ask: concerns(model, ask, now())),
-            "unique_jobs": _Query(
-                UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
-            ),
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "unreadable": _Query(UnreadableAsk, lambda ask: unreadable(model, ask)),
             "status": _Query(StatsAsk, lambda _ask: status()),

@@ -29,7 +29,6 @@ from ojs_engine.store.queues.fair_pools import pool_reader
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.records import job_reader
 from ojs_engine.store.store import Store
-from ojs_engine.store.unique.locks import lock_reader
 from ojs_engine.store.workers.presence import worker_reader
 from ojs_engine.telemetry import metrics
 from ojs_link.timings import Order, Timings
@@ -383,8 +382,6 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
                 return Seen(record, job_reader.decode(name, body))
             case "worker":
                 return Seen(record, None, None, worker_reader.decode(name, body))
-            case "unique":
-                lock_reader.decode(name, body)
             case "queue":
                 queue_reader.decode(name, body)
             case "pool":

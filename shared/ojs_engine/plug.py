@@ -23,6 +23,7 @@ from ojs_engine.operations.finding import Check
 from ojs_engine.operations.job_checks import FeatureCheck, JobCheck
 from ojs_engine.read.followed import Followed
 from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.store import FeatureGates, Store
 from ojs_engine.telemetry.metrics import Family
 from ojs_engine.wire.system.extensions import Extension
@@ -62,6 +63,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Its gates for jobs. Only one feature may have them."""
     ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
     """By the word of a `Drop`: called in every process with a job that has ended for what it has stored beside it."""
+    locks: Callable[[Store], JobLocks] | None = None
+    """Makes its locks of jobs in a process. Only one feature may have them."""
     loops: tuple[Callable[[Store, JobCheck], Service], ...] = ()
     """Make the loops that schedulers run for it."""
     jobs: tuple[JobExtras, ...] = ()

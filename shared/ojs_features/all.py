@@ -15,6 +15,7 @@ from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.statistics.plug import STATISTICS
+from ojs_features.unique.plug import UNIQUE
 from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
@@ -26,6 +27,7 @@ FEATURES: Final[tuple[Feature, ...]] = (
     STATISTICS,
     SCHEMAS,
     CRONS,
+    UNIQUE,
     LIMITS,
     WORKFLOWS,
     WEBHOOKS,
@@ -36,6 +38,7 @@ BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
 STORE_FEATURES: Final = StoreFeatures(
     gates=next((feature.gates for feature in FEATURES if feature.gates is not None), None),
+    locks=next((feature.locks for feature in FEATURES if feature.locks is not None), None),
     ends={what: ended for feature in FEATURES for what, ended in feature.ends.items()},
 )
 WITNESSES: Final = tuple(feature.witness for feature in FEATURES if feature.witness is not None)

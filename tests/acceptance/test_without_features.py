@@ -12,7 +12,11 @@ from support.without import NAMES, without
 
 pytestmark = pytest.mark.slow
 
-OF_FEATURES = [("rate_limit", "limits", {"key": "api", "concurrency": 1}), ("schema", "schemas", "urn:ojs:schema:a:v1")]
+OF_FEATURES = [
+    ("rate_limit", "limits", {"key": "api", "concurrency": 1}),
+    ("schema", "schemas", "urn:ojs:schema:a:v1"),
+    ("unique", "unique", {"keys": ["type"]}),
+]
 """Members of a job, the features that do what they say, and a value."""
 
 

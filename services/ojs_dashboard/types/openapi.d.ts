@@ -585,7 +585,6 @@ export interface Operations {
 	'GET /checkpoints/{job_id}/resume': { permission: "work"; query: { }; body: undefined; answer: Resume };
 	'GET /admin/jobs/{job_id}': { permission: "read"; query: { }; body: undefined; answer: JobDetail };
 	'PATCH /admin/jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };
-	'GET /unique-jobs': { permission: "payloads"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UniqueJobPage };
 	'POST /jobs/{job_id}/cancel': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
 	'POST /admin/jobs/{job_id}/cancel': { permission: "control"; query: { }; body: AdminCancelJobBody; answer: AdminChangedJob };
 	'POST /admin/jobs/{job_id}/retry': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
@@ -717,6 +716,7 @@ export interface Operations {
 	'POST /admin/cron/preview': { permission: "read"; query: { }; body: PreviewCronBody; answer: CronPreview };
 	'GET /cron/{cron}/history': { permission: "read"; query: { limit?: Value; }; body: undefined; answer: CronHistory };
 	'GET /crons/{cron}/history': { permission: "read"; query: { limit?: Value; }; body: undefined; answer: CronHistory };
+	'GET /unique-jobs': { permission: "payloads"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UniqueJobPage };
 	'GET /rate-limits': { permission: "read"; query: { search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: LimitPage };
 	'GET /rate-limits/{key}': { permission: "read"; query: { }; body: undefined; answer: Limit };
 	'PUT /rate-limits/{key}': { permission: "configure"; query: { }; body: OverrideRateLimitBody; answer: Limit };

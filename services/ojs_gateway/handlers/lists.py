@@ -18,7 +18,6 @@ from ojs_engine.read.messages import (
     JobsAsk,
     QueuesAsk,
     Sort,
-    UniqueAsk,
     is_job_cursor,
 )
 from ojs_engine.read.numbers import QueuePage
@@ -26,7 +25,6 @@ from ojs_engine.wire.jobs.filters import meta_members
 from ojs_engine.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_engine.wire.jobs.lists import JobPage as JobPageAnswer
 from ojs_engine.wire.jobs.results import without_expired_result
-from ojs_engine.wire.jobs.unique import unique_job_page
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
 from ojs_engine.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
@@ -116,12 +114,6 @@ class ListHandlers:
         """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""
         name = queue_name(call.parameters[0], "queue", self._limits)
         return Response(200, priority_stats(name, await self._queries.levels(name)))
-
-    async def unique_jobs(self, call: Call) -> Response:
-        """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
-        asked = parse_page(call.queries, numbered=True)
-        page = await self._queries.unique_jobs(UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
-        return Response(200, unique_job_page(page, asked))
 
     async def queue_stats(self, call: Call) -> Response:
         """GET /queues/{name}/stats: exact counts of all states."""

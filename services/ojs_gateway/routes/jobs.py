@@ -39,7 +39,6 @@ from ojs_engine.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
 from ojs_engine.wire.jobs.priority import ChangedPriority, PriorityBody
 from ojs_engine.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
 from ojs_engine.wire.jobs.results import JobResult, JobResults
-from ojs_engine.wire.jobs.unique import UniqueJobPage
 from ojs_engine.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.checkpoints import CheckpointHandlers
@@ -240,16 +239,6 @@ JOBS: Final = Part(
             "With its timeline (what happened, when, by whom, why) and what will happen to it by itself.",
             errors=("not_found",),
             narrowing="job",
-        ),
-        Route(
-            ListHandlers,
-            ListHandlers.unique_jobs,
-            ("GET /unique-jobs listUniqueJobs",),
-            "payloads",
-            "List fingerprints of unique jobs",
-            {200: UniqueJobPage},
-            "Those that jobs hold which have not ended.",
-            query=NUMBERED,
         ),
         Route(
             JobHandlers,

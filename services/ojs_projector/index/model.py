@@ -27,7 +27,6 @@ from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_link.timings import Order, Timings
 from ojs_projector.index import orders, workers
 from ojs_projector.index.labels import ROWS, keep_labels, labels_of
-from ojs_projector.index.locks import apply_locks, forget_locks, owners_ended
 from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count, counts_of
 from ojs_projector.index.orders import Ordering
 from ojs_projector.index.schema import INSERT, KNOWN, UPDATE, Known, changing, connect, wipe
@@ -61,10 +60,6 @@ class IndexTimings(Timings, frozen=True, kw_only=True):
 
     gone_ms: int = 5_000
     """How long after its TTL a record counts as gone though its end was not seen."""
-    lock_ms: int = 60_000
-    """After this long a lock is checked: a process that took it has written its job by then, and one that ended its
-    owner has let it go, or they are dead.
-    """
     buried_ms: int = 60_000
     """How much longer than its record it is known what was counted of a deleted job."""
     ahead_ms: int = 60_000
@@ -138,6 +133,7 @@ class Model:
         self.timings = timings
         self._tables: dict[str, Table] = {one.reader.kind: one.table for one in followed if one.table is not None}
         """Those of features, by the kind of record."""
+        self._ends = [table.ends for table in self._tables.values() if table.ends is not None]
         self._path = path
         self._make_ordering = ordering
         self._copied = copied
@@ -306,7 +302,6 @@ class Model:
             for table in self._tables.values():
                 table.forget(self._db, before)
             forget_starts(self._db, now)
-            forget_locks(self._db, before)
             forget_unreadable(self._db, before)
             self.time_buckets.forget(now)
         return len(gone)
@@ -315,12 +310,13 @@ class Model:
         """How many jobs and records of features there are, without those that leave before a time (Unix ms)."""
         jobs = sum(number for state, number in counts_of(self._db).items() if state != DEAD)
         [[leaving]] = self._db.execute("SELECT count(*) FROM jobs WHERE leaves_at < ?", (until,))
-        return jobs - int(leaving) + sum(table.count(self._db, until) for table in self._tables.values())
+        counts = (table.count for table in self._tables.values() if table.count is not None)
+        return jobs - int(leaving) + sum(count(self._db, until) for count in counts)
 
     @property
     def counted(self) -> tuple[str, ...]:
         """The kinds of records that `rows_that_stay` counts."""
-        return ("job", *self._tables)
+        return ("job", *(kind for kind, table in self._tables.items() if table.count is not None))
 
     def _apply_contained(self, batch: Sequence[Seen]) -> None:
         """Take up records; one that the index can't take is set aside, and does not take the others of its batch along."""
@@ -355,9 +351,9 @@ class Model:
         for kind, table in self._tables.items():
             table.apply(self._db, ((seen.record, seen.held) for seen in batch if seen.record.kind == kind))
         workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
-        apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"), self.timings.lock_ms)
-        ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
-        owners_ended(self._db, ((seen.record.job_id, seen.record.at + self.timings.lock_ms) for seen in ended))
+        for ends in self._ends:
+            ended = (seen for seen in batch if seen.job is not None and ends.asks(seen.job) and seen.job.terminal)
+            ends.note(self._db, ((seen.record.job_id, seen.record.at) for seen in ended))
         for seen in batch:
             if isinstance(seen.held, Span):
                 self.time_buckets.take(seen.record, seen.held)
@@ -438,7 +434,7 @@ class Model:
         stayed = db.execute("SELECT * FROM jobs WHERE seq >= ?", (sequence,)).fetchall()
         for table in ("jobs", "labels", "queues", "starts"):
             db.execute(f"DELETE FROM {table}")
-        for table in ("workers", "locks", "unreadable", *(one.name for one in self._tables.values())):
+        for table in ("workers", "unreadable", *(one.name for one in self._tables.values())):
             db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
         if stayed:
             db.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * len(stayed[0]))})", stayed)

@@ -18,7 +18,6 @@ from ojs_engine.store.records.writer import CHUNK
 from ojs_engine.store.store import Store
 from ojs_engine.telemetry import metrics
 from ojs_link.timings import Timings
-from ojs_projector.index.locks import settle, suspects
 from ojs_projector.index.model import Model
 from ojs_projector.reading import lists
 from ojs_projector.safety_net.lost_tokens import LostToken, LostTokens, LostTokenTimings
@@ -58,6 +57,7 @@ class SafetyNet:
         """What was repaired since the start: `token`, `timer`, and what features count."""
         self._timers_after = lists.FIRST
         self._repairs = [one.repairs(store, model, self._count, of_features) for one in followed if one.repairs is not None]
+        self._tidying = [one.tidying(store, model, of_features) for one in followed if one.tidying is not None]
         for one in followed:
             if one.repairs is not None:
                 metrics.SAFETY_NET.labels(one.reader.kind)  # so that the first find is an increase
@@ -66,9 +66,8 @@ class SafetyNet:
         """One round. Raises OjsError backend_unavailable."""
         await self._look_at_tokens()
         await self._look_at_timers()
-        for repairs in self._repairs:
+        for repairs in (*self._repairs, *self._tidying):
             await repairs.look()
-        await self._look_at_locks()
 
     async def _look_at_tokens(self) -> None:
         async for lost in self._lost_tokens.look():
@@ -113,13 +112,6 @@ class SafetyNet:
             if await records.leader_raw(hint) is not None:
                 return True
         return False
-
-    async def _look_at_locks(self) -> None:
-        """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""
-        now = self._store.clock.now()
-        again_at = now + self._model.timings.lock_ms
-        for suspect in suspects(self._model.db, now, self._timings.at_once):
-            settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), again_at)
 
     def _count(self, kind: str, number: int = 1, **what: str) -> None:
         self.found[kind] += number

@@ -77,7 +77,7 @@ MEMBERS: Final = (
     Member("scheduled_at", "client", option=True, printed=True),
     Member("expires_at", "client", option=True, printed=True),
     Member("retry", "client", option=True, printed=True),
-    Member("unique", "client", option=True, printed=True),
+    Member("unique", "client", option=True, printed=True, feature="unique"),
     Member("rate_limit", "client", option=True, printed=True, feature="limits"),
     Member("tags", "client", option=True, printed=True, kind="texts"),
     Member("schema", "client", option=True, feature="schemas"),

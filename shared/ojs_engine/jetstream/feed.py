@@ -24,7 +24,6 @@ FeedKind = Literal[
     "job",
     "gone",
     "worker",
-    "unique",
     "queue",
     "pool",
     "barrier",
@@ -34,7 +33,6 @@ FeedKind = Literal[
 _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("job", REST, "job"),
     ("worker", ANY, "worker"),
-    ("unique", ANY, "unique"),
     ("queue", ANY, "queue"),
     ("pool", ANY, "pool"),
     ("barrier", REST, "barrier"),
@@ -47,8 +45,8 @@ _NAMELESS: Final[frozenset[FeedKind]] = frozenset({"barrier", "epoch"})
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is a worker's encoded id for `worker`, a fingerprint for `unique`; `gone` is of jobs only, of the others one that
-    has left has no data.
+    `job_id` is a worker's encoded id for `worker`, the name of a feature's record; `gone` is of jobs only, of the others one
+    that has left has no data.
     """
 
     kind: str

@@ -38,11 +38,9 @@ _DURABLES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The consumers of records that the processes of a role share."""
 
-_TOKENS: Final[tuple[Kind, ...]] = ("job", "unique")
-"""What a transition of a job may write beside tokens, timers and steps."""
 _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
     "gateway": (
-        *_TOKENS,
+        "job",
         "blob",
         "progress",
         "checkpoint",
@@ -53,10 +51,10 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "key",
         "barrier",
     ),
-    "scheduler": _TOKENS,
-    "reaper": _TOKENS,
-    "coordinator": (*_TOKENS, "blob"),
-    "projector": (*_TOKENS, "relay", "barrier"),
+    "scheduler": ("job",),
+    "reaper": ("job",),
+    "coordinator": ("job", "blob"),
+    "projector": ("job", "relay", "barrier"),
 }
 CLIENT: Final = (
     "createJob",

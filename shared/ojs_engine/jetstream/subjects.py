@@ -45,7 +45,6 @@ Kind = Literal[
     "blob",
     "progress",
     "checkpoint",
-    "unique",
     "idempotency",
     "worker",
     "queue",
@@ -247,12 +246,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def left_by_batches(self) -> str:
         """The timers and due messages by which versions before 0.3.0 finish batches."""
         return f"{self.namespace}.*.batch.>"
-
-    # Uniqueness
-
-    def unique(self, key: str) -> str:
-        """Subject of the lock of a fingerprint."""
-        return self.record("unique", key)
 
     def progress(self, job_id: str) -> str:
         """Subject of what a job's worker has told of its progress."""

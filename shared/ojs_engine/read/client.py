@@ -29,8 +29,6 @@ from ojs_engine.read.messages import (
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
-    UniqueAsk,
-    UniquePage,
     UnreadableAsk,
     UnreadablePage,
     WorkerPage,
@@ -111,9 +109,6 @@ class Queries:
 
     async def workers(self, ask: WorkersAsk) -> WorkerPage:
         return await self.ask("workers", ask, WorkerPage)
-
-    async def unique_jobs(self, ask: UniqueAsk) -> UniquePage:
-        return await self.ask("unique_jobs", ask, UniquePage)
 
     async def unreadable(self, ask: UnreadableAsk) -> UnreadablePage:
         return await self.ask("unreadable", ask, UnreadablePage)

@@ -73,6 +73,14 @@ class Index(Protocol):
         """The part of the bucket that has been read, 0 to 1."""
 
 
+class JobEnds(Struct, frozen=True, kw_only=True):
+    """The ends of jobs that ask for a feature, as a table of the index has them."""
+
+    asks: Asks
+    note: Callable[[sqlite3.Connection, Iterable[tuple[str, int]]], None]
+    """Takes the ids of jobs that have ended, each with when its record was stored (Unix ms)."""
+
+
 class Table(Struct, frozen=True, kw_only=True):
     """A table of the index with a row for each record of one kind, whose sequence is in the column `seq`."""
 
@@ -82,8 +90,11 @@ class Table(Struct, frozen=True, kw_only=True):
     """Takes up records in order of their sequence, each with what it holds: None for one that is gone or can't be read."""
     forget: Callable[[sqlite3.Connection, int], None]
     """Drops the rows of records whose TTL was over at a time (Unix ms)."""
-    count: Callable[[sqlite3.Connection, int], int]
-    """Returns the number of rows without those that leave before a time (Unix ms)."""
+    count: Callable[[sqlite3.Connection, int], int] | None
+    """Returns the number of rows without those that leave before a time (Unix ms), so that records can be missed. None
+    for rows that may be fewer or more than the records.
+    """
+    ends: JobEnds | None = None
 
 
 class Question(Struct, frozen=True):
@@ -148,6 +159,8 @@ class Followed(Struct, frozen=True, kw_only=True):
     owner: Owner | None = None
     repairs: Callable[[Store, Index, Found, tuple[Timings, ...]], Repairs] | None = None
     """Makes what looks for lost hints. It takes the durations of features that aren't the usual ones."""
+    tidying: Callable[[Store, Index, tuple[Timings, ...]], Repairs] | None = None
+    """Makes what tidies up in each round of the safety net. What it finds is no lost hint."""
     keeper: Callable[[Store, Index, Callable[[], bool], tuple[Timings, ...]], Keeper] | None = None
     """Makes what writes its records, where they are of what the index has counted.
 

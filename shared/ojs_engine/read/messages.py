@@ -154,10 +154,6 @@ class ConcernsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     paused: tuple[str, ...] = ()
 
 
-class UniqueAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
-    """The fingerprints of unique jobs, in order."""
-
-
 class UnreadableAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Records that can't be read, by kind and key."""
 
@@ -212,23 +208,6 @@ class JobPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
 
     jobs: list[JobRow]
     total: int | None
-
-
-class UniqueRow(Struct, frozen=True, kw_only=True):
-    """A fingerprint and the job that holds it."""
-
-    key: str
-    job_id: str
-    type: str
-    queue: str
-    state: State
-
-
-class UniquePage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
-    """`total` as in `JobPage`."""
-
-    locks: list[UniqueRow]
-    total: int
 
 
 class UnreadableRow(Struct, frozen=True):

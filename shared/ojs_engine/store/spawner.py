@@ -14,10 +14,10 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.store.enqueue.enqueue import Enqueue, Push
+from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.records.backoff import contended
 from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.writer import Conflict
-from ojs_engine.store.unique.unique import Uniqueness
 
 log = structlog.get_logger(__name__)
 
@@ -25,11 +25,11 @@ log = structlog.get_logger(__name__)
 class Spawner:
     """Creates named jobs, any number of times, each once."""
 
-    def __init__(self, bucket: Bucket, enqueue: Enqueue, unique: Uniqueness) -> None:
+    def __init__(self, bucket: Bucket, enqueue: Enqueue, locks: JobLocks | None) -> None:
         self._records = bucket.records
         self._committer = bucket.committer
         self._enqueue = enqueue
-        self._unique = unique
+        self._locks = locks
         self._clock = bucket.clock
         self._tries = bucket.tries
 
@@ -43,22 +43,25 @@ class Spawner:
         missing: list[str] = []
         for job_id in ids:
             stored = found[job_id]
-            if stored.sequence == 0 or (stored.job is None and await self._unique.locks.fenced(job_id)):
+            if stored.sequence == 0 or (stored.job is None and await self._fenced(job_id)):
                 missing.append(job_id)
             elif tend:
                 await self._committer.tend(stored, now)
         return missing
 
+    async def _fenced(self, job_id: str) -> bool:
+        return self._locks is not None and await self._locks.fenced(job_id)
+
     async def ensure(self, drafts: Sequence[Job], push: Push | None = None) -> list[tuple[Job, OjsError]]:
         """Create jobs in order, so that one who takes them one by one sees it; those that exist are left alone.
 
-        `push` stores jobs that their queue may refuse; without it they are accepted work, which only uniqueness
+        `push` stores jobs that their queue may refuse; without it they are accepted work, which only a lock
         refuses. Returns those that are refused for good. Raises OjsError if some may be missing: repeat it then.
         """
         refused: list[tuple[Job, OjsError]] = []
         together: list[Job] = []
         for draft in drafts:
-            if push is None and draft.unique_key is None:
+            if push is None and (self._locks is None or not self._locks.asks(draft)):
                 together.append(draft)
                 continue
             await self._enqueue.store_each(together)  # what comes before it
@@ -80,7 +83,7 @@ class Spawner:
             try:
                 await self._committer.commit(transitions.push_discarded(draft, problem, moment), expected, moment.op)
             except Conflict:
-                if not await self._unique.locks.fenced(draft.id):
+                if not await self._fenced(draft.id):
                     return  # somebody else has created it
                 expected = (await self._records.leader(draft.id)).sequence
                 draft = await self._records.continued(draft)

@@ -37,6 +37,7 @@ from ojs_engine.store.jobs.checkpoints import Checkpoints, CheckpointTimings
 from ojs_engine.store.jobs.jobs import Jobs, JobTimings
 from ojs_engine.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_engine.store.keys import Keys, KeyTimings
+from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.queues.fair_pools import FairPools
 from ojs_engine.store.queues.queues import Queues
 from ojs_engine.store.records.atomic import Atomic
@@ -51,8 +52,6 @@ from ojs_engine.store.records.writer import Writer
 from ojs_engine.store.reset import Drop, Reset, ResetTimings
 from ojs_engine.store.spawner import Spawner
 from ojs_engine.store.threshold_alerts import AlertTimings, ThresholdAlerts
-from ojs_engine.store.unique.locks import LockTimings
-from ojs_engine.store.unique.unique import Uniqueness
 from ojs_engine.store.unreadable import UnreadableRecords
 from ojs_engine.store.workers.presence import Presence, PresenceTimings, Workers
 from ojs_link.timings import Order, Timings
@@ -94,8 +93,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Progress of jobs."""
     checkpoints: CheckpointTimings = CheckpointTimings()
     """Checkpoints of jobs."""
-    locks: LockTimings = LockTimings()
-    """Locks of unique jobs."""
     capacity: CapacityTimings = CapacityTimings()
     """Places in bounded queues."""
     sweeps: SweepTimings = SweepTimings()
@@ -113,7 +110,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     features: tuple[Timings, ...] = ()
     """Those of features that aren't the usual ones."""
     usual: ClassVar[Order] = (
-        ("commits.deadline_s", "locks.young_ms", "a lock would be taken from who is writing its job"),
         ("writes.batch_s", "idempotency.silent_ms", "a batch under way would be stored again"),
         ("commits.deadline_s", "capacity.seat_ms", "a push under way would lose its place"),
         ("commits.deadline_s", "dispatch.claims.drop_after_ms", "a token would be dropped whose job is being written"),
@@ -157,6 +153,8 @@ class StoreFeatures(Struct, frozen=True, kw_only=True):
     """What features add to the store of each process. All processes of a system have the same."""
 
     gates: FeatureGates | None = None
+    locks: Callable[[Store], JobLocks] | None = None
+    """Makes the locks of a feature for a process, of the store's `bucket` and `atomic` alone."""
     ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
     """By the word of a `Drop`: called with a job that has ended for what a feature has stored beside it."""
 
@@ -219,7 +217,6 @@ class Store:
         self.queues = Queues(bucket)
         self.pools = FairPools(bucket)
         self.atomic = Atomic(bucket)
-        self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket, timings.alerts)
         self._of_features: dict[Callable[[Store], Any], Any] = {}
         for what, ended in features.ends.items():
@@ -228,14 +225,15 @@ class Store:
         push_gate, start_gate = (None, None) if gated is None else (gated.push, gated.start)
         self.start_gate = start_gate
         self.queues.gate_of = None if start_gate is None else start_gate.of_queue
+        self.locks = locks = None if features.locks is None else self.of(features.locks)
         stale_tokens = StaleTokens(bucket, start_gate, timings.sweeps)
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
-        self.jobs = Jobs(bucket, self.unique, timings.jobs)
-        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.unique, self.atomic, self.jobs, push_gate)
+        self.jobs = Jobs(bucket, locks, timings.jobs)
+        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.atomic, self.jobs, push_gate, locks)
         self.progress = JobProgress(bucket, self.jobs, timings.progress)
         self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
-        self.spawner = Spawner(bucket, self.enqueue, self.unique)
+        self.spawner = Spawner(bucket, self.enqueue, locks)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)
@@ -300,7 +298,8 @@ class Store:
         await stop_loop(self._clock_task)
         await self.room.stop()
         await self.dispatcher.close()
-        await self.unique.locks.close()
+        if self.locks is not None:
+            await self.locks.close()
         await self.idempotency.close()
         await self.progress.close()
         await self.checkpoints.close()

@@ -21,7 +21,6 @@ from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.idempotency import request_reader
 from ojs_engine.store.records.records import job_reader
 from ojs_engine.store.records.writer import Conflict, Write
-from ojs_engine.store.unique.locks import lock_reader
 from ojs_engine.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_engine.store.workers.presence import worker_reader
 
@@ -34,7 +33,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         blob_reader,
         progress_reader,
         checkpoint_reader,
-        lock_reader,
         request_reader,
         worker_reader,
         queue_reader,

@@ -24,7 +24,7 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import CALLED_OFF, Job, State
 from ojs_engine.domain.transitions import Moment, Transition
 from ojs_engine.jetstream.due_messages import DueMessages
-from ojs_engine.store.enqueue.enqueue import Locate
+from ojs_engine.store.locks import Locate
 from ojs_engine.store.records.backoff import contended
 from ojs_engine.store.records.writer import Conflict
 from ojs_engine.store.store import Store

@@ -96,6 +96,7 @@ def test_no_two_features_bring_the_same() -> None:
         "name": [feature.name for feature in FEATURES],
         "gates": ["gates" for feature in FEATURES if feature.gates is not None],
         "end of a job": [what for feature in FEATURES for what in feature.ends],
+        "locks": ["locks" for feature in FEATURES if feature.locks is not None],
         "record": [reader.kind for feature in FEATURES for reader in feature.records],
         "table": [one.table.name for feature in FEATURES for one in feature.followed if one.table is not None],
         "question": [word for feature in FEATURES for one in feature.followed for word in one.questions],

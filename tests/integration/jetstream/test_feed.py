@@ -18,7 +18,6 @@ READ: dict[str, str] = {
     "workflow": "workflow",
     "cron": "cron",
     "worker": "worker",
-    "unique": "unique",
     "queue": "queue",
     "pool": "pool",
     "of_a_feature": "of_a_feature",

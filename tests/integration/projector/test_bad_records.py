@@ -41,6 +41,7 @@ from ojs_features.limits.subjects import Subjects
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.registry import Schemas
+from ojs_features.unique.plug import UNIQUE
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
@@ -509,11 +510,11 @@ async def test_a_schema_that_can_not_be_read_holds_up_no_push(store: Store, open
 async def test_a_lock_that_can_not_be_read_is_in_the_way_of_its_fingerprint_alone(store: Store) -> None:
     job = keyed(draft(queue="q", unique=Raw(b'{"keys":["type","args"]}')))
     assert job.unique_key is not None
-    await put_raw(store, store.config.unique(job.unique_key), b'{"owner": 1}')
+    await put_raw(store, store.config.record("unique", job.unique_key), b'{"owner": 1}')
     with refusal("unreadable_record"):
         await store.enqueue.push(job)
     await store.enqueue.push(keyed(draft(queue="q", args=Raw(b"[2]"), unique=Raw(b'{"keys":["type","args"]}'))))
-    await store.unreadable.remove("unique", job.unique_key)
+    await store.unreadable.remove("unique", job.unique_key, UNIQUE.records)
     await store.enqueue.push(job)
 
 

@@ -16,8 +16,9 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.unique import keyed
 from ojs_engine.jetstream.subjects import ANY
-from ojs_engine.read.messages import UniqueAsk
 from ojs_engine.store.store import Store
+from ojs_features.unique.index import QUESTION, UniqueAsk, UniquePage
+from ojs_features.unique.uniqueness import Uniqueness
 from ojs_projector.safety_net.safety import SafetyNet
 from support.outside import before, clock_of, reads_of
 from support.waiting import eventually
@@ -40,14 +41,14 @@ def unique(number: int, **members: object) -> Job:
 
 async def held(store: Store) -> list[str]:
     """Fingerprints that have a record, delete markers left out."""
-    subjects = await store.records.subjects(store.config.unique(ANY))
+    subjects = await store.records.subjects(store.config.record("unique", ANY))
     found = [(subject, await store.records.leader_raw(subject)) for subject in subjects]
     return [subject for subject, record in found if record is not None and record[1]]
 
 
 async def ttl_of(store: Store, job: Job) -> str | None:
     assert job.unique_key is not None
-    found = await message(store, store.config.unique(job.unique_key))
+    found = await message(store, store.config.record("unique", job.unique_key))
     return None if found is None else found[1].get("Nats-TTL")
 
 
@@ -103,7 +104,7 @@ async def test_the_lock_of_a_job_that_lives_is_looked_at_once(net: SafetyNet, st
     job = await store.enqueue.push(unique(1))
     await looked(net, store)
     assert job.unique_key is not None
-    read = reads_of(store.config.unique(job.unique_key))
+    read = reads_of(store.config.record("unique", job.unique_key))
     with before(net._store.nats, read, nothing) as looks:
         await looked(net, store)
     assert (looks, await ttl_of(store, job)) == ([], None)
@@ -127,7 +128,7 @@ async def test_a_lock_goes_to_the_earlier_owner_that_lives(net: SafetyNet, store
         await store.jobs.change(younger.id, transitions.cancel)
     await looked(net, store)
     assert elder.unique_key is not None
-    _, lock = await store.unique.locks.read(elder.unique_key)
+    _, lock = await store.of(Uniqueness).locks.read(elder.unique_key)
     assert lock is not None
     assert (lock.owner, await ttl_of(store, elder)) == (elder.id, None)
 
@@ -137,8 +138,8 @@ async def test_what_is_unique_now_is_listed_in_pages(store: Store) -> None:
     jobs = [await store.enqueue.push(unique(number)) for number in range(3)]
     await store.jobs.change(jobs[0].id, transitions.cancel)
     queries = patient(store)
-    page = await queries.unique_jobs(UniqueAsk(limit=1))
-    rest = await queries.unique_jobs(UniqueAsk(limit=5, cursor=page.next_cursor))
+    page = await queries.ask(QUESTION, UniqueAsk(limit=1), UniquePage)
+    rest = await queries.ask(QUESTION, UniqueAsk(limit=5, cursor=page.next_cursor), UniquePage)
     found = [*page.locks, *rest.locks]
     assert {row.job_id for row in found} == {job.id for job in jobs[1:]}
     assert [row.key for row in found] == sorted(job.unique_key or "" for job in jobs[1:])

@@ -13,6 +13,7 @@ from ojs_engine.domain.unique import keyed
 from ojs_engine.store.enqueue.enqueue import Push
 from ojs_engine.store.records.records import ABSENT
 from ojs_engine.store.store import Store
+from ojs_features.unique.uniqueness import Uniqueness
 
 _UNIQUE = Raw(b'{"keys":["type","queue"]}')
 
@@ -66,7 +67,7 @@ async def test_missing_are_jobs_that_never_were(store: Store, queue: str) -> Non
     await store.spawner.ensure([exists, ended])
     await store.jobs.change(ended.id, lambda job, moment: transitions.cancel(job, moment, ""))
     await store.jobs.change(ended.id, transitions.remove)
-    assert await store.unique.locks.fence(fenced.id, ABSENT)
+    assert await store.of(Uniqueness).locks.fence(fenced.id, ABSENT)
     ids = [exists.id, ended.id, fenced.id, never.id]
     assert await store.spawner.missing(ids, tend=False) == [fenced.id, never.id]
     assert await store.spawner.ensure([fenced, never]) == []

@@ -28,7 +28,7 @@ from ojs_engine.domain.job import Retry, State
 from ojs_engine.domain.unique import keyed
 from ojs_engine.jetstream.subjects import ANY
 from ojs_engine.store.store import Store
-from ojs_engine.store.unique.locks import LockTimings
+from ojs_features.unique.timings import LockTimings
 from ojs_features.workflows.store import Workflows
 from ojs_features.workflows.subjects import Subjects
 from support.waiting import eventually
@@ -167,7 +167,7 @@ async def test_a_member_cannot_be_ignored(store: Store, queue: str) -> None:
     assert error.details["field"] == "$.steps[0].options.unique.on_conflict"
 
 
-@timed(locks=LockTimings(young_ms=50))
+@timed(features=(LockTimings(young_ms=50),))
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
 async def test_unique_steps_are_created_once_whatever_dies(store: Store, other: Store, queue: str, taken: bool) -> None:
     for after in range(40):

@@ -23,7 +23,7 @@ NAMED: list[Callable[[str], str]] = [
     partial(cron_subject, CONFIG),
     lambda name: timer_subject(CONFIG, name, "op"),
     lambda name: CONFIG.due("scheduler", name),
-    CONFIG.unique,
+    lambda name: CONFIG.record("unique", name),
     CONFIG.progress,
     CONFIG.checkpoint,
     WORKFLOWS.workflow,

@@ -1,51 +1,43 @@
 """The one way in for new jobs, in stages: admit, places, locks, commit, remember (docs/adr/004).
 
-One job is a commit like any other, after the swap of its lock if it is unique. Several are one atomic batch with
-their locks: all of them or none (ojs-json-format §10).
+One job is a commit like any other, under its lock if it asks for one. Several are one atomic batch with their locks:
+all of them or none (ojs-json-format §10).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Final, NamedTuple
 
 from ojs_engine.base.errors import OjsError, duplicate, duplicate_in_batch, indexed
-from ojs_engine.base.portions import in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
-from ojs_engine.domain.unique import UniquePolicy, policy_of
 from ojs_engine.store.capacity.capacity import Capacity
 from ojs_engine.store.capacity.storage_room import StorageRoom
 from ojs_engine.store.gates import PushGate
 from ojs_engine.store.jobs.jobs import Jobs, size_of
+from ojs_engine.store.locks import JobLocks, Locate, LockPlan
 from ojs_engine.store.queues.queues import Queues
 from ojs_engine.store.records.atomic import Atomic, AtomicCommit
 from ojs_engine.store.records.backoff import contended
 from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.records import Stored
 from ojs_engine.store.records.writer import Conflict, Write
-from ojs_engine.store.unique.unique import LockStanding, Uniqueness, existing_instead
 
-_LOOKS: Final = 128
-"""Locks read at a time."""
 _CHUNK: Final = 500
 
 Push = Callable[[Job], Awaitable[Job]]
-Locate = Callable[[OjsError, int], OjsError]
-"""The refusal of one of several jobs, with its place among them."""
-_Standings = dict[tuple[str, UniquePolicy], LockStanding]
 
 
 class _Plan(NamedTuple):
-    """The writes of one try of a batch, and the jobs of its answer. `owners` are the members that take a lock."""
+    """The writes of one try of a batch, and the jobs of its answer."""
 
     jobs: list[Job]
     commits: list[AtomicCommit]
     locks: list[Write]
-    owners: dict[str, int]
 
 
 class Enqueue:
@@ -57,10 +49,10 @@ class Enqueue:
         room: StorageRoom,
         queues: Queues,
         capacity: Capacity,
-        unique: Uniqueness,
         atomic: Atomic,
         jobs: Jobs,
-        gate: PushGate | None = None,
+        gate: PushGate | None,
+        locks: JobLocks | None,
     ) -> None:
         self._records = bucket.records
         self._committer = bucket.committer
@@ -70,15 +62,15 @@ class Enqueue:
         self._room = room
         self._queues = queues
         self._capacity = capacity
-        self._unique = unique
         self._atomic = atomic
         self._pushed = jobs.pushed
         self._gate = gate
+        self._locks = locks
 
     async def push(self, draft: Job) -> Job:
-        """Store a new job with its hints; return the existing job if its uniqueness policy says to ignore duplicates.
+        """Store a new job with its hints. A lock that it asks for may have the answer be a job that is there.
 
-        Raises OjsError duplicate if the id is taken or the job isn't unique, storage_full, and what its queue refuses.
+        Raises OjsError duplicate if its id or its lock is taken, storage_full, and what its queue refuses.
         """
         self._room.check()
         draft = await self._queues.admit(draft)  # as `admit`, without its list: most pushes are of one job
@@ -90,23 +82,23 @@ class Enqueue:
             return await self.store(draft) if instead is None else instead[0]
 
     async def push_all(self, drafts: Sequence[Job]) -> list[Job]:
-        """Store all jobs, in their order, or none. Return the existing job in place of a draft whose uniqueness policy
-        says to ignore duplicates.
+        """Store all jobs, in their order, or none. A lock may have the answer for one be a job that is there.
 
         Raises OjsError duplicate, and what a queue refuses, with the `index` in its details; batch_size_exceeded,
         envelope_too_large, storage_full.
         """
         _check_ids(drafts)
         drafts = await self.admit(drafts, indexed)
-        keys = {draft.unique_key for draft in drafts if draft.unique_key is not None}
+        asking = self._asking(drafts)
 
         async def all_instead(dropping: bool) -> list[Job] | None:
-            if not dropping and not keys:
+            if not dropping and not asking:
                 return None
             plan = await self._plan(drafts, await self._taken(drafts))
             return None if plan.commits else plan.jobs
 
-        async with self._capacity.places_for(drafts, all_instead) as instead, self._unique.turns(keys):
+        turns = nullcontext() if self._locks is None or not asking else self._locks.turns(asking)
+        async with self._capacity.places_for(drafts, all_instead) as instead, turns:
             return await self._store_all(drafts) if instead is None else instead
 
     @asynccontextmanager
@@ -133,17 +125,10 @@ class Enqueue:
     async def places(self, drafts: Sequence[Job], located: Locate) -> AsyncIterator[None]:
         """Hold the places of admitted jobs that are stored one by one.
 
-        Raises OjsError queue_full; and duplicate, located, for the first of them that isn't unique.
+        Raises OjsError queue_full; and duplicate, located, for the first of them whose lock is taken.
         """
-        owners: dict[str, Job] = {}
-        for index, draft in enumerate(drafts):
-            key = draft.unique_key
-            if key is None or policy_of(draft).on_conflict != "reject":
-                continue
-            found = [owners[key]] if key in owners else (await self._unique.look(draft)).jobs()
-            if found:
-                raise located(duplicate(found[0].id, found[0].state, key), index)
-            owners[key] = draft
+        if self._locks is not None:
+            await self._locks.check(drafts, located)
         async with self._capacity.places_for(drafts):
             yield
 
@@ -167,17 +152,11 @@ class Enqueue:
 
     async def store(self, draft: Job) -> Job:
         """Store a job that was admitted and has its place. Returns and raises as `push`."""
-        if draft.unique_key is None:
-            return await self._store(draft, None)
-        async with self._unique.turn(draft.unique_key):
-            return await self._store(draft, self._unique.budget_s)
-
-    async def _store(self, draft: Job, budget_s: float | None) -> Job:
+        if self._locks is not None and self._locks.asks(draft):
+            return await self._locks.store(draft)
         expected = 0
-        async for _ in self._tries(budget_s):
+        async for _ in self._tries():
             try:
-                if draft.unique_key is not None:
-                    return await self._unique.create(draft, expected)
                 moment = self._clock.moment()
                 transition = transitions.push(draft, moment)
                 sequence = await self._committer.commit(transition, expected, moment.op)
@@ -185,7 +164,7 @@ class Enqueue:
                 found = await self._records.leader(draft.id)
                 if found.job is not None:
                     raise await self._committer.taken(found, self._clock.now()) from None
-                expected = found.sequence  # a marker or a tombstone; the lock is swapped again before it is named
+                expected = found.sequence  # a marker or a tombstone
                 draft = await self._records.continued(draft)
             else:
                 if transition.job.state is State.AVAILABLE:
@@ -194,7 +173,7 @@ class Enqueue:
         raise contended(f"job {draft.id}, or its uniqueness key,")
 
     async def store_each(self, drafts: Sequence[Job]) -> None:
-        """Store admitted jobs that aren't unique, each by itself, in order. Those that exist are left alone.
+        """Store admitted jobs that ask for no lock, each by itself, in order. Those that exist are left alone.
 
         Raises OjsError if some may be missing.
         """
@@ -229,12 +208,13 @@ class Enqueue:
         """Return the answer to a push to a full queue if the job won't be stored: then nothing is dropped for it, and
         it isn't refused for want of room. Raises OjsError duplicate.
         """
-        if not dropping and draft.unique_key is None:
+        locks = self._locks if self._locks is not None and self._locks.asks(draft) else None
+        if not dropping and locks is None:
             return None
         found = await self._records.leader(draft.id)
         if found.job is not None:
             raise await self._committer.taken(found, self._clock.now())
-        existing = await self._unique.existing(draft)
+        existing = None if locks is None else await locks.instead(draft)
         return None if existing is None else [existing]
 
     async def _taken(self, drafts: Sequence[Job]) -> dict[str, int]:
@@ -253,55 +233,35 @@ class Enqueue:
 
     # Batches
 
+    def _asking(self, drafts: Sequence[Job]) -> list[Job]:
+        """Return the drafts that ask for a lock."""
+        return [] if self._locks is None else list(filter(self._locks.asks, drafts))
+
     async def _plan(self, drafts: Sequence[Job], expected: dict[str, int]) -> _Plan:
-        standings = await self._standings(drafts)
-        plan = _Plan([], [], [], {})
+        asking = self._asking(drafts)
+        locks = None if self._locks is None or not asking else await self._locks.plan(asking)
+        plan = _Plan([], [], [])
         for index, draft in enumerate(drafts):
             try:
-                plan.jobs.append(self._planned(plan, draft, standings, expected.get(draft.id, 0)))
+                plan.jobs.append(self._planned(plan, draft, locks, expected.get(draft.id, 0)))
             except OjsError as error:
                 raise indexed(error, index) from None
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
         return plan
 
-    def _planned(self, plan: _Plan, draft: Job, standings: _Standings, expected: int) -> Job:
-        """Plan one member; return the job that is to be stored, or the existing one in its place.
-
-        Two unique ones of one batch exclude each other, since neither is there to be replaced.
-        """
-        key = draft.unique_key
-        if key is None:
+    def _planned(self, plan: _Plan, draft: Job, locks: LockPlan | None, expected: int) -> Job:
+        """Plan one member; return the job that is to be stored, or the existing one in its place."""
+        if locks is None or self._locks is None or not self._locks.asks(draft):
             moment = self._clock.moment()
             plan.commits.append(AtomicCommit(transitions.push(draft, moment), expected, moment.op))
             return plan.commits[-1].transition.job
-        policy = policy_of(draft)
-        standing = standings[key, policy]
-        owner = plan.owners.get(key)
-        if owner is not None and policy.on_conflict != "ignore":
-            raise duplicate_in_batch(owner, key)
-        existing = standing.jobs() if owner is None else [plan.jobs[owner]]
-        if (instead := existing_instead(draft, existing)) is not None:
-            return instead
-        if any(job.id == draft.id for job in existing):
-            raise duplicate(existing[0].id, existing[0].state, key)
-        moment = self._clock.moment()
-        plan.commits.extend(self._unique.replacement(draft, standing.duplicates, expected, moment))
-        plan.locks.append(self._unique.claim(draft, standing, moment))
-        plan.owners[key] = len(plan.jobs)
+        found = locks.push(draft, plan.jobs, expected)
+        if isinstance(found, Job):
+            return found
+        plan.commits.extend(found.commits)
+        plan.locks.append(found.lock)
         return plan.commits[-1].transition.job
-
-    async def _standings(self, drafts: Sequence[Job]) -> _Standings:
-        """Read what each fingerprint's lock says to the policies of the drafts that have it."""
-        first: dict[tuple[str, UniquePolicy], Job] = {}
-        for draft in drafts:
-            if draft.unique_key is not None:
-                first.setdefault((draft.unique_key, policy_of(draft)), draft)
-        free = await self._unique.free([key for key, _ in first]) if first else set()
-        found: _Standings = {pair: LockStanding(0, None) for pair in first if pair[0] in free}
-        pairs = [pair for pair in first if pair not in found]
-        looks = await in_portions(pairs, lambda pair: self._unique.look(first[pair]), _LOOKS)
-        return found | dict(zip(pairs, looks, strict=True))
 
 
 def _check_ids(drafts: Sequence[Job]) -> None:

@@ -14,12 +14,12 @@ from ojs_engine.base.waiting import within
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions.result import Change, Moment, Transition
+from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.records.backoff import contended
 from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.records import Stored
 from ojs_engine.store.records.turns import Turns
 from ojs_engine.store.records.writer import Conflict
-from ojs_engine.store.unique.unique import Uniqueness
 from ojs_link.timings import Timings
 
 _BEFORE_A_TURN: Final = 2
@@ -54,12 +54,12 @@ class Extended(Struct, frozen=True):
 class Jobs:
     """Reads of jobs, and all their changes but claims."""
 
-    def __init__(self, bucket: Bucket, unique: Uniqueness, timings: JobTimings) -> None:
+    def __init__(self, bucket: Bucket, locks: JobLocks | None, timings: JobTimings) -> None:
         self._timings = timings
         self._nats = bucket.nats
         self._records = bucket.records
         self._committer = bucket.committer
-        self._unique = unique
+        self._locks = locks
         self._clock = bucket.clock
         self._tries = bucket.tries
         self._config = bucket.config
@@ -127,10 +127,25 @@ class Jobs:
         raise contended(f"job {job_id}")
 
     async def revive(self, job_id: str, decide: DecideJob) -> Change:
-        """Give a finished job a new life; a unique one takes its lock first. Raises OjsError duplicate, or as `change`."""
-        before, after = await self._unique.retry(job_id, decide)
-        self.cache.drop(job_id)
-        return Change(before, after)
+        """Give a finished job a new life, under its lock if it asks for one. Raises OjsError duplicate, or as `change`."""
+        locks = self._locks
+        async for _ in self._tries(None if locks is None else locks.budget_s):
+            found = await self._records.leader(job_id)
+            if found.job is None:
+                raise not_found("job", job_id)
+            moment = self._clock.moment()
+            transition = decide(found.job, moment)
+            try:
+                if locks is not None and found.job.terminal and locks.asks(transition.job):
+                    after = await locks.revive(found, transition.job, decide)
+                else:
+                    await self._committer.commit(transition, found.sequence, moment.op)
+                    after = transition.job
+            except Conflict:
+                continue
+            self.cache.drop(job_id)
+            return Change(found.job, after)
+        raise contended(f"the uniqueness key of job {job_id}")
 
     async def extend(self, job_ids: Sequence[str], worker: str | None, lease_ms: int | None) -> Extended:
         """Hold on to the active jobs among `job_ids` for `worker`, None for whoever has them; writes only those whose

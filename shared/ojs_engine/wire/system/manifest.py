@@ -15,15 +15,18 @@ from ojs_engine.wire.system.extensions import Extension
 
 OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 4
-_UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
-_STRENGTH: Final = "strong"
+_Strength = Literal["strong", "best_effort"]
+_UNIQUENESS: Final[tuple[_Strength, str]] = (
+    "strong",
+    "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record",
+)
+_NO_UNIQUENESS: Final[tuple[_Strength, str]] = ("best_effort", "none: unique jobs are refused")
 _CAPABILITIES: Final = {
     "delayed_jobs": True,
     "events": True,
     "job_ttl": True,
     "pause_resume": True,
     "priority_queues": True,
-    "unique_jobs": True,
 }
 """`cron`, `events` and `fair_scheduling` are what the admin UI's menu goes by."""
 _ENDPOINTS: Final = {
@@ -98,7 +101,7 @@ class Manifest(Struct, kw_only=True):
     protocols: Sequence[str]
     backend: str
     capabilities: dict[str, bool]
-    unique_job_strength: Literal["strong", "best_effort"]
+    unique_job_strength: _Strength
     uniqueness: UniquenessStrength
     schema_validation: Annotated[bool, Meta(description="Whether arguments of jobs are held to JSON Schemas.")]
     event_delivery: Annotated[Literal["at_least_once", "best_effort"], Meta(description="ojs-events §9.1.")]
@@ -129,6 +132,7 @@ def manifest(
     """
     named = [*of_features, *(one.capability for one in extensions if one.capability is not None)]
     capabilities = _CAPABILITIES | dict.fromkeys(named, True)
+    strength, mechanism = _UNIQUENESS if capabilities.get("unique_jobs") else _NO_UNIQUENESS
     sizes = {name: size for name, size in limits.sizes().items() if name not in _OF_PAYLOADS}
     return Manifest(
         specversion=OJS_VERSION,
@@ -138,8 +142,8 @@ def manifest(
         protocols=get_args(words.Binding) if nats else ("http",),
         backend="nats",
         capabilities=capabilities,
-        unique_job_strength=_STRENGTH,
-        uniqueness=UniquenessStrength(_STRENGTH, _UNIQUENESS),
+        unique_job_strength=strength,
+        uniqueness=UniquenessStrength(strength, mechanism),
         schema_validation=capabilities.get("schema_validation", False),
         event_delivery="at_least_once",
         extensions=[extension.name for extension in extensions],

@@ -20,6 +20,7 @@ from ojs_features.crons.ticks import GRACE_MS, LATE_MS
 from ojs_features.crons.timings import CronRepairTimings, CronTimings
 from ojs_features.limits.blocked_jobs import BlockedJobTimings
 from ojs_features.limits.rules import COMING_MS
+from ojs_features.unique.timings import LockTimings
 from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_features.workflows.repairs import RepairTimings
 from ojs_features.workflows.steps import StepTimings
@@ -98,6 +99,7 @@ def test_the_order_of_what_everybody_has_holds() -> None:
 STORE = StoreTimings()
 BETWEEN: Final = {
     "a claim that is being written would count as stuck": (STORE.commits.deadline_s, COMING_MS / 1_000),
+    "a lock would be taken from who is writing its job": (STORE.commits.deadline_s, LockTimings().young_ms / 1_000),
     "the tick of a scheduler that dies would count as missed": (CronTimings().tick_s, GRACE_MS / 1_000),
     "a cron entry would be late before its timer is repaired": (CronRepairTimings().grace_ms, LATE_MS),
     "a hint would be judged when its record's tombstone is gone": (BlockedJobTimings().ahead_ms / 1_000, TOMBSTONE_S),

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
 from ojs_engine.jetstream.feed import Record
-from ojs_projector.index.locks import Suspect, settle, suspects
+from ojs_features.unique.index import Suspect, settle, suspects
+from ojs_features.unique.locks import Lock
+from ojs_features.unique.plug import UNIQUE
 from ojs_projector.index.model import Model, Seen
-from unit.projector.samples import NOW, epoch, fresh
+from unit.projector.samples import NOW, STREAM, epoch
 
 MINUTE = 60_000
 
 
+def fresh() -> Model:
+    model = Model(None, followed=UNIQUE.followed)
+    model.attach(STREAM, 0)
+    return model
+
+
 def lock(sequence: int, key: str, owner: str | None, ttl_s: int | None = None) -> Seen:
-    data = b"" if owner is None else b'{"owner":"%s","op":"o","at":1}' % owner.encode()
-    return Seen(Record("unique", sequence, NOW + sequence, key, data, ttl_s), None)
+    held = None if owner is None else Lock(owner, "o", 1)
+    return Seen(Record("unique", sequence, NOW + sequence, key, b"" if held is None else b"{}", ttl_s), None, held)
 
 
 def keys(model: Model, at: int) -> list[str]:

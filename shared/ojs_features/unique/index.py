@@ -1,4 +1,4 @@
-"""The locks of unique jobs in the read model: what is unique now, and which locks their jobs may have left behind.
+"""The locks of unique jobs in the index: what is unique now, and which locks their jobs may have left behind.
 
 A lock without a time to live belongs to a job that lives, or to nobody any more (docs/adr/012). It is looked at a
 minute after it was written and a minute after its owner ended, not again and again: so nothing here grows with the
@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-import structlog
+from msgspec import Struct
 
 from ojs_engine.domain.job import TERMINAL, State
 from ojs_engine.jetstream.feed import Record
-from ojs_engine.read.messages import MAX_COUNTED, MAX_OFFSET, MAX_PAGE, UniqueAsk, UniquePage, UniqueRow
-from ojs_engine.store.unique.locks import LockVerdict, lock_reader
+from ojs_engine.read.followed import Index, JobEnds, Table
+from ojs_engine.read.messages import MAX_COUNTED, MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk
+from ojs_features.unique.locks import Lock, LockVerdict
+from ojs_features.unique.timings import LeftLockTimings
 
-log = structlog.get_logger(__name__)
-
-SCHEMA: Final = """
+QUESTION: Final = "unique_jobs"
+"""The name of the question."""
+_CHECK_MS: Final = LeftLockTimings().check_ms
+_SCHEMA: Final = """
 CREATE TABLE locks (
     key TEXT PRIMARY KEY,
     seq INTEGER NOT NULL,
@@ -45,19 +49,39 @@ class Suspect(NamedTuple):
     check_at: int
 
 
-def apply_locks(db: sqlite3.Connection, records: Iterable[Record], check_ms: int) -> None:
-    """Take up locks in order of their sequence; one without data has left. They are checked after `check_ms`."""
-    newest = {record.job_id: record for record in records}
+class UniqueAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
+    """The fingerprints of unique jobs, in order."""
+
+
+class UniqueRow(Struct, frozen=True, kw_only=True):
+    """A fingerprint and the job that holds it."""
+
+    key: str
+    job_id: str
+    type: str
+    queue: str
+    state: State
+
+
+class UniquePage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of the fingerprints. `total` counts them on every page, up to `MAX_COUNTED`."""
+
+    locks: list[UniqueRow]
+    total: int
+
+
+def _apply(db: sqlite3.Connection, found: Iterable[tuple[Record, Lock | None]]) -> None:
+    """Take up locks in order of their sequence. One that has left, or that can't be read, has no row."""
+    newest = {record.job_id: (record, lock) for record, lock in found}
     rows = []
     gone = []
-    for key, record in newest.items():
-        owner = _owner(record)
-        if owner is None:
+    for key, (record, lock) in newest.items():
+        if lock is None:
             gone.append((key, record.sequence))
             continue
         leaves_at = None if record.ttl_s is None else record.at + record.ttl_s * 1_000
-        check_at = record.at + check_ms if leaves_at is None else None
-        rows.append((key, record.sequence, owner, leaves_at, check_at))
+        check_at = record.at + _CHECK_MS if leaves_at is None else None
+        rows.append((key, record.sequence, lock.owner, leaves_at, check_at))
     db.executemany("DELETE FROM locks WHERE key = ? AND seq < ?", gone)
     db.executemany(
         "INSERT INTO locks VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq, owner = excluded.owner, "
@@ -66,23 +90,27 @@ def apply_locks(db: sqlite3.Connection, records: Iterable[Record], check_ms: int
     )
 
 
-def _owner(record: Record) -> str | None:
-    """The id of the job that a lock names; None for a lock that has left, or that can't be read."""
-    lock = lock_reader.read(record.job_id, record.sequence, record.data) if record.data else None
-    return None if lock is None else lock.owner
-
-
-def owners_ended(db: sqlite3.Connection, ended: Iterable[tuple[str, int]]) -> None:
+def _ended(db: sqlite3.Connection, ended: Iterable[tuple[str, int]]) -> None:
     """Note when the locks are to be checked that unique jobs still hold which have ended (id, Unix ms)."""
     db.executemany(
         "UPDATE locks SET check_at = ? WHERE owner = ? AND leaves_at IS NULL",
-        [(check_at, job_id) for job_id, check_at in ended],
+        [(at + _CHECK_MS, job_id) for job_id, at in ended],
     )
 
 
-def forget_locks(db: sqlite3.Connection, now: int) -> None:
+def _forget(db: sqlite3.Connection, now: int) -> None:
     """Drop the locks whose time to live is over."""
     db.execute("DELETE FROM locks WHERE leaves_at < ?", (now,))
+
+
+TABLE: Final = Table(
+    name="locks",
+    schema=_SCHEMA,
+    apply=_apply,
+    forget=_forget,
+    count=None,
+    ends=JobEnds(asks=attrgetter("unique_key"), note=_ended),
+)
 
 
 def suspects(db: sqlite3.Connection, now: int, number: int) -> list[Suspect]:
@@ -102,8 +130,9 @@ def settle(db: sqlite3.Connection, suspect: Suspect, verdict: LockVerdict, again
     db.execute("UPDATE locks SET check_at = ? WHERE key = ? AND seq = ? AND check_at = ?", (again, *suspect))
 
 
-def unique_jobs(db: sqlite3.Connection, ask: UniqueAsk, *, partial: bool, progress: float) -> UniquePage:
-    """A page of the fingerprints that jobs hold which have not ended."""
+def unique_jobs(index: Index, ask: UniqueAsk) -> UniquePage:
+    """Return a page of the fingerprints that jobs hold which have not ended."""
+    db = index.db
     limit = max(1, min(ask.limit, MAX_PAGE))
     found = db.execute(
         f"SELECT key, jobs.id, type, queue, state {_SHOWN} AND key > ? ORDER BY key LIMIT ? OFFSET ?",
@@ -116,6 +145,6 @@ def unique_jobs(db: sqlite3.Connection, ask: UniqueAsk, *, partial: bool, progre
         locks=rows[:limit],
         total=db.execute(f"SELECT count(*) FROM (SELECT 1 {_SHOWN} LIMIT ?)", (MAX_COUNTED,)).fetchone()[0],
         next_cursor=rows[limit - 1].key if len(rows) > limit else None,
-        partial=partial,
-        progress=progress,
+        partial=index.partial,
+        progress=index.progress,
     )

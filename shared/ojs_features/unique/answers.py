@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Struct
 
 from ojs_engine.domain.job import State
-from ojs_engine.read.messages import UniquePage
 from ojs_engine.wire.members import Uuid
 from ojs_engine.wire.pages import Indexed, Page, Pagination, pagination, with_progress
+from ojs_features.unique.index import UniquePage
 
 
 class UniqueJob(Struct, kw_only=True):
@@ -29,6 +29,6 @@ class UniqueJobPage(Indexed, kw_only=True):
 
 
 def unique_job_page(page: UniquePage, asked: Page) -> UniqueJobPage:
-    """A page of the fingerprints."""
+    """Return a page of the fingerprints."""
     items = [UniqueJob(**msgspec.structs.asdict(lock)) for lock in page.locks]
     return with_progress(UniqueJobPage(items=items, pagination=pagination(asked, page.total, page.next_cursor)), page)

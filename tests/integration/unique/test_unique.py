@@ -40,7 +40,9 @@ from ojs_engine.domain.unique import keyed
 from ojs_engine.store.records.write_timings import WriteTimings
 from ojs_engine.store.records.writer import Conflict
 from ojs_engine.store.store import Store
-from ojs_engine.store.unique.locks import Lock, LockTimings, encode_lock
+from ojs_features.unique.locks import Lock, encode_lock
+from ojs_features.unique.timings import LockTimings
+from ojs_features.unique.uniqueness import Uniqueness
 from support.examples import examples
 from support.nats import NatsServer
 from support.outside import before, clock_of
@@ -63,7 +65,7 @@ def under(on_conflict: str, **more: Any) -> dict[str, Any]:
 async def lock_of(store: Store, job: Job) -> tuple[dict[str, Any], dict[str, str]]:
     """Body and headers of the lock of a job's fingerprint; empty if there is none."""
     assert job.unique_key is not None
-    found = await message(store, store.config.unique(job.unique_key))
+    found = await message(store, store.config.record("unique", job.unique_key))
     return (msgspec.json.decode(found[0]), found[1]) if found is not None and found[0] else ({}, {})
 
 
@@ -282,7 +284,7 @@ async def test_the_lock_goes_to_the_earlier_owner_that_outlives_its_successor(st
 
 
 async def test_jobs_that_are_not_unique_leave_locks_alone(store: Store, queue: str) -> None:
-    with before(store.nats, lambda *asked: store.config.unique("") in f"{asked}", fails, times=1_000) as met:
+    with before(store.nats, lambda *asked: store.config.record("unique", "") in f"{asked}", fails, times=1_000) as met:
         await store.enqueue.push(draft(queue=queue))
         await finished(store, queue)
     assert met == []
@@ -324,7 +326,7 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
     assert [job.id for job in await fetch(store, queue, count=10)] == [pushed.id]
 
 
-@timed(locks=LockTimings(young_ms=0))
+@timed(features=(LockTimings(young_ms=0),))
 async def test_a_lock_of_a_batch_is_never_taken_for_abandoned(store: Store, other: Store, queue: str) -> None:
     """It is stored together with its job, so nobody finds it without, however long the batch took."""
     batches = [[draft(queue=queue), unique([queue], under("replace"), queue=queue)] for _ in range(10)]
@@ -334,7 +336,7 @@ async def test_a_lock_of_a_batch_is_never_taken_for_abandoned(store: Store, othe
     assert (await states(store, [batch[1] for batch in batches]))[State.AVAILABLE] == 1
 
 
-@timed(locks=LockTimings(young_ms=3_600_000))
+@timed(features=(LockTimings(young_ms=3_600_000),))
 @pytest.mark.parametrize("on_conflict", ["reject", "ignore", "replace"])
 @pytest.mark.usefixtures("own_stores")
 async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
@@ -353,7 +355,7 @@ async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
     again = replace(first, transitions=(), lock=None)
     lock = encode_lock(Lock(again.id, "somebody-is-at-it", store.clock.now()))
     assert again.unique_key is not None
-    await put_raw(store, store.config.unique(again.unique_key), lock)
+    await put_raw(store, store.config.record("unique", again.unique_key), lock)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             await other.enqueue.push(unique([queue], under(on_conflict), queue=queue))
@@ -409,7 +411,7 @@ async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(
     dead = await discarded(store, queue, unique([queue], queue=queue))
     await other.jobs.revive(dead.id, retried)
     ((job, ttl_s),) = late
-    await store.unique.locks._release(job, ttl_s)
+    await store.of(Uniqueness).locks._release(job, ttl_s)
     lock, headers = await lock_of(store, dead)
     assert lock["owner"] == dead.id
     assert "Nats-TTL" not in headers
@@ -417,7 +419,7 @@ async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(
 
 async def test_answers_that_are_lost_leave_one_job(store: Store, other: Store, queue: str) -> None:
     job = unique([queue], queue=queue)
-    with losing_answers(store.nats, store.config.unique("")), losing_answers(store.nats, store.config.job(job.id)):
+    with losing_answers(store.nats, store.config.record("unique", "")), losing_answers(store.nats, store.config.job(job.id)):
         await store.enqueue.push(job)
     with refusal("duplicate"):
         await other.enqueue.push(unique([queue], queue=queue))
@@ -426,7 +428,7 @@ async def test_answers_that_are_lost_leave_one_job(store: Store, other: Store, q
 
 @timed(writes=WriteTimings(deadline_s=0.6))
 async def test_a_lock_that_could_not_be_stored_leaves_nothing(store: Store, queue: str) -> None:
-    with unreachable(store.nats, store.config.unique(""), times=100), refusal("backend_unavailable"):
+    with unreachable(store.nats, store.config.record("unique", ""), times=100), refusal("backend_unavailable"):
         await store.enqueue.push(unique([queue], queue=queue))
     assert await fetch(store, queue) == []
     await store.enqueue.push(unique([queue], queue=queue))
@@ -435,9 +437,9 @@ async def test_a_lock_that_could_not_be_stored_leaves_nothing(store: Store, queu
 async def take_lock(store: Store, job: Job, *, age_ms: int) -> transitions.Moment:
     """The first half of a push or retry; `age_ms` ago."""
     now = store.clock.moment()
-    standing = await store.unique.look(job)
+    standing = await store.of(Uniqueness).look(job)
     moment = transitions.Moment(now.now - age_ms, now.op, now.chance)
-    await store.unique._writer.write(store.unique.claim(job, standing, moment))
+    await store.of(Uniqueness)._writer.write(store.of(Uniqueness).claim(job, standing, moment))
     return now
 
 
@@ -459,7 +461,7 @@ async def test_a_manual_retry_takes_the_lock_or_is_refused(store: Store, other: 
         await other.enqueue.push(unique([queue], queue=queue))
 
 
-@timed(locks=LockTimings(young_ms=3_600_000))
+@timed(features=(LockTimings(young_ms=3_600_000),))
 async def test_of_two_retries_the_one_that_loses_gives_the_lock_back(store: Store, other: Store, queue: str) -> None:
     """Its op would never stand in a record, so all others of the fingerprint would wait until it can be fenced."""
     dead = await discarded(store, queue, unique([queue], queue=queue))

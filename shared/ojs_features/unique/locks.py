@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal
+from functools import partial
+from typing import Final, Literal
 
 import msgspec
 import structlog
@@ -21,7 +22,7 @@ from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.documents import Documents
 from ojs_engine.store.records.records import Stored, job_reader
 from ojs_engine.store.records.writer import Conflict, Write
-from ojs_link.timings import Order, Timings
+from ojs_features.unique.timings import LockTimings
 
 log = structlog.get_logger(__name__)
 
@@ -30,27 +31,6 @@ REMEMBERED: Final = 16
 _FENCE: Final = "unique.fence"
 """The type of a tombstone that no job was before."""
 _NO_ARGS: Final = Raw(b"[]")
-
-
-class LockTimings(Timings, frozen=True, kw_only=True):
-    """How long a lock's owner is waited for, and how long a lock stays that is let go."""
-
-    young_ms: int = 4_000
-    """A lock this young may be ahead of its owner's record: longer than a commit is tried. An owner that needs more
-    time, since the answer to its lock came late, is fenced and tries again. A batch may take longer: its locks are
-    stored together with its records, so they are never ahead.
-    """
-    first_pause_s: float = 0.01
-    """The first pause between two checks of such a lock; each is twice as long as the one before."""
-    last_pause_s: float = 0.25
-    """The longest of these pauses."""
-    let_go_s: int = 1
-    """How long a lock stays whose owner was never stored, or is deleted."""
-    spare_s: int = 60
-    """By so much a lock outlives its owner's record: while both are there the record decides."""
-    close_s: float = 1.0
-    """How long a process that stops goes on with letting locks go."""
-    order: ClassVar[Order] = (("first_pause_s", "last_pause_s", "pauses would grow shorter"),)
 
 
 class Lock(Struct, frozen=True, omit_defaults=True):
@@ -78,7 +58,9 @@ class Locks:
         self._records = bucket.records
         self._committer = bucket.committer
         self._writer = bucket.writer
-        self.documents = Documents(bucket, bucket.config.unique, lock_reader, lambda lock, op: lock.op == op)
+        self.documents = Documents(
+            bucket, partial(bucket.config.record, lock_reader.kind), lock_reader, lambda lock, op: lock.op == op
+        )
         self._clock = bucket.clock
         self._config = bucket.config
         self._releases: set[asyncio.Task[None]] = set()
@@ -192,7 +174,7 @@ class Locks:
             rest = (lock.owner, *(other for other in lock.also if other != heir.id))
             left = Lock(heir.id, heir.lock or "", lock.at, rest[:REMEMBERED])
         keep = None if heir is not None else ttl_s
-        await self._writer.write(Write(self._config.unique(key), encode_lock(left), sequence, lambda _: False, ttl_s=keep))
+        await self._writer.write(Write(self.documents.subject(key), encode_lock(left), sequence, lambda _: False, ttl_s=keep))
 
 
 def settled(owner: Job | None, key: str, lock: Lock) -> bool:

@@ -10,32 +10,41 @@ fenced, by a write to that record which makes the other's fail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from operator import attrgetter
 from typing import Final, NamedTuple, assert_never
 from weakref import WeakValueDictionary
 
 import structlog
 from msgspec.structs import replace
 
-from ojs_engine.base.errors import OjsError, duplicate, not_found
+from ojs_engine.base.errors import OjsError, duplicate, duplicate_in_batch
+from ojs_engine.base.portions import in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Moment, Transition
 from ojs_engine.domain.unique import UniquePolicy, counts, policy_of
-from ojs_engine.store.records.atomic import Atomic, AtomicCommit
+from ojs_engine.store.locks import Decide, Locate, Locked
+from ojs_engine.store.records.atomic import AtomicCommit
 from ojs_engine.store.records.backoff import contended
-from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.records import Stored
 from ojs_engine.store.records.writer import Conflict, Write
-from ojs_engine.store.unique.locks import REMEMBERED, Lock, Locks, LockTimings, encode_lock, settled
+from ojs_engine.store.store import Store
+from ojs_features.unique.locks import REMEMBERED, Lock, Locks, encode_lock, settled
+from ojs_features.unique.timings import LockTimings
 
 log = structlog.get_logger(__name__)
 
 _LEFT_ALONE: Final = frozenset({"reject", "ignore"})
 """What leaves duplicates as they are."""
 
-DecideUnique = Callable[[Job, Moment], Transition]
+_LOOKS: Final = 128
+"""Locks read at a time."""
+
+
+_Claimed = tuple[str, UniquePolicy]
+"""A fingerprint, and a policy that asks for it."""
 
 
 class LockStanding(NamedTuple):
@@ -56,23 +65,52 @@ class LockStanding(NamedTuple):
 class Uniqueness:
     """Pushes and manual retries of unique jobs, and what becomes of their locks."""
 
-    def __init__(self, bucket: Bucket, atomic: Atomic, timings: LockTimings) -> None:
-        self._timings = timings
-        self.budget_s = bucket.writes.budget_s + timings.young_ms / 1_000
+    asks = attrgetter("unique_key")
+
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
+        self._timings = bucket.timings(LockTimings)
+        self.budget_s = bucket.writes.budget_s + self._timings.young_ms / 1_000
         """A look at a lock whose owner died may wait as long as a lock is young."""
         self._records = bucket.records
         self._committer = bucket.committer
         self._writer = bucket.writer
-        self._atomic = atomic
+        self._atomic = store.atomic
         self._clock = bucket.clock
         self._tries = bucket.tries
-        self._config = bucket.config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.locks = Locks(bucket, timings)
+        self.locks = Locks(bucket, self._timings)
+
+    async def close(self) -> None:
+        """Finish the releases of locks under way."""
+        await self.locks.close()
+
+    async def fenced(self, job_id: str) -> bool:
+        """Return whether nothing but a fence is in the place of a job's record."""
+        return await self.locks.fenced(job_id)
 
     # Taking
 
-    async def create(self, draft: Job, expected: int) -> Job:
+    async def store(self, draft: Job) -> Job:
+        """Store a new unique job; return the existing one if its policy says to ignore duplicates.
+
+        Raises OjsError duplicate.
+        """
+        assert draft.unique_key is not None
+        expected = 0
+        async with self.turn(draft.unique_key):
+            async for _ in self._tries(self.budget_s):
+                try:
+                    return await self._create(draft, expected)
+                except Conflict:
+                    found = await self._records.leader(draft.id)
+                    if found.job is not None:
+                        raise await self._committer.taken(found, self._clock.now()) from None
+                    expected = found.sequence  # a marker or a tombstone; the lock is swapped again before it is named
+                    draft = await self._records.continued(draft)
+        raise contended(f"job {draft.id}, or its uniqueness key,")
+
+    async def _create(self, draft: Job, expected: int) -> Job:
         """Try once to store a new unique job over the revision `expected` (0: none), which was read before; returns the
         existing one instead if the policy says `ignore`. The caller has the turn of its fingerprint.
 
@@ -92,42 +130,50 @@ class Uniqueness:
         await self._atomic.commit(commits, [self.claim(draft, standing, moment)])
         return commits[-1].transition.job
 
-    async def existing(self, draft: Job) -> Job | None:
-        """The job that a push of `draft` would be answered with now instead of being stored. Raises OjsError duplicate."""
-        if draft.unique_key is None or policy_of(draft).on_conflict not in _LEFT_ALONE:
+    async def instead(self, draft: Job) -> Job | None:
+        """Return the job that a push would be answered with now instead of being stored. Raises OjsError duplicate."""
+        if policy_of(draft).on_conflict not in _LEFT_ALONE:
             return None
         return existing_instead(draft, (await self.look(draft)).jobs())
 
-    async def retry(self, job_id: str, decide: DecideUnique) -> tuple[Job, Job]:
-        """Give a finished job a new life: what it was and what it is. It takes the lock first.
-
-        Raises OjsError duplicate if another job has its fingerprint by now, not_found, or whatever `decide` raises.
-        """
-
-        async def attempt() -> tuple[Job, Job]:
-            found = await self._records.leader(job_id)
-            if found.job is None:
-                raise not_found("job", job_id)
-            moment = self._clock.moment()
-            transition = decide(found.job, moment)
-            key = transition.job.unique_key
-            if key is None or not found.job.terminal:
-                await self._committer.commit(transition, found.sequence, moment.op)
-                return found.job, transition.job
-            async with self.turn(key):
-                standing = await self.look(transition.job)
-                if others := standing.jobs(but=job_id):
-                    raise duplicate(others[0].id, others[0].state, key)
-                moment = self._clock.moment()  # the look may have taken seconds
-                transition = decide(found.job, moment)
-                return found.job, await self._under_lock(transition, standing, found.sequence, moment)
-
-        async for _ in self._tries(self.budget_s):
-            try:
-                return await attempt()
-            except Conflict:
+    async def check(self, drafts: Sequence[Job], located: Locate) -> None:
+        """Raises OjsError duplicate, located, for the first of some jobs that will be refused as a duplicate."""
+        owners: dict[str, Job] = {}
+        for index, draft in enumerate(drafts):
+            key = draft.unique_key
+            if key is None or policy_of(draft).on_conflict != "reject":
                 continue
-        raise contended(f"the uniqueness key of job {job_id}")
+            found = [owners[key]] if key in owners else (await self.look(draft)).jobs()
+            if found:
+                raise located(duplicate(found[0].id, found[0].state, key), index)
+            owners[key] = draft
+
+    async def revive(self, found: Stored, decided: Job, decide: Decide) -> Job:
+        """Give a finished job a new life as `decide` says, which has made `decided` of it; the lock comes first.
+
+        Raises OjsError duplicate if another job has its fingerprint by now; Conflict, of the lock or the record.
+        """
+        key = decided.unique_key
+        assert found.job is not None
+        assert key is not None
+        async with self.turn(key):
+            standing = await self.look(decided)
+            if others := standing.jobs(but=decided.id):
+                raise duplicate(others[0].id, others[0].state, key)
+            moment = self._clock.moment()  # the look may have taken seconds
+            return await self._under_lock(decide(found.job, moment), standing, found.sequence, moment)
+
+    async def plan(self, drafts: Sequence[Job]) -> UniquePlan:
+        """Read what each fingerprint's lock says to the policies of unique jobs that have it."""
+        first: dict[_Claimed, Job] = {}
+        for draft in drafts:
+            assert draft.unique_key is not None
+            first.setdefault((draft.unique_key, policy_of(draft)), draft)
+        free = await self._free([key for key, _ in first]) if first else set()
+        found: dict[_Claimed, LockStanding] = {pair: LockStanding(0, None) for pair in first if pair[0] in free}
+        pairs = [pair for pair in first if pair not in found]
+        looks = await in_portions(pairs, lambda pair: self.look(first[pair]), _LOOKS)
+        return UniquePlan(self, found | dict(zip(pairs, looks, strict=True)))
 
     async def _under_lock(self, transition: Transition, standing: LockStanding, expected: int, moment: Moment) -> Job:
         """The lock, then the record, which carries its op: the job as stored. Raises Conflict, of either.
@@ -164,6 +210,10 @@ class Uniqueness:
         birth = transitions.push(replace(draft, lock=moment.op), moment)
         return [*commits, AtomicCommit(birth, expected, moment.op)]
 
+    def moment(self) -> Moment:
+        """Return the moment of a write."""
+        return self._clock.moment()
+
     def turn(self, key: str) -> asyncio.Lock:
         """Within a process one at a time works on a fingerprint: the others would only cause conflicts."""
         turn = self._turns.get(key)
@@ -172,10 +222,10 @@ class Uniqueness:
         return turn
 
     @asynccontextmanager
-    async def turns(self, keys: Collection[str]) -> AsyncIterator[None]:
-        """Have the turns of several fingerprints; in one order for all, or two would wait for each other."""
+    async def turns(self, drafts: Sequence[Job]) -> AsyncIterator[None]:
+        """Have the turns of the fingerprints of jobs; in one order for all, or two would wait for each other."""
         async with AsyncExitStack() as held:
-            for key in sorted(keys):
+            for key in sorted({draft.unique_key for draft in drafts if draft.unique_key is not None}):
                 await held.enter_async_context(self.turn(key))
             yield
 
@@ -215,11 +265,11 @@ class Uniqueness:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, self._timings.last_pause_s)
 
-    async def free(self, keys: Sequence[str]) -> set[str]:
+    async def _free(self, keys: Sequence[str]) -> set[str]:
         """Those of the fingerprints that nobody holds: one read for many, where a replica's word is as good as the leader's."""
         if not self._records.nearest_is_leader:
             return set()
-        subjects = {key: self._config.unique(key) for key in keys}
+        subjects = {key: self.locks.documents.subject(key) for key in keys}
         held = await self._records.many_raw(list(subjects.values()))
         return {key for key, subject in subjects.items() if subject not in held}
 
@@ -240,6 +290,51 @@ class Uniqueness:
             await self._writer.write(undo)
         except (Conflict, OjsError):
             log.debug("a lock was not given back")
+
+
+class UniquePlan:
+    """The unique jobs of one batch, which are stored together with their locks."""
+
+    def __init__(self, uniqueness: Uniqueness, standings: dict[_Claimed, LockStanding]) -> None:
+        self._uniqueness = uniqueness
+        self._standings = standings
+        self._places: dict[str, int] = {}
+        """The new jobs that take a fingerprint, by their places."""
+        self._revived: dict[str, Job] = {}
+        """The same of jobs that begin a new life."""
+
+    def push(self, draft: Job, before: Sequence[Job], expected: int) -> Job | Locked:
+        """Plan a new job, or return the existing one in its place. Raises OjsError duplicate.
+
+        Two of one fingerprint exclude each other in a batch, since neither is there to be replaced.
+        """
+        key, policy = draft.unique_key, policy_of(draft)
+        assert key is not None
+        standing = self._standings[key, policy]
+        owner = self._places.get(key)
+        if owner is not None and policy.on_conflict != "ignore":
+            raise duplicate_in_batch(owner, key)
+        existing = standing.jobs() if owner is None else [before[owner]]
+        if (instead := existing_instead(draft, existing)) is not None:
+            return instead
+        if any(job.id == draft.id for job in existing):
+            raise duplicate(existing[0].id, existing[0].state, key)
+        moment = self._uniqueness.moment()
+        commits = self._uniqueness.replacement(draft, standing.duplicates, expected, moment)
+        self._places[key] = len(before)
+        return Locked(commits, self._uniqueness.claim(draft, standing, moment))
+
+    async def revive(self, found: Stored, decided: Transition, moment: Moment) -> Locked:
+        """Plan the new life of a finished job. Raises OjsError duplicate."""
+        job, key = decided.job, decided.job.unique_key
+        assert key is not None
+        standing = await self._uniqueness.look(job)
+        if others := [self._revived[key]] if key in self._revived else standing.jobs(but=job.id):
+            raise duplicate(others[0].id, others[0].state, key)
+        self._revived[key] = job
+        revived = replace(decided, job=replace(job, lock=moment.op))
+        lock = self._uniqueness.claim(revived.job, standing, moment)
+        return Locked([AtomicCommit(revived, found.sequence, moment.op)], lock)
 
 
 def existing_instead(draft: Job, existing: Sequence[Job]) -> Job | None:

@@ -1,0 +1,22 @@
+"""Unique jobs as operators list them."""
+
+from __future__ import annotations
+
+from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.wire.pages import parse_page
+from ojs_features.unique.answers import unique_job_page
+from ojs_features.unique.index import QUESTION, UniqueAsk, UniquePage
+
+
+class UniqueHandlers:
+    """Handlers of unique jobs."""
+
+    def __init__(self, context: HandlerContext) -> None:
+        self._queries = context.queries
+
+    async def list(self, call: Call) -> Response:
+        """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
+        asked = parse_page(call.queries, numbered=True)
+        ask = UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        return Response(200, unique_job_page(await self._queries.ask(QUESTION, ask, UniquePage), asked))
