@@ -15,7 +15,6 @@ from ojs_engine.domain.members import not_honoured
 from ojs_engine.store.workers.notes import WorkerNotes
 from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_gateway.access import AccessTimings
-from ojs_gateway.backup_age import BackupAge
 from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
 from ojs_link.timings import Order, Timings
@@ -43,8 +42,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
     keys: AccessTimings = AccessTimings()
     """Keys of the API."""
-    backup_s: float = 60.0
-    """Between two checks of the age of the last backup."""
     pulse_s: float = 2.0
     """Between two frames of statistics for who watches."""
     listens_s: float = 2.0
@@ -110,7 +107,6 @@ class Context(HandlerContext):
         self.extensions = SupportedExtensions(one for feature in features for one in feature.extensions)
         self.witnesses = witnesses
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
-        self.backup_age = BackupAge(store, timings.backup_s)
         self.nats_api = settings.nats_api != "off"
         self.keys = keys or KnownKeys(store.clock.now)
         """Those that this gateway knows by heart."""

@@ -61,6 +61,7 @@ class Gateway:
             strict=settings.strict,
         )
         known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
+        self._loops = [make(store) for feature in features for make in feature.gateway_loops]
         self._witnesses = [feature.witness.make(store) for feature in features if feature.witness is not None]
         self._access = Access(store.keys, known, settings, self._refused, timings.keys)
         self._context = Context(
@@ -162,7 +163,8 @@ class Gateway:
             self._context.store.needs(self._nats_api.nats)
         self._context.roles.start()
         self._context.damage.start()
-        self._context.backup_age.start()
+        for loop in self._loops:
+            await loop.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
@@ -182,7 +184,8 @@ class Gateway:
             await witness.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
-        await self._context.backup_age.stop()
+        for loop in self._loops:
+            await loop.stop()
         for close in self._context.at_stop:
             await close()
         self._context.aside.close()

@@ -22,7 +22,7 @@ from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.operations.finding import Check
 from ojs_engine.operations.job_checks import FeatureCheck, JobCheck
 from ojs_engine.read.followed import Followed
-from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.backup import BackupCommands, FeatureBackup
 from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.store import FeatureGates, Store
 from ojs_engine.telemetry.metrics import Family
@@ -67,6 +67,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Makes its locks of jobs in a process. Only one feature may have them."""
     loops: tuple[Callable[[Store, JobCheck], Service], ...] = ()
     """Make the loops that schedulers run for it."""
+    gateway_loops: tuple[Callable[[Store], Service], ...] = ()
+    """Make the loops that each gateway runs for it."""
     jobs: tuple[JobExtras, ...] = ()
     """Its part in answers about jobs."""
     inputs: Inputs | None = None
@@ -80,6 +82,9 @@ class Feature(Struct, frozen=True, kw_only=True):
     removed: Mapping[str, Callable[[Store, str], Awaitable[None]]] = MappingProxyType({})
     """By the kind of record: follows the removal of one of a name that can't be read."""
     backup: FeatureBackup = FeatureBackup()
+    """Its part in backups."""
+    backup_commands: BackupCommands | None = None
+    """Makes, restores and releases backups. Only one feature may."""
     grants: FeatureGrants = FeatureGrants()
     processes: tuple[Process, ...] = ()
     checks: tuple[Check, ...] = ()

@@ -7,6 +7,7 @@ from typing import Final
 from ojs_engine.plug import Feature
 from ojs_engine.store.store import StoreFeatures
 from ojs_features.audit.plug import AUDIT
+from ojs_features.backup.plug import BACKUP
 from ojs_features.bulk.plug import BULK
 from ojs_features.crons.plug import CRONS
 from ojs_features.dead_letters.plug import DEAD_LETTERS
@@ -32,9 +33,11 @@ FEATURES: Final[tuple[Feature, ...]] = (
     WORKFLOWS,
     WEBHOOKS,
     AUDIT,
+    BACKUP,
 )
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
+BACKUP_COMMANDS: Final = next((feature.backup_commands for feature in FEATURES if feature.backup_commands is not None), None)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
 STORE_FEATURES: Final = StoreFeatures(
     gates=next((feature.gates for feature in FEATURES if feature.gates is not None), None),

@@ -348,7 +348,7 @@ def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_
         assert "backup" not in {one["check"] for one in found["findings"]}
         return list(scrape(guarded.url).of("ojs_backup_age_seconds").values())
 
-    assert guarded.call("GET", "/admin/findings")["checks"][-1] == "backup"
+    assert "backup" in guarded.call("GET", "/admin/findings")["checks"]
     assert ages() == []
     run("backup", "kept")
     assert guarded.violations[before:] == []

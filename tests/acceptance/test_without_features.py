@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ def test_a_system_without_a_feature_runs_jobs_and_lists_them(tmp_path: Path, nam
             return [job["id"] for job in answer["jobs"]] == [pushed["id"]]
 
         until(listed)
+        if name in {"backup", "all"}:
+            asked = [*without(name), "backup", str(tmp_path / "backup"), "--nats", system.nats_url]
+            told = subprocess.run(asked, capture_output=True, text=True, check=False)
+            assert (told.returncode, "has no backups" in told.stderr) == (1, True), told.stderr
         if name in {"findings", "all"}:
             system.call("GET", "/admin/findings", status=404)
             system.call("GET", f"/admin/jobs/{pushed['id']}/why", status=404)

@@ -20,6 +20,7 @@ from ojs_runtime.settings import NAMESPACE_ENV
 if TYPE_CHECKING:
     from ojs_command.client.session import Session
     from ojs_engine.jetstream.connection import Connection
+    from ojs_engine.store.backup import BackupCommands
 
 NATS_ENV: Final = "OJS_NATS"
 
@@ -60,7 +61,7 @@ async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connect
     with told_plainly():
         from ojs_engine.jetstream.connection import CannotConnect, Connection  # noqa: PLC0415  # takes what only a server needs
         from ojs_engine.jetstream.streams import check_server, no_way_to_nats  # noqa: PLC0415
-        from ojs_engine.store.backup.archive import BackupProblem  # noqa: PLC0415
+        from ojs_engine.store.backup import BackupProblem  # noqa: PLC0415
 
         nats = Connection(f"ojs-nats-{role}")
         try:
@@ -74,6 +75,15 @@ async def on_nats(given: argparse.Namespace, role: str) -> AsyncIterator[Connect
             raise CommandFailed(f"{problem}.") from None
         finally:
             await nats.close()
+
+
+def commands() -> BackupCommands:
+    """Return the work on backups. Raises CommandFailed where this server has none."""
+    from ojs_features.all import BACKUP_COMMANDS  # noqa: PLC0415  # takes what only a server needs
+
+    if BACKUP_COMMANDS is None:
+        raise CommandFailed("This installation has no backups: its feature `backup` was left out.")
+    return BACKUP_COMMANDS
 
 
 class Progress:

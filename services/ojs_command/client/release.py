@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats
+from ojs_command.client.on_nats import add_nats_options, commands, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_engine.base.wording import counted
 from ojs_engine.jetstream.grants import RESTORE
-
-if TYPE_CHECKING:
-    from ojs_engine.store.backup.feature import FeatureBackup
-    from ojs_engine.store.backup.release import Held
 
 _EXAMPLES: Final = """\
   ojs-nats release --nats nats://127.0.0.1:4222 --namespace rehearsal --dry-run
@@ -34,41 +29,20 @@ def define(parser: CommandParser) -> None:
 async def _release(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
         from ojs_engine.jetstream.subjects import config_of  # noqa: PLC0415  # takes what only a server needs
-        from ojs_engine.store.backup.feature import flat  # noqa: PLC0415
-        from ojs_engine.store.backup.release import Release  # noqa: PLC0415
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
         config = config_of(namespace_of(given))
-        release = await Release.of(nats, config, BACKUPS)
-        held = await release.held()
-        if held is not None:
-            _show(session, config.namespace, held, BACKUPS)
+
+        def agree(lines: Sequence[str]) -> bool:
+            for line in () if session.out.as_json else lines:
+                session.out.text(line)
             if not given.dry_run:
                 session.confirm(f"Release namespace {config.namespace}?", confirmed=given.yes)
-                await release.run()
-    if session.out.as_json:
-        acted = held is not None and not given.dry_run
-        shown = None if held is None else flat(held)
-        session.out.json({"namespace": config.namespace, "released": acted, "held": shown})
-    elif held is None:
-        session.out.text(f"namespace {config.namespace} doesn't wait for a release")
-    else:
-        session.out.text("nothing was changed: this is a dry run" if given.dry_run else "released")
+            return not given.dry_run
 
-
-def _show(session: Session, namespace: str, held: Held, features: Sequence[FeatureBackup]) -> None:
+        done = await commands().release(nats, config, agree, BACKUPS)
     if session.out.as_json:
+        session.out.json(done.answer)
         return
-    stay = f" ({counted(held.paused, 'more queue')} with jobs {'stays' if held.paused == 1 else 'stay'} paused)"
-    session.out.text(f"namespace {namespace}: {held.mark.said}. Then these act:")
-    nouns = {name: one.noun for feature in features for name, one in feature.counted.items()}
-    for name, number in held.features.items():
-        session.out.text(f"  {counted(number, nouns[name])}")
-    waiting = f"{counted(held.queues, 'queue')} with {counted(held.jobs, 'job')} that wait"
-    session.out.text(f"  {waiting}{stay if held.paused else ''}")
-    session.out.text(f"  {counted(held.due, 'delayed job')} that are due")
-    if held.outlived:
-        outlived = counted(held.outlived, "job")
-        session.out.text(f"  {outlived} past `expires_at` or another limit of time, to be discarded")
-    if held.maintenance:
-        session.out.text("There is maintenance besides, which goes on: end it when jobs may start.")
+    for line in done.lines:
+        session.out.text(line)

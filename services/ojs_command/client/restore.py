@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ojs_command.client.arguments import positive
-from ojs_command.client.on_nats import Progress, add_nats_options, namespace_of, on_nats
+from ojs_command.client.on_nats import Progress, add_nats_options, commands, namespace_of, on_nats
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
 from ojs_engine.jetstream.grants import RESTORE
@@ -37,38 +37,15 @@ def define(parser: CommandParser) -> None:
 
 async def _restore(session: Session, given: argparse.Namespace) -> None:
     async with on_nats(given, RESTORE) as nats:
-        from ojs_engine.jetstream.subjects import StoreConfig  # noqa: PLC0415  # takes what only a server needs
-        from ojs_engine.store.backup.archive import Archive  # noqa: PLC0415
-        from ojs_engine.store.backup.feature import flat  # noqa: PLC0415
-        from ojs_engine.store.backup.restoring import Restore  # noqa: PLC0415
+        from ojs_engine.store.backup import Target  # noqa: PLC0415  # takes what only a server needs
         from ojs_features.all import BACKUPS  # noqa: PLC0415
 
-        archive = Archive.open(given.folder)
-        config = StoreConfig(namespace=namespace_of(given) or archive.manifest.namespace, replicas=given.replicas)
+        quiet = True if given.quiet else False if given.live else None
+        target = Target(namespace_of(given), given.replicas, quiet)
         with ExitStack() as close:
-            quiet = True if given.quiet else False if given.live else None
-            done = await Restore(nats, config, archive, Progress(session, close).tell, BACKUPS, quiet=quiet).run()
+            done = await commands().restore(nats, target, given.folder, Progress(session, close).tell, BACKUPS)
     if session.out.as_json:
-        session.out.json_line(flat(done))
+        session.out.json_line(done.answer)
         return
-    crons = done.features.get("crons", 0)
-    session.out.text(
-        f"restored {done.jobs:,} jobs ({done.waiting:,} wait to be fetched, {done.requeued:,} of them ran when the backup was "
-        f"made), {done.workflows:,} workflows, {crons:,} crons, {done.events:,} events in {done.seconds:,.1f} s"
-    )
-    for number, what in (
-        (done.passed_over, "crons had ticks that are over: they go on with their next"),
-        (done.ended, "records had ended their time, and are left out"),
-        (done.unreadable, "records can't be read, and are restored as they are: GET /admin/unreadable lists them"),
-    ):
-        if number:
-            session.out.text(f"{number:,} {what}")
-    if not done.keys:
-        session.out.text("it has no keys: everybody who reaches a gateway may do everything, until one is made")
-    if done.waits_for_release:
-        session.out.text(
-            "it hands out no job, fires no cron and calls no webhook until "
-            f"'ojs-nats release --namespace {done.namespace}': start the services, and check it"
-        )
-    else:
-        session.out.text("start the services now: it hands out jobs, fires crons and calls webhooks at once")
+    for line in done.lines:
+        session.out.text(line)

@@ -9,7 +9,7 @@ A metric belongs to the process, so everything here is a module's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 import structlog
@@ -22,7 +22,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.metrics_core import Metric
 
 from ojs_engine.domain.job import Entry, Job, State
 from ojs_engine.telemetry.fast_metrics import CounterFamily, FastHistogram, HistogramFamily
@@ -67,25 +66,6 @@ OF_GATEWAY: Final[list[Listed]] = []
 """What only a gateway serves."""
 OF_PROJECTOR: Final[list[Listed]] = []
 """What only a projector serves: in other processes its zeros would mean something that isn't so."""
-
-
-class OptionalGauge(Gauge):
-    """A gauge without labels that isn't served until it is set, and after `forget`: 0 would be a figure."""
-
-    _known = False
-
-    def set(self, value: float) -> None:
-        """Serve the value."""
-        super().set(value)
-        self._known = True
-
-    def forget(self) -> None:
-        """Serve no value."""
-        self._known = False
-
-    def collect(self) -> Iterable[Metric]:
-        """Return the value, if there is one."""
-        return super().collect() if self._known else ()
 
 
 def counter(name: str, text: str, *labels: str) -> CounterFamily:
@@ -268,11 +248,6 @@ _DROPPED: Final = counter("ojs_backpressure_dropped", "Jobs that made room for n
 PRESSURE: Final = _projector(
     Gauge, "ojs_backpressure_pressure", "How full a bounded queue is: its available jobs by its bound.", "queue"
 )
-
-BACKUP_AGE: Final = OptionalGauge(
-    "ojs_backup_age_seconds", "Age of the last backup; absent while none was made.", registry=None
-)
-OF_GATEWAY.append(Listed(BACKUP_AGE, ()))
 
 
 def record_lost(kind: str) -> None:

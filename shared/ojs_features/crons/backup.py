@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from ojs_engine.jetstream.subjects import ANY, StoreConfig
-from ojs_engine.store.backup.archive import Kept
-from ojs_engine.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
+from ojs_engine.store.backup import Counted, FeatureBackup, Kept, Restoring, RevivedRecord
 from ojs_engine.store.records.records import Records
 from ojs_features.crons import changes
 from ojs_features.crons.store import cron_alarm, cron_reader
@@ -40,5 +39,10 @@ async def _active(records: Records, config: StoreConfig) -> int:
 BACKUP: Final = FeatureBackup(
     hints=frozenset({("due", "cron")}),
     revive={"cron": _revive},
-    counted={"crons": Counted(noun="cron", kind="crons", acting=_active)},
+    counted={
+        "crons": Counted(noun="cron", kind="crons", acting=_active),
+        "passed_over": Counted(
+            noun="cron", kind="passed_over", remark="crons had ticks that are over: they go on with their next"
+        ),
+    },
 )

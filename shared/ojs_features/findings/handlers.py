@@ -19,7 +19,6 @@ from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.jetstream.streams import describe, faulty_server
 from ojs_engine.operations.finding import SHOWN, Finding, Reason
 from ojs_engine.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
-from ojs_engine.store.backup.last import last_backup
 from ojs_features.findings import server_rules as server
 from ojs_features.findings import work_rules as work
 from ojs_features.findings.answers import explanation, findings_answer, unknown, worst_first
@@ -54,7 +53,6 @@ class FindingHandlers:
             "workers": self._workers,
             **{check.name: partial(check.look, context.store, context.queries) for check in self._known.checks},
             "durability": self._durability,
-            "backup": self._backup,
         }
         self._looking: asyncio.Task[Findings] | None = None
         self._looked_at = 0.0
@@ -151,10 +149,6 @@ class FindingHandlers:
 
     async def _durability(self) -> Iterable[Finding]:
         return server.durability(self._store.config.replicas, test_mode=self._known.test_mode)
-
-    async def _backup(self) -> Iterable[Finding]:
-        at = await last_backup(self._store.nats, self._store.config)
-        return server.backup(None if at is None else max(0, self._store.clock.now() - at))
 
 
 class WhyHandlers:

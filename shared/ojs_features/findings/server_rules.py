@@ -17,9 +17,6 @@ _NEARLY_FULL: Final = 0.8
 _LAG_WARNING_MS: Final = 2_000
 _LAG_PROBLEM_MS: Final = 30_000
 _SYSTEM: Final = "/system"
-_DAY_MS: Final = 86_400_000
-_BACKUP_DAYS: Final = 8
-"""A weekly backup may be so old."""
 _WITHOUT: Final = {
     "gateway": "clients are not answered",
     "scheduler": "delayed jobs, retries and cron entries do not come due",
@@ -168,18 +165,6 @@ def durability(copies: int, *, test_mode: bool) -> Iterator[Finding]:
             "the gateway runs in test mode",
             "whoever reaches it can wipe everything with one request",
             "start the services without --test-mode, unless this is for tests",
-            _SYSTEM,
-        )
-
-
-def backup(age_ms: int | None) -> Iterator[Finding]:
-    """Whether the last backup is fresh. There is no finding where none was made: the system may be a trial."""
-    if age_ms is not None and age_ms > _BACKUP_DAYS * _DAY_MS:
-        yield warning(
-            "backup",
-            f"the last backup is {counted(age_ms // _DAY_MS, 'day')} old",
-            "if NATS loses its data, what was pushed and what ended since is lost",
-            "make one: 'ojs-nats backup DIR --nats URL', and see what makes them regularly (docs/backup.md)",
             _SYSTEM,
         )
 

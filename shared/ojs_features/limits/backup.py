@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.backup import FeatureBackup
 from ojs_engine.store.records.writer import Hint
 from ojs_features.limits.asking import LIMITED_LANE
 from ojs_features.limits.permits import LOOK

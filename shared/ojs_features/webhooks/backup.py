@@ -11,8 +11,7 @@ from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.connection import Connection
 from ojs_engine.jetstream.event_consumer import consumer_names
 from ojs_engine.jetstream.subjects import ANY, StoreConfig
-from ojs_engine.store.backup.archive import Kept
-from ojs_engine.store.backup.feature import Counted, FeatureBackup, Restoring, RevivedRecord
+from ojs_engine.store.backup import Counted, FeatureBackup, Kept, Restoring, RevivedRecord
 from ojs_engine.store.records.records import Records
 from ojs_features.webhooks.subjects import CONSUMER, Subjects
 from ojs_features.webhooks.subscriptions import webhook_reader

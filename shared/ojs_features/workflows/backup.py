@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.backup import Counted, FeatureBackup
 
-BACKUP: Final = FeatureBackup(hints=frozenset({("timer", "workflow"), ("due", "coordinator"), ("step", "workflow")}))
+BACKUP: Final = FeatureBackup(
+    hints=frozenset({("timer", "workflow"), ("due", "coordinator"), ("step", "workflow")}),
+    counted={"workflows": Counted(noun="workflow", kind="workflow")},
+)

@@ -95,6 +95,7 @@ def test_no_two_features_bring_the_same() -> None:
     brought = {
         "name": [feature.name for feature in FEATURES],
         "gates": ["gates" for feature in FEATURES if feature.gates is not None],
+        "backup commands": ["commands" for feature in FEATURES if feature.backup_commands is not None],
         "end of a job": [what for feature in FEATURES for what in feature.ends],
         "locks": ["locks" for feature in FEATURES if feature.locks is not None],
         "record": [reader.kind for feature in FEATURES for reader in feature.records],

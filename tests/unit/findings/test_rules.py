@@ -88,11 +88,6 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.durability(3, test_mode=False), None),
         (server.durability(1, test_mode=False), "warning"),
         (server.durability(3, test_mode=True), "warning"),
-        (server.backup(None), None),
-        (server.backup(0), None),
-        (server.backup(8 * DAY), None),
-        (server.backup(8 * DAY + 1), "warning"),
-        (server.backup(400 * DAY), "warning"),
     ],
 )
 def test_the_server(found: Iterable[Finding], severity: str | None) -> None:
@@ -121,11 +116,6 @@ def test_streams_that_are_gone_changed_or_lack_a_copy_are_problems() -> None:
         "copies of stream KV_ojs are not up to date: n2 (offline), n3 (behind)",
         "stream KV_ojs has no leader",
     ]
-
-
-def test_an_old_backup_is_told_in_whole_days() -> None:
-    [(_, message, _)] = said(server.backup(10 * DAY - 1))
-    assert message == "the last backup is 9 days old"
 
 
 def test_unreadable_records_are_named_up_to_five() -> None:

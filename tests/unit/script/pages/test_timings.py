@@ -12,10 +12,10 @@ from ojs_engine.due.loop import DueLoopTimings
 from ojs_engine.jetstream.event_consumer import EventConsumerTimings
 from ojs_engine.jetstream.ordered_consumer import OrderedTimings
 from ojs_engine.read.client import QueryTimings
-from ojs_engine.store.backup.restoring import RestoreTimings
-from ojs_engine.store.backup.taking import BackupTimings
 from ojs_engine.store.store import StoreTimings
 from ojs_engine.store.workers.notes import NoteTimings
+from ojs_features.backup.restoring import RestoreTimings
+from ojs_features.backup.taking import BackupTimings
 from ojs_features.crons.ticks import GRACE_MS, LATE_MS
 from ojs_features.crons.timings import CronRepairTimings, CronTimings
 from ojs_features.limits.blocked_jobs import BlockedJobTimings

@@ -30,10 +30,9 @@ from ojs_engine.jetstream.contents import subjects_of
 from ojs_engine.jetstream.lease import Lease
 from ojs_engine.jetstream.streams import RESTORING, create, error_code, is_restoring
 from ojs_engine.jetstream.subjects import REST, StoreConfig
-from ojs_engine.store.backup.archive import Archive, BackupProblem, Kept, Part
-from ojs_engine.store.backup.feature import FeatureBackup
-from ojs_engine.store.backup.revival import Revival, Revived, Standing
-from ojs_engine.store.backup.taking import Tell
+from ojs_engine.store.backup import BackupProblem, FeatureBackup, Kept, Tell
+from ojs_features.backup.archive import Archive, Part
+from ojs_features.backup.revival import Revival, Revived, Standing
 from ojs_link.timings import Timings
 
 _STREAM_NOT_FOUND: Final = 10059
@@ -53,7 +52,7 @@ class RestoreTimings(Timings, frozen=True, kw_only=True):
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """Counts of a restore. `ended` counts messages whose time was over, `passed_over` cron entries without their late ticks."""
+    """Counts of a restore. `ended` counts messages whose time was over."""
 
     namespace: str
     taken_at: int
@@ -61,8 +60,6 @@ class Restored(Struct, frozen=True, kw_only=True):
     waiting: int
     requeued: int
     timers: int
-    workflows: int
-    passed_over: int
     features: dict[str, int]
     """Counts of features, by their names."""
     keys: int
@@ -217,8 +214,6 @@ class Restore:
             waiting=counts["token"],
             requeued=counts["requeued"],
             timers=counts["timer"],
-            workflows=counts["workflow"],
-            passed_over=counts["passed_over"],
             features={name: counts[one.kind] for feature in self._features for name, one in feature.counted.items()},
             keys=counts["key"],
             events=manifest.parts["events"].messages,

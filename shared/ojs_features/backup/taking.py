@@ -27,13 +27,10 @@ from ojs_engine.jetstream.lease import Lease
 from ojs_engine.jetstream.ordered_consumer import OrderedConsumer
 from ojs_engine.jetstream.streams import is_restoring
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.store.backup.archive import FORMAT, BackupProblem, Kept, Manifest, NewArchive, Part, PartManifest, new_archive
-from ojs_engine.store.backup.feature import FeatureBackup
-from ojs_engine.store.backup.selection import Selection
+from ojs_engine.store.backup import BackupProblem, FeatureBackup, Kept, Tell
+from ojs_features.backup.archive import FORMAT, Manifest, NewArchive, Part, PartManifest, new_archive
+from ojs_features.backup.selection import Selection
 from ojs_link.timings import Order, Timings
-
-Tell = Callable[[str, int, int], None]
-"""Takes progress: the part, how much of it is done, and of how much."""
 
 _BATCH: Final = 1_000
 _LOOKS: Final = 3

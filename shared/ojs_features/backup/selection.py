@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ojs_engine.jetstream.subjects import Kind, StoreConfig
-from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.backup import FeatureBackup
 
 _MOMENTARY: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "backup"})
 """Records that say what is now: processes write them anew. The time of the last backup is of this system alone."""

@@ -18,8 +18,7 @@ from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.jetstream.streams import is_restoring
 from ojs_engine.jetstream.subjects import ANY, REST, StoreConfig
 from ojs_engine.jetstream.watch import Watches, WatchTimings
-from ojs_engine.store.backup.archive import BackupProblem
-from ojs_engine.store.backup.feature import FeatureBackup
+from ojs_engine.store.backup import BackupProblem, FeatureBackup
 from ojs_engine.store.queues.queues import Queues, queue_reader
 from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.commit import Committer, CommitTimings
@@ -56,7 +55,9 @@ class Release:
     """The release of one namespace. Made by `of`."""
 
     def __init__(self, nats: Connection, config: StoreConfig, clock: ServerClock, features: Sequence[FeatureBackup]) -> None:
-        self._counted = {name: one for feature in features for name, one in feature.counted.items()}
+        self._acting = {
+            name: one.acting for feature in features for name, one in feature.counted.items() if one.acting is not None
+        }
         records = Records(nats, nats, config)
         writer = Writer(nats, records, config)
         committer = Committer(nats, writer, config, CommitTimings())
@@ -91,7 +92,7 @@ class Release:
             return None
         config = self._config
         paused = {one.name for one in await self._read(config.queue(ANY), queue_reader) if _is_paused(one)}
-        acting = {name: await one.acting(self._records, config) for name, one in self._counted.items()}
+        acting = {name: await count_of(self._records, config) for name, count_of in self._acting.items()}
         waiting = await self._waiting()
         moving = {queue: jobs for queue, jobs in waiting.items() if queue not in paused}
         return Held(

@@ -1,20 +1,36 @@
-"""The part of a feature in backups, restores and releases."""
+"""The part of a feature in backups, restores and releases, and what commands ask of the feature that makes them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
+from ojs_engine.base.numbers import At, Whole
 from ojs_engine.domain.transitions import Moment
 from ojs_engine.jetstream.connection import Connection
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.store.backup.archive import Kept
 from ojs_engine.store.gates import LaneRule
 from ojs_engine.store.records.records import Records
 from ojs_engine.store.records.writer import Hint
+
+
+class BackupProblem(Exception):
+    """Why a backup can't be made or used: one sentence, with its remedy."""
+
+
+class Kept(Struct, frozen=True, array_like=True):
+    """A stored message: its sequence, when it was stored (server time, Unix ms), subject, headers and body."""
+
+    sequence: Whole
+    at: At
+    subject: str
+    headers: bytes
+    data: bytes
+
 
 Places = Callable[[Connection, StoreConfig], Awaitable[dict[str, int]]]
 """Returns up to which event each of a feature's consumers has got them, by names of the feature."""
@@ -49,7 +65,10 @@ class Counted(Struct, frozen=True, kw_only=True):
     noun: str
     """One of them, in the words of users."""
     kind: str
-    acting: Acting
+    acting: Acting | None = None
+    """None for those that a release doesn't count."""
+    remark: str | None = None
+    """What a restore says of them, behind their number."""
 
 
 class FeatureBackup(Struct, frozen=True, kw_only=True):
@@ -68,8 +87,33 @@ class FeatureBackup(Struct, frozen=True, kw_only=True):
     """By the name of the count in JSON."""
 
 
-def flat(counts: Struct) -> dict[str, Any]:
-    """Return the members of counts, with the counts of features among them."""
-    members: dict[str, Any] = to_builtins(counts)
-    of_features: dict[str, int] = members.pop("features")
-    return members | of_features
+Tell = Callable[[str, int, int], None]
+"""Takes progress: the part, how much of it is done, and of how much."""
+Agree = Callable[[Sequence[str]], bool]
+"""Shows these lines, and returns whether what they say shall be done."""
+
+
+class Target(NamedTuple):
+    """The system that a backup is restored into."""
+
+    namespace: str | None
+    """None for that of the backup."""
+    replicas: int
+    quiet: bool | None
+    """Whether it waits for its release. With None it waits in another namespace, and else as it did."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of a command: as JSON, and as lines for people. The warning is for both."""
+
+    answer: Any
+    lines: Sequence[str]
+    warning: str | None = None
+
+
+class BackupCommands(Struct, frozen=True, kw_only=True):
+    """The work of commands that make, restore and release backups. It raises BackupProblem, OjsError backend_unavailable."""
+
+    back_up: Callable[[Connection, StoreConfig, Path, Tell, Sequence[FeatureBackup]], Awaitable[Outcome]]
+    restore: Callable[[Connection, Target, Path, Tell, Sequence[FeatureBackup]], Awaitable[Outcome]]
+    release: Callable[[Connection, StoreConfig, Agree, Sequence[FeatureBackup]], Awaitable[Outcome]]

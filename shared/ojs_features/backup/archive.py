@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_engine.base.numbers import At, Whole
+from ojs_engine.store.backup import BackupProblem, Kept
 
 FORMAT: Final = 1
 """Counts up when what older versions can't read is written."""
@@ -31,20 +32,6 @@ Part = Literal["records", "events", "audit"]
 
 _LENGTH: Final = struct.Struct(">I")
 _LEVEL: Final = 1
-
-
-class BackupProblem(Exception):
-    """Why a backup can't be made or used: one sentence, with its remedy."""
-
-
-class Kept(Struct, frozen=True, array_like=True):
-    """A stored message: its sequence, when it was stored (server time, Unix ms), subject, headers and body."""
-
-    sequence: Whole
-    at: At
-    subject: str
-    headers: bytes
-    data: bytes
 
 
 class PartManifest(Struct, frozen=True, kw_only=True):

@@ -23,13 +23,12 @@ from ojs_engine.jetstream.connection import Connection, header
 from ojs_engine.jetstream.headers import time_to_live
 from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.store.backup.archive import Kept
-from ojs_engine.store.backup.feature import FeatureBackup, Restoring
-from ojs_engine.store.backup.selection import Selection
+from ojs_engine.store.backup import FeatureBackup, Kept, Restoring
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.commit import Committer, CommitTimings, encode_job
 from ojs_engine.store.records.records import Records, job_reader
 from ojs_engine.store.records.writer import Hint, Writer
+from ojs_features.backup.selection import Selection
 
 _SCHEDULE: Final = ("Nats-Schedule", "Nats-Schedule-Target", "Nats-Schedule-Source", "Nats-Schedule-TTL")
 _NAMING: Final = frozenset({"Nats-Schedule-Target", "Nats-Schedule-Source"})

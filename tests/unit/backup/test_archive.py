@@ -10,12 +10,11 @@ from typing import Any, get_args
 
 import pytest
 
-from ojs_engine.store.backup.archive import (
+from ojs_engine.store.backup import BackupProblem, Kept
+from ojs_features.backup.archive import (
     FORMAT,
     MANIFEST,
     Archive,
-    BackupProblem,
-    Kept,
     Manifest,
     NewArchive,
     Part,
