@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 if TYPE_CHECKING:
     Undecoded = Any
@@ -30,7 +30,11 @@ Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 HIDDEN: Final = Meta(extra={"hidden": True})
 """The mark of a member that is taken and isn't described."""
 REQUIRED: Final = Meta(extra={"required": True})
-"""The mark of a member that is described as required, though another name of it may stand in for it."""
+"""The mark of a member that is described as required, though readers take it for absent, or another name of it may stand
+in for it.
+"""
+MAY_LACK: Final = Meta(extra={"required": False})
+"""The mark of a member that is described as one that may be absent, though it has no default that says so."""
 
 SECRET: Final = Meta(extra={"secret": True})
 """The mark of a member that no refusal shows."""
@@ -54,6 +58,11 @@ def refused_as(code: str) -> Meta:
 def one_of(words: Any) -> Meta:
     """Return the words of a `Literal` that an answer has today, for its description."""
     return Meta(extra_json_schema={"enum": sorted(get_args(words))})
+
+
+def described_as(name: str, words: Any) -> Meta:
+    """Return the words of a `Literal` that an answer has today, which stand in the description once, under a name."""
+    return Meta(extra_json_schema={"type": "string", "enum": [*get_args(words)]}, extra={"named": name})
 
 
 def whole(low: int, high: int) -> Meta:
@@ -105,3 +114,17 @@ class AnswerWarning(Struct, frozen=True):
 
 
 Warnings = Annotated[list[AnswerWarning], Meta(description="What was taken although something is not as it should be.")]
+
+
+class ItemError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why one item of a request was refused.
+
+    Attributes:
+        canonical_code: The specification's word, if `code` is another.
+    """
+
+    code: Annotated[str, Meta(description="What went wrong, for programs.")]
+    message: Annotated[str, Meta(description="What went wrong, for people: the field, the limit, and what was sent.")]
+    retryable: Annotated[bool, MAY_LACK] = field(default_factory=bool)
+    details: Annotated[dict[str, Any], Meta(description="More, by the code: `field`, `job_id`, `max_bytes` and others.")] = {}
+    canonical_code: Annotated[str, Meta(description="The specification's name for it, or a more exact one.")] | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, get_args
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import Meta, Struct
 
@@ -49,6 +50,21 @@ class Parameter(Struct, frozen=True):
     place: Literal["query", "header"] = "query"
 
 
+def query_of(kind: type) -> tuple[Parameter, ...]:
+    """Return the members of a `TypedDict` as parameters of a query string. Any of them may be left out."""
+    return tuple(_parameter(name, hint) for name, hint in get_type_hints(kind, include_extras=True).items())
+
+
+def _parameter(name: str, hint: Any) -> Parameter:
+    [kind] = (each for each in get_args(hint) if each is not NoneType)
+    if get_origin(kind) is not Annotated:
+        return Parameter(name, kind)
+    bare, *notes = get_args(kind)
+    about = next((note.description for note in notes if note.description), "")
+    bounds = [note for note in notes if not note.description]
+    return Parameter(name, Annotated[bare, *bounds] if bounds else bare, about)
+
+
 IDEMPOTENCY_KEY: Final = Parameter(
     "Idempotency-Key",
     Annotated[str, Meta(max_length=256)],
@@ -80,6 +96,8 @@ class Operation(Struct, frozen=True, eq=False):
     also: tuple[str, ...] = ()
     body: type[Struct] | None = None
     query: tuple[Parameter, ...] = ()
+    beginnings: tuple[str, ...] = ()
+    """Beginnings of names of further parameters, which its clients choose."""
     errors: tuple[str, ...] = ()
     narrowing: Narrowing = "refused"
     by_queue: bool = False

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._operations import GET_RESULT, Request
+from ojs_api import jobs as contract
+from ojs_nats._operations import Request
 from ojs_nats.errors import OjsError
 from ojs_nats.jobs import Job
 
@@ -38,7 +39,7 @@ async def with_results(job: Job, send: Callable[[Request], Awaitable[Any]], *, m
     async def read(job_id: str) -> None:
         nonlocal size
         async with room:
-            answer = msgspec.json.decode(await send(Request(GET_RESULT, {"job_id": job_id})), type=_Result)
+            answer = msgspec.json.decode(await send(Request(contract.RESULT, {"job_id": job_id})), type=_Result)
         size += len(answer.result)
         if size > most_bytes:
             raise OjsError(

@@ -18,8 +18,6 @@ _MOST_TEXTS: Final = 100
 MOST_QUEUES: Final = 100
 """The most queues that the server lets a fetch name, and a worker of itself."""
 _MOST_TYPES: Final = 1_000
-ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
-"""The states of jobs that don't run again by themselves."""
 
 
 def job_type(name: Any) -> str:

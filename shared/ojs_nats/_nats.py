@@ -16,13 +16,14 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from ojs_api import jobs as contract
 from ojs_link.address import Address, files_of
 from ojs_link.client import LinkClient, is_refused
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._names import is_queue_name
 from ojs_nats._nats_address import nats_address
-from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
+from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._refusals import refused
 from ojs_nats._timings import NatsTimings
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
@@ -163,7 +164,7 @@ class NatsTransport(Transport):
         return decoded(answer, EventPage)
 
     async def _has_ended(self, job_id: str) -> bool:
-        answer = await self.send(Request(GET_JOB, {"job_id": job_id}))
+        answer = await self.send(Request(contract.GET, {"job_id": job_id}))
         return decoded(answer, _One).job.ended
 
     async def _open(self) -> _Link:

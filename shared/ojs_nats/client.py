@@ -10,12 +10,13 @@ from uuid import uuid4
 
 import msgspec
 
+from ojs_api import jobs as contract
 from ojs_nats import _deprecated
 from ojs_nats._closing import Closing
 from ojs_nats._connect import authorized, transport, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks
-from ojs_nats._operations import GET_JOB, PUSH, PUSH_ALL, PUSH_EACH, Operation, Request
+from ojs_nats._operations import PUSH, PUSH_ALL, PUSH_EACH, Operation, Request
 from ojs_nats._refusals import refused
 from ojs_nats._requests import check_is_job, envelope
 from ojs_nats._results import Results
@@ -220,7 +221,7 @@ class Client(Closing):
     async def _is_there(self, new: JobRequest[Any]) -> bool:
         """Whether the job has been pushed: another one of its id isn't it."""
         try:
-            answer = await self._inside.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
+            answer = await self._inside.transport.send(Request(contract.GET, {"job_id": new.id}, queue=new.queue))
         except NotFoundError:
             return False
         found = part(answer, _One).job

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from ojs_api import words
+from ojs_api.jobs import DEFAULT_QUEUE
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration
 
 __all__ = ["DEFAULT_QUEUE", "DefinitionOptions", "Options", "Rate", "RateLimit", "Retry", "Unique"]
-
-DEFAULT_QUEUE: Final = "default"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from datetime import datetime
 from typing import Any, Generic, Unpack
 
 from ojs_api.crons import Cron, CronRun, TriggeredCron
+from ojs_api.findings import Explanation
+from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, JobsQuery
 from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.limits import Limit
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
@@ -34,14 +36,10 @@ from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, Re
 from ojs_nats.models.events import Event, EventPage
 from ojs_nats.models.jobs import (
     AttemptTrace,
-    ChangedPriority,
     ChangedSelection,
-    Explanation,
     Failure,
     HistoryEvent,
-    JobDetail,
     JobLineage,
-    JobResult,
     JobRetries,
     Progress,
     UniqueJob,
@@ -120,20 +118,7 @@ class SyncJobs:
     def get(self, job_id: str, *, queue: str | None = None) -> Job: ...
     def detail(self, job_id: str) -> JobDetail: ...
     def list(
-        self,
-        *,
-        state: str | None = None,
-        queue: str | None = None,
-        type: str | None = None,
-        tag: str | None = None,
-        error_type: str | None = None,
-        worker: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        meta: Mapping[str, str] | None = None,
-        sort: Literal["created_at", "scheduled_at", "priority"] = "created_at",
-        order: Literal["desc", "asc"] = "desc",
-        limit: int | None = None,
+        self, *, meta: Mapping[str, str] | None = None, limit: int | None = None, **query: Unpack[JobsQuery]
     ) -> Iterator[Job]: ...
     def cancel(self, job_id: str, *, reason: str | None = None, queue: str | None = None) -> Job: ...
     def retry(self, job_id: str) -> Job: ...

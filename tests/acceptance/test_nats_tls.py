@@ -12,8 +12,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from ojs_api import jobs as contract
 from ojs_nats import App, _nats
-from ojs_nats._operations import GET_JOB, Request
+from ojs_nats._operations import Request
 from ojs_nats._timings import NatsTimings
 from ojs_nats.errors import UnavailableError
 from ojs_nats.jobs import JobRequest
@@ -65,5 +66,5 @@ async def test_who_trusts_the_certificate_works(
 async def test_a_client_that_does_not_trust_it_is_told(url: str) -> None:
     transport = _nats.NatsTransport(url, retry_for_s=0.0, timings=NatsTimings(give_up_s=2.0))
     with pytest.raises(UnavailableError, match="certificate verify failed"):
-        await transport.send(Request(GET_JOB, {"job_id": "any"}))
+        await transport.send(Request(contract.GET, {"job_id": "any"}))
     await transport.close()

@@ -36,11 +36,16 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     },
     "createWebhookSubscription": {"url": "https://a.example/", "events": ["*"], "filter": {}, "metadata": {}},
     "updateWebhookSubscription": {"url": "https://a.example/", "events": ["*"], "filter": {}, "metadata": {}},
+    "cancelJob": {"reason": "by hand"},
+    "adminCancelJob": {"reason": "by hand"},
+    "updateJobPriority": {"priority": 5},
+    "getJobResults": {"ids": []},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
 BY_HAND: Final = {"createWorkflow"}
 """Operations whose bodies are read by hand: a refusal names a place of the definition."""
 PLACES: Final = {
+    "job_id": "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f",
     "schema": "a.b",
     "version": "1",
     "key_id": "none",
@@ -113,7 +118,7 @@ def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
         match kind:
             case {"enum": [str(), *_]}:
                 yield "sideways"
-                yield 5
+                yield from [] if taken & {"integer", "number"} else [5]
             case {"type": "string"}:
                 yield from ["x" * (kind["maxLength"] + 1)] if "maxLength" in kind else []
                 yield from ["? ?"] if "pattern" in kind else []

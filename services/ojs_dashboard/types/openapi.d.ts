@@ -100,7 +100,9 @@ export type ChangedItem = { index: number; job_id: string; status: "cancelled" |
 
 export type ChangedPriority = { id: string; priority: number; previous_priority: number };
 
-export type Checkpoint = { state: unknown; sequence: number; created_at: string; job_id: string; redacted?: Array<string>; step_index?: number; metadata?: Record<string, unknown> };
+export type Checkpoint = { state: unknown; sequence: number; created_at: string; redacted?: Array<string>; step_index?: number; metadata?: Record<string, unknown> };
+
+export type CheckpointOfJob = { state: unknown; sequence: number; created_at: string; job_id: string; redacted?: Array<string>; step_index?: number; metadata?: Record<string, unknown> };
 
 export type ClearDeadLetterBody = { filter?: { queue?: string; type?: string; error_type?: string; since?: string; until?: string; older_than?: string | number; state?: "discarded" }; older_than?: string | number; confirm?: boolean };
 
@@ -232,11 +234,9 @@ export type Implementation = { name: string; version: string; language: string }
 
 export type ItemError = { code: string; message: string; retryable?: boolean; details?: Record<string, unknown>; canonical_code?: string };
 
-export type Job = { specversion: string; id: string; type: string; state: State; queue: string; priority: number; tags: Array<string>; attempt: number; max_attempts: number; timeout_ms: number; visibility_timeout_ms: number; retry: RetryPolicy; created_at: string; redacted?: Array<string>; args?: Array<unknown>; meta?: Record<string, unknown>; enqueued_at?: string; scheduled_at?: string; expires_at?: string; started_at?: string; completed_at?: string; cancelled_at?: string; discarded_at?: string; activated_at?: string; re_enqueued_at?: string; next_attempt_at?: string; retry_delay_ms?: number; uncounted_attempts?: number; worker_id?: string; result?: unknown; result_size_bytes?: number; result_stored_at?: string; result_expires_at?: string; error?: JobError; errors?: Array<JobError>; timeout?: number; total_timeout?: number; enqueue_ttl?: number; heartbeat_timeout?: number; grace_period?: number; result_ttl?: number; result_size_limit?: number; schema?: string; version?: number | string; unique?: Record<string, unknown>; rate_limit?: Record<string, unknown>; metadata?: Record<string, unknown>; workflow_id?: string; workflow_step?: number; workflow_step_id?: string; previous_state?: State; rate_limit_until?: string; checkpoint?: JobCheckpoint; parent_results?: Array<unknown>; parent_results_by_index?: Record<string, unknown> };
+export type Job = { id: string; type: string; state: State; queue: string; priority: number; tags: Array<string>; attempt: number; max_attempts: number; timeout_ms: number; visibility_timeout_ms: number; retry: RetryPolicy; created_at: string; specversion: string; redacted?: Array<string>; args?: Array<unknown>; meta?: Record<string, unknown>; enqueued_at?: string; scheduled_at?: string; expires_at?: string; started_at?: string; completed_at?: string; cancelled_at?: string; discarded_at?: string; activated_at?: string; re_enqueued_at?: string; next_attempt_at?: string; retry_delay_ms?: number; uncounted_attempts?: number; worker_id?: string; result?: unknown; result_size_bytes?: number; result_stored_at?: string; result_expires_at?: string; error?: JobError; errors?: Array<JobError>; timeout?: number; total_timeout?: number; enqueue_ttl?: number; heartbeat_timeout?: number; grace_period?: number; result_ttl?: number; result_size_limit?: number; schema?: string; version?: number | string; unique?: Record<string, unknown>; rate_limit?: Record<string, unknown>; metadata?: Record<string, unknown>; workflow_id?: string; workflow_step?: number; workflow_step_id?: string; previous_state?: State; rate_limit_until?: string; checkpoint?: Checkpoint; parent_results?: Array<unknown>; parent_results_by_index?: Record<string, unknown> };
 
-export type JobCheckpoint = { state: unknown; sequence: number; created_at: string; redacted?: Array<string>; step_index?: number; metadata?: Record<string, unknown> };
-
-export type JobDetail = { specversion: string; id: string; type: string; state: State; queue: string; priority: number; tags: Array<string>; attempt: number; max_attempts: number; timeout_ms: number; visibility_timeout_ms: number; retry: RetryPolicy; created_at: string; timeline: Array<TimelineEntry>; timers: Array<PlannedTransition>; dead_letter: boolean; redacted?: Array<string>; args?: Array<unknown>; meta?: Record<string, unknown>; enqueued_at?: string; scheduled_at?: string; expires_at?: string; started_at?: string; completed_at?: string; cancelled_at?: string; discarded_at?: string; activated_at?: string; re_enqueued_at?: string; next_attempt_at?: string; retry_delay_ms?: number; uncounted_attempts?: number; worker_id?: string; result?: unknown; result_size_bytes?: number; result_stored_at?: string; result_expires_at?: string; error?: JobError; errors?: Array<JobError>; timeout?: number; total_timeout?: number; enqueue_ttl?: number; heartbeat_timeout?: number; grace_period?: number; result_ttl?: number; result_size_limit?: number; schema?: string; version?: number | string; unique?: Record<string, unknown>; rate_limit?: Record<string, unknown>; metadata?: Record<string, unknown>; workflow_id?: string; workflow_step?: number; workflow_step_id?: string; previous_state?: State; rate_limit_until?: string; checkpoint?: JobCheckpoint; parent_results?: Array<unknown>; parent_results_by_index?: Record<string, unknown>; visible_until?: string; leaves_at?: string };
+export type JobDetail = { id: string; type: string; state: State; queue: string; priority: number; tags: Array<string>; attempt: number; max_attempts: number; timeout_ms: number; visibility_timeout_ms: number; retry: RetryPolicy; created_at: string; specversion: string; timeline: Array<TimelineEntry>; timers: Array<PlannedTransition>; dead_letter: boolean; redacted?: Array<string>; args?: Array<unknown>; meta?: Record<string, unknown>; enqueued_at?: string; scheduled_at?: string; expires_at?: string; started_at?: string; completed_at?: string; cancelled_at?: string; discarded_at?: string; activated_at?: string; re_enqueued_at?: string; next_attempt_at?: string; retry_delay_ms?: number; uncounted_attempts?: number; worker_id?: string; result?: unknown; result_size_bytes?: number; result_stored_at?: string; result_expires_at?: string; error?: JobError; errors?: Array<JobError>; timeout?: number; total_timeout?: number; enqueue_ttl?: number; heartbeat_timeout?: number; grace_period?: number; result_ttl?: number; result_size_limit?: number; schema?: string; version?: number | string; unique?: Record<string, unknown>; rate_limit?: Record<string, unknown>; metadata?: Record<string, unknown>; workflow_id?: string; workflow_step?: number; workflow_step_id?: string; previous_state?: State; rate_limit_until?: string; checkpoint?: Checkpoint; parent_results?: Array<unknown>; parent_results_by_index?: Record<string, unknown>; visible_until?: string; leaves_at?: string };
 
 export type JobError = { code: string; type: string; attempt: number; occurred_at: string; redacted?: Array<string>; message?: string; details?: unknown; backtrace?: unknown; retryable?: boolean; retry_generation?: number };
 
@@ -256,7 +256,7 @@ export type JobPhase = { phase: string; state: ("active" | "available" | "cancel
 
 export type JobRequest = { type: string; args: Array<unknown>; specversion?: "1.0"; id?: string; queue?: string; priority?: number | ("high" | "normal" | "low"); tags?: Array<string>; schema?: string; version?: number | string; pending?: boolean; delay_until?: string; scheduled_at?: string; expires_at?: string; retry?: RetryRequest; max_attempts?: number; timeout?: number | string; timeout_ms?: number | string; visibility_timeout?: number | string; visibility_timeout_ms?: number | string; total_timeout?: number | string; total_timeout_ms?: number | string; enqueue_ttl?: number | string; enqueue_ttl_ms?: number | string; heartbeat_timeout?: number | string; heartbeat_timeout_ms?: number | string; grace_period?: number | string; grace_period_ms?: number | string; result_ttl?: number; result_size_limit?: number; meta?: Record<string, unknown>; metadata?: Record<string, unknown>; unique?: Record<string, unknown>; rate_limit?: RateLimitPolicy; options?: { queue?: string; priority?: number | ("high" | "normal" | "low"); tags?: Array<string>; schema?: string; version?: number | string; pending?: boolean; delay_until?: string; scheduled_at?: string; expires_at?: string; retry?: RetryRequest; max_attempts?: number; timeout?: number | string; timeout_ms?: number | string; visibility_timeout?: number | string; visibility_timeout_ms?: number | string; total_timeout?: number | string; total_timeout_ms?: number | string; enqueue_ttl?: number | string; enqueue_ttl_ms?: number | string; heartbeat_timeout?: number | string; heartbeat_timeout_ms?: number | string; grace_period?: number | string; grace_period_ms?: number | string; result_ttl?: number; result_size_limit?: number; meta?: Record<string, unknown>; metadata?: Record<string, unknown>; unique?: Record<string, unknown>; rate_limit?: RateLimitPolicy } };
 
-export type JobResult = { job_id: string; state: State | "not_found"; redacted?: Array<string>; result?: unknown; completed_at?: string; error?: JobError };
+export type JobResult = { job_id: string; state: "active" | "available" | "cancelled" | "completed" | "discarded" | "not_found" | "pending" | "retryable" | "scheduled"; redacted?: Array<string>; result?: unknown; completed_at?: string; error?: JobError };
 
 export type JobResults = { results: Record<string, JobResult> };
 
@@ -314,7 +314,7 @@ export type OneAttemptTrace = { job_id: string; trace: AttemptTrace; trace_id?: 
 
 export type OneCancelledWorkflow = { workflow: CancelledWorkflow };
 
-export type OneCheckpoint = { state: unknown; sequence: number; created_at: string; job_id: string; redacted?: Array<string>; step_index?: number; metadata?: Record<string, unknown>; checkpoint?: Checkpoint };
+export type OneCheckpoint = { state: unknown; sequence: number; created_at: string; job_id: string; redacted?: Array<string>; step_index?: number; metadata?: Record<string, unknown>; checkpoint?: CheckpointOfJob };
 
 export type OneCron = { cron: Cron; warnings?: Array<AnswerWarning> };
 
@@ -414,7 +414,7 @@ export type ReportedProgress = { job_id: string; state: State; attempt: number; 
 
 export type Restored = { namespace: string; taken_at: string; restored_at: string };
 
-export type Resume = { job_id: string; has_checkpoint: boolean; redacted?: Array<string>; checkpoint?: Checkpoint };
+export type Resume = { job_id: string; has_checkpoint: boolean; redacted?: Array<string>; checkpoint?: CheckpointOfJob };
 
 export type RetriedDeadLetters = { total_matched: number; skipped: number; remaining: number; errors: Array<SkippedJob>; retried: number };
 
@@ -565,11 +565,20 @@ export interface Operations {
 	'GET /admin/unreadable': { permission: "read"; query: { kind?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UnreadableRecordPage };
 	'DELETE /admin/unreadable/{kind}/{record}': { permission: "destroy"; query: { }; body: undefined; answer: RemovedRecord };
 	'POST /jobs': { permission: "enqueue"; query: { }; body: JobRequest; answer: PushedJob | EnqueuedJob };
-	'GET /jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; worker_id?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
-	'GET /admin/jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; worker_id?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
+	'GET /jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; worker_id?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
+	'GET /admin/jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; worker_id?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
 	'GET /jobs/{job_id}': { permission: "read"; query: { }; body: undefined; answer: OneJob };
 	'DELETE /jobs/{job_id}': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
 	'PATCH /jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };
+	'GET /admin/jobs/{job_id}': { permission: "read"; query: { }; body: undefined; answer: JobDetail };
+	'PATCH /admin/jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };
+	'POST /jobs/{job_id}/cancel': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
+	'POST /admin/jobs/{job_id}/cancel': { permission: "control"; query: { }; body: AdminCancelJobBody; answer: AdminChangedJob };
+	'POST /admin/jobs/{job_id}/retry': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
+	'POST /admin/jobs/{job_id}/run': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
+	'POST /jobs/{job_id}/activate': { permission: "control"; query: { }; body: undefined; answer: OneJob };
+	'GET /jobs/{job_id}/result': { permission: "payloads"; query: { wait?: Value; timeout?: Value; }; body: undefined; answer: JobResult };
+	'POST /jobs/results': { permission: "payloads"; query: { }; body: GetJobResultsBody; answer: JobResults };
 	'PUT /jobs/{job_id}/progress': { permission: "work"; query: { }; body: ReportJobProgressBody; answer: ReportedProgress };
 	'GET /jobs/{job_id}/progress': { permission: "read"; query: { }; body: undefined; answer: Progress };
 	'POST /workers/progress': { permission: "work"; query: { }; body: ReportJobProgressBody; answer: ReportedProgress };
@@ -583,15 +592,6 @@ export interface Operations {
 	'GET /checkpoints/{job_id}': { permission: "work"; query: { }; body: undefined; answer: OneCheckpoint };
 	'DELETE /checkpoints/{job_id}': { permission: "work"; query: { }; body: undefined; answer: DeletedCheckpoint };
 	'GET /checkpoints/{job_id}/resume': { permission: "work"; query: { }; body: undefined; answer: Resume };
-	'GET /admin/jobs/{job_id}': { permission: "read"; query: { }; body: undefined; answer: JobDetail };
-	'PATCH /admin/jobs/{job_id}': { permission: "control"; query: { }; body: UpdateJobPriorityBody; answer: ChangedPriority };
-	'POST /jobs/{job_id}/cancel': { permission: "control"; query: { }; body: CancelJobBody; answer: OneJob };
-	'POST /admin/jobs/{job_id}/cancel': { permission: "control"; query: { }; body: AdminCancelJobBody; answer: AdminChangedJob };
-	'POST /admin/jobs/{job_id}/retry': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
-	'POST /admin/jobs/{job_id}/run': { permission: "control"; query: { }; body: undefined; answer: AdminChangedJob };
-	'POST /jobs/{job_id}/activate': { permission: "control"; query: { }; body: undefined; answer: OneJob };
-	'GET /jobs/{job_id}/result': { permission: "payloads"; query: { wait?: Value; timeout?: Value; }; body: undefined; answer: JobResult };
-	'POST /jobs/results': { permission: "payloads"; query: { }; body: GetJobResultsBody; answer: JobResults };
 	'POST /workers/fetch': { permission: "work"; query: { }; body: FetchJobsBody; answer: FetchedJobs };
 	'POST /jobs/fetch': { permission: "work"; query: { }; body: FetchJobsBody; answer: FetchedJobs };
 	'POST /workers/ack': { permission: "work"; query: { }; body: AckJobBody; answer: Ack };

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
+from ojs_api.jobs import AdminChangedJob
 from ojs_engine.api.call import Call, Response
 from ojs_engine.base.fields import queue_name
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.domain import transitions
 from ojs_engine.read.messages import QueuesAsk, WorkersAsk
 from ojs_engine.read.numbers import Numbers, Queue
-from ojs_engine.wire.jobs.job import AdminChangedJob, job_view
+from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.pages import parse_page
 from ojs_engine.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
 from ojs_engine.wire.workers.requests import parse_cancel

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from msgspec import UNSET
-
+from ojs_api.jobs import ChangedPriority, EnqueuedJob, JobResult, JobResults, OneJob, PushedJob
 from ojs_engine.access.known_keys import unauthenticated
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.job_extras import Headers
@@ -24,10 +23,10 @@ from ojs_engine.operations.job_checks import JobWarning
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.telemetry import tracing
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
-from ojs_engine.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_answer, job_view, with_extra
-from ojs_engine.wire.jobs.priority import ChangedPriority, parse_priority
-from ojs_engine.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
-from ojs_engine.wire.members import AnswerWarning, warnings_of
+from ojs_engine.wire.jobs.job import job_members, job_view, shown_job
+from ojs_engine.wire.jobs.priority import parse_priority
+from ojs_engine.wire.jobs.results import NO_RESULT, job_result, without_expired_result
+from ojs_engine.wire.members import AnswerWarning, warnings_of, written
 from ojs_engine.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 
@@ -102,16 +101,16 @@ class JobHandlers:
                 headers += await extras.pushed(self._store, job)
         if found:
             warned += warnings_of(found)
-        return Response(201, EnqueuedJob(job_view(job), warned or UNSET), headers)
+        return Response(201, EnqueuedJob(job_view(job), warned or None), headers)
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""
         job = call.own(await self._read(job_id_of(call.parameters[0])))
-        answer = job_answer(job)
+        answer = job_members(job)
         for extras in self._extras:
             if extras.asks(job):
                 await extras.show(self._store, job, answer)
-        return Response(200, OneJob(with_extra(answer, job)), () if job.terminal else _ASK_AGAIN)
+        return Response(200, OneJob(shown_job(answer, job)), () if job.terminal else _ASK_AGAIN)
 
     async def cancel(self, call: Call) -> Response:
         """DELETE /jobs/{id}, POST /jobs/{id}/cancel."""
@@ -133,9 +132,10 @@ class JobHandlers:
         priority = await call.read(parse_priority)
         job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         if job.priority == priority and job.state in _NOT_FETCHED:
-            return Response(200, ChangedPriority(job.id, priority, priority))
+            return Response(200, ChangedPriority(id=job.id, priority=priority, previous_priority=priority))
         change = await self._store.jobs.change(job.id, lambda job, moment: transitions.reprioritise(job, priority, moment))
-        return Response(200, ChangedPriority(job.id, change.after.priority, change.before.priority))
+        before, after = change.before.priority, change.after.priority
+        return Response(200, ChangedPriority(id=job.id, priority=after, previous_priority=before))
 
     async def result(self, call: Call) -> Response:
         """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""
@@ -174,7 +174,7 @@ class JobHandlers:
             except OjsError as error:
                 if error.code != "not_found":
                     raise
-        return JobResult(job_id=job_id, state="not_found", result=NO_RESULT)
+        return JobResult(job_id=job_id, state="not_found", result=written(NO_RESULT))
 
     async def _read(self, job_id: str) -> Job:
         return await self._whole(await self._store.jobs.get(job_id))

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, Final, get_args
 
 from ojs_api import words
+from ojs_api.jobs import JobPage as JobPageAnswer
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.queries import searched
 from ojs_engine.api.whole_jobs import whole_jobs
@@ -23,7 +24,6 @@ from ojs_engine.read.messages import (
 from ojs_engine.read.numbers import QueuePage
 from ojs_engine.wire.jobs.filters import meta_members
 from ojs_engine.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
-from ojs_engine.wire.jobs.lists import JobPage as JobPageAnswer
 from ojs_engine.wire.jobs.results import without_expired_result
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
 from ojs_engine.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats

@@ -43,6 +43,7 @@ def route_of(operation: Operation, owner: Callable[[Any], Any], handler: RouteHa
             Parameter(each.name, sent_member(each.kind), each.about, each.place, same_as=each.same_as)
             for each in operation.query
         ),
+        beginnings=operation.beginnings,
         errors=operation.errors,
         narrowing=operation.narrowing,
         http_only=operation.http_only,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,7 +11,6 @@ from ojs_engine.domain.job import Job
 from ojs_engine.operations.finding import Reason
 from ojs_engine.store.gates import Asks
 from ojs_engine.store.store import Store
-from ojs_engine.wire.jobs.job import JobAnswer
 from ojs_engine.wire.workers.answers import ParentResults
 
 Headers = tuple[tuple[str, str], ...]
@@ -25,8 +25,8 @@ class JobExtras(Struct, frozen=True, kw_only=True):
     asks: Asks
     pushed: Callable[[Store, Job], Awaitable[Headers]]
     """Returns headers of the answer to a job's push."""
-    show: Callable[[Store, Job, JobAnswer], Awaitable[None]]
-    """Adds to the answer that shows one job."""
+    show: Callable[[Store, Job, dict[str, Any]], Awaitable[None]]
+    """Adds to the members of the answer that shows one job, in their written form."""
     why: Callable[[Store, Job], Awaitable[Sequence[Reason]]]
     """Returns why the feature keeps an available job back."""
     close: Callable[[Store, Job, int, str], Awaitable[int | None]]

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Raw, Struct, UnsetType
+from msgspec import Meta, Raw, Struct, UnsetType
 
 from ojs_api.members import OpenAnswer, OpenRequest
 from ojs_engine.wire.members import Extended, OpenStruct, absent_as
@@ -100,6 +100,11 @@ def _of(hint: Any) -> Schema:
     return msgspec.json.schema(hint)
 
 
+def _named(note: Meta) -> Named:
+    """Return the words that stand in the document once, under the name that a note of the contract gives them."""
+    return Named((note.extra or {})["named"], dict(note.extra_json_schema or {}))
+
+
 def _with(schema: dict[str, Any], **keywords: Any) -> dict[str, Any]:
     return schema | {name: value for name, value in keywords.items() if value is not None}
 
@@ -118,13 +123,15 @@ def sent_as(kind: type[Struct]) -> dict[str, Any]:
     return record(required, optional, about=about, free=issubclass(kind, OpenRequest))
 
 
-def sent_member(hint: Any) -> dict[str, Any]:
+def sent_member(hint: Any) -> Schema:
     """Return the schema of a member or parameter of a request of the contract."""
     kinds = [kind for kind in _parts(hint) if kind is not types.NoneType]
     if len(kinds) > 1:
         return either(*map(sent_member, kinds))
     [kind] = kinds
     bare, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if named := [_named(note) for note in notes if note.extra and "named" in note.extra]:
+        return named[0]
     about = next((note.description for note in reversed(notes) if note.description), None)
     written = [more for note in notes if (more := note.extra_json_schema or {}).keys() & {"type", "anyOf"}]
     if written:
@@ -160,7 +167,8 @@ def answer_of(kind: type[Struct]) -> Named:
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         parts = _parts(hints[field])
         nothing = types.NoneType if field in absent else UnsetType
-        may_lack = (nothing in parts or field in absent) and not note_of(hints[field], "required")
+        said = note_of(hints[field], "required")
+        may_lack = (nothing in parts or field in absent) if said is None else not said
         members = optional if may_lack or name in left_out else required
         members[name] = _one_of_types(part for part in parts if part is not nothing)
     about = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
@@ -209,8 +217,10 @@ def _annotated(hint: Any, *notes: Any) -> Schema:
     for note in notes:
         if isinstance(note, type):
             found = answer_of(note)
+        elif note.extra and "named" in note.extra:
+            found = _named(note)
         elif not isinstance(found, dict):
-            found = _with({"allOf": [found]}, description=note.description)
+            found = _with({"allOf": [found]}, description=note.description) if note.description else found
         elif note.ge is None and note.le is None and note.pattern is None and note.min_length is None:
             more = note.extra_json_schema or {}
             found = more if "type" in more else {**found, **more}

@@ -177,6 +177,8 @@ LABELLED: Final = tuple(one for one in FOUND_BY if one.letter)
 OF_SERVER: Final = frozenset(member.name for member in MEMBERS if member.by == "server")
 CARRIED: Final = frozenset(member.name for member in MEMBERS if member.carried)
 OPTIONS: Final = frozenset(member.name for member in MEMBERS if member.option)
+PLAIN: Final = tuple((member.name, member.field or member.name) for member in MEMBERS if member.kind is not None)
+"""Members with a kind, and the fields that they are made from. Answers show them as they are stored."""
 SEVERAL: Final = frozenset(member.name for member in MEMBERS if member.kind == "texts")
 PRINTED: Final = tuple(member.name for member in MEMBERS if member.printed)
 KEPT: Final = frozenset(member.field or member.name for member in MEMBERS if member.kept) | {

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ojs_api.members import ItemError
 from ojs_engine.base.errors import CODES, OjsError
-from ojs_engine.wire.members import Count, encode, given, members
+from ojs_engine.domain.job import EMPTY_OBJECT
+from ojs_engine.wire.members import Count, encode, given, members, written
 
 _WIRE_CODES: Final = {
     "queue_full": "QUEUE_FULL",
@@ -34,16 +36,6 @@ _Code = Annotated[
 _Details = Annotated[dict[str, Any], Meta(description="More, by the code: `field`, `job_id`, `max_bytes` and others.")]
 _Canonical = Annotated[str, Meta(description="The specification's name for it, or a more exact one.")]
 _Message = Annotated[str, Meta(description="What went wrong, for people: the field, the limit, and what was sent.")]
-
-
-class ItemError(Struct, omit_defaults=True):
-    """Why one item of a request was refused."""
-
-    code: _Code
-    message: _Message
-    retryable: bool | UnsetType = UNSET
-    details: _Details | UnsetType = UNSET
-    canonical_code: _Canonical | UnsetType = UNSET
 
 
 class Refusal(Struct, kw_only=True, omit_defaults=True):
@@ -83,12 +75,12 @@ class ErrorAnswer(Struct):
 
 
 def error_view(error: OjsError) -> ItemError:
-    """An error as part of an answer that is about several things."""
+    """Return an error as part of an answer that is about several things."""
     return ItemError(
         code=wire_code(error.code),
         message=error.message,
         retryable=error.retryable,
-        details=error.details,
+        details=error.details or written(EMPTY_OBJECT),
         canonical_code=error.canonical,
     )
 

@@ -132,7 +132,7 @@ def notes_of(hint: _Hint) -> Iterator[Meta]:
     """Yield the notes of a type, those of a type that may be null included."""
     if _origin(hint) is Annotated:
         inner, *notes = get_args(hint)
-        yield from notes
+        yield from (note for note in notes if isinstance(note, Meta))
         yield from notes_of(inner)
     elif _origin(hint) in {Union, types.UnionType}:
         kinds = [each for each in get_args(hint) if each is not types.NoneType]

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_api.jobs import Job as JobAnswer
 from ojs_api.jobs import SkippedJob
+from ojs_api.members import ItemError
 from ojs_engine.base.numbers import Priority
 from ojs_engine.domain.job import Job, State
-from ojs_engine.wire.errors import ItemError, error_view
-from ojs_engine.wire.jobs.job import JobAnswer, job_answer
-from ojs_engine.wire.members import MOST_WARNINGS, AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
+from ojs_engine.wire.errors import error_view
+from ojs_engine.wire.jobs.job import job_members
+from ojs_engine.wire.members import MOST_WARNINGS, AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of, written
 from ojs_features.bulk.outcomes import ItemOutcome, Rest, failed
 from ojs_features.bulk.selection import Operation
 
@@ -137,7 +139,11 @@ CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted | 
     "reprioritise": BulkReprioritised,
 }
 """What an operation on jobs that a request selects is answered with."""
-_ROLLED_BACK: Final = ItemError("rolled_back", "nothing was changed because other items were refused")
+_ROLLED_BACK: Final = ItemError(
+    code="rolled_back",
+    message="nothing was changed because other items were refused",
+    retryable=written(UNSET),
+)
 
 
 def pushed_batch(jobs: Sequence[bytes], superfluous: list[int], warnings: list[AnswerWarning]) -> PushedBatch:
@@ -173,16 +179,8 @@ def _enqueued(index: int, outcome: ItemOutcome, slips: Sequence[AnswerWarning]) 
 
 
 def _summary(job: Job) -> JobSummary:
-    answer = job_answer(job)
-    return JobSummary(
-        id=answer.id,
-        state=answer.state,
-        type=answer.type,
-        queue=answer.queue,
-        priority=answer.priority,
-        created_at=answer.created_at,
-        scheduled_at=answer.scheduled_at,
-    )
+    answer = job_members(job)
+    return JobSummary(**{name: answer[name] for name in JobSummary.__struct_fields__ if name in answer})
 
 
 def bulk_changed(

@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 
+from ojs_api.jobs import JobPage, OneJob, OneJobDetail
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.whole_jobs import whole_jobs
@@ -17,8 +18,8 @@ from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_engine.domain.strict import require_metadata
 from ojs_engine.domain.transitions.manual import RetryOverride
 from ojs_engine.read.messages import DeadLettersAsk, is_time_cursor
-from ojs_engine.wire.jobs.job import OneJob, job_view
-from ojs_engine.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
+from ojs_engine.wire.jobs.job import job_view
+from ojs_engine.wire.jobs.lists import admin_job_page, job_detail, job_page
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
 from ojs_features.dead_letters.answers import (

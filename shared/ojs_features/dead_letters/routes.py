@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_api.jobs import AdminJobPage, JobPage, OneJob, OneJobDetail
 from ojs_engine.api.common import (
     CONFIRM,
     NUMBERED,
@@ -25,8 +26,6 @@ from ojs_engine.api.schema import (
     one_of,
 )
 from ojs_engine.domain.job import State
-from ojs_engine.wire.jobs.job import OneJob
-from ojs_engine.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
 from ojs_features.dead_letters.answers import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
 from ojs_features.dead_letters.dialects import SHAPES
 from ojs_features.dead_letters.handlers import DeadLetterHandlers

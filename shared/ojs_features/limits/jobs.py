@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ojs_engine.api.job_extras import Headers, JobExtras
 from ojs_engine.base.errors import OjsError
@@ -12,7 +12,6 @@ from ojs_engine.domain.rate_limits.policy import LimitPolicy, policy_of, policy_
 from ojs_engine.operations.finding import Reason
 from ojs_engine.store.announce import announce
 from ojs_engine.store.store import Store
-from ojs_engine.wire.jobs.job import JobAnswer
 from ojs_features.limits import rules
 from ojs_features.limits.asking import limited
 from ojs_features.limits.limits import Limits
@@ -51,14 +50,14 @@ async def limit_headers(store: Store, job: Job) -> Headers:
     return (limit, ("X-RateLimit-Remaining", str(free.number)), ("X-RateLimit-Reset", str(reset)))
 
 
-async def _show(store: Store, job: Job, answer: JobAnswer) -> None:
+async def _show(store: Store, job: Job, answer: dict[str, Any]) -> None:
     """Add when the limit of an available job has room again by the passing of time."""
     policy = policy_of(job) if job.state is State.AVAILABLE else None
     if policy is None or policy.key is None:
         return
     until = (await store.of(Limits).permits.room(key_scope(policy.key), policy)).at
     if until is not None:
-        answer.rate_limit_until = format_ms(until)
+        answer["rate_limit_until"] = format_ms(until)
 
 
 async def _why(store: Store, job: Job) -> list[Reason]:

@@ -20,7 +20,8 @@ from ojs_api.history import (
     JobLineage,
     JobRetries,
 )
-from ojs_nats.jobs import Job, JobError
+from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, PlannedTransition, TimelineEntry
+from ojs_api.members import ItemError
 
 __all__ = [
     "Actor",
@@ -52,59 +53,6 @@ __all__ = [
 ]
 
 
-class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A transition of a job: who, when, why.
-
-    Attributes:
-        before: The state before it. None for the first.
-        to: The state after it.
-    """
-
-    number: int
-    event: str
-    at: datetime
-    attempt: int
-    before: str | None = msgspec.field(default=None, name="from")
-    to: str | None = None
-    worker_id: str | None = None
-    reason: str | None = None
-
-
-class PlannedTransition(msgspec.Struct, frozen=True, kw_only=True):
-    """A transition that will happen by itself.
-
-    Attributes:
-        service: The service that makes it.
-    """
-
-    due_at: datetime
-    service: str
-
-
-class JobDetail(Job, frozen=True, kw_only=True):
-    """A job with its transitions so far, and those that will happen by themselves.
-
-    Attributes:
-        dead_letter: Whether it is kept as a dead letter.
-        visible_until: When the server takes it from its worker, unless the worker sends a heartbeat.
-        leaves_at: When its record is deleted.
-    """
-
-    timeline: list[TimelineEntry] = msgspec.field(default_factory=list)
-    timers: list[PlannedTransition] = msgspec.field(default_factory=list)
-    dead_letter: bool = False
-    visible_until: datetime | None = None
-    leaves_at: datetime | None = None
-
-
-class ChangedPriority(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's priority after a change, and before it (ojs-priority §8.1)."""
-
-    id: str
-    priority: int
-    previous_priority: int
-
-
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """A job's progress. Members are None if its handler hasn't reported any (ojs-progress §7.1).
 
@@ -133,20 +81,6 @@ class ReportedProgress(Progress, frozen=True, kw_only=True):
     accepted: bool
 
 
-class JobResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's result.
-
-    Attributes:
-        result: None if the handler returned None, or the job isn't completed.
-    """
-
-    job_id: str
-    state: str
-    result: Any
-    completed_at: datetime | None = None
-    error: JobError | None = None
-
-
 class UniqueJob(msgspec.Struct, frozen=True, kw_only=True):
     """A fingerprint of a unique job, and the job that holds it.
 
@@ -170,20 +104,6 @@ class SkippedJob(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: str
     error: str
-
-
-class ItemError(msgspec.Struct, frozen=True, kw_only=True):
-    """The reason for which one item of a request was refused.
-
-    Attributes:
-        canonical_code: The specification's word, if `code` is another.
-    """
-
-    code: str
-    message: str
-    retryable: bool = False
-    details: dict[str, Any] = {}
-    canonical_code: str | None = None
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_api.jobs import JobDetail
 from ojs_nats._durations import Duration, moment
 from ojs_nats._operations import Operation, Request
 from ojs_nats._options import policy
 from ojs_nats.jobs import Job
 from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
-from ojs_nats.models.jobs import JobDetail
 from ojs_nats.operations._subject import Subject, body, parameters, seconds
 from ojs_nats.options import Retry
 

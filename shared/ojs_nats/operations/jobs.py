@@ -4,47 +4,53 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from uuid import uuid4
 
 import msgspec
 
 from ojs_api import words
-from ojs_api.findings import EXPLAIN
+from ojs_api.findings import EXPLAIN, Explanation
 from ojs_api.history import HISTORY, LINEAGE, RETRIES, TRACE, TRACES
+from ojs_api.jobs import (
+    ACTIVATE,
+    CANCEL,
+    DETAIL,
+    GET,
+    LIST,
+    META,
+    REPRIORITISE,
+    RESULT,
+    RESULTS,
+    RETRY,
+    RUN,
+    ChangedPriority,
+    JobDetail,
+    JobResult,
+    JobsQuery,
+)
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
 from ojs_nats._loops import limit
-from ojs_nats._operations import CANCEL_JOB, GET_JOB, GET_RESULT, Operation, Request
+from ojs_nats._operations import Operation, Request
 from ojs_nats.errors import ResultGone, WaitTimeoutError
 from ojs_nats.jobs import Checkpoint, Job
 from ojs_nats.models.jobs import (
     AttemptTrace,
-    ChangedPriority,
     ChangedSelection,
-    Explanation,
     HistoryEvent,
-    JobDetail,
     JobLineage,
-    JobResult,
     JobRetries,
     Progress,
     UniqueJob,
 )
 from ojs_nats.operations._subject import Subject, body, parameters, seconds
 
-__all__ = ["JobFilter", "Jobs", "Priority"]
+__all__ = ["JobFilter", "Jobs", "JobsQuery", "Priority"]
 
-_LIST: Final = Operation("listJobs", "GET", "/jobs")
-_DETAIL: Final = Operation("adminGetJob", "GET", "/admin/jobs/{job_id}")
-_RETRY: Final = Operation("adminRetryJob", "POST", "/admin/jobs/{job_id}/retry")
-_RUN: Final = Operation("adminRunJob", "POST", "/admin/jobs/{job_id}/run")
-_ACTIVATE: Final = Operation("activateJob", "POST", "/jobs/{job_id}/activate")
-_REPRIORITISE: Final = Operation("updateJobPriority", "PATCH", "/jobs/{job_id}")
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
 _CHECKPOINT: Final = Operation("getJobCheckpoint", "GET", "/jobs/{job_id}/checkpoint")
 _DELETE_CHECKPOINT: Final = Operation("deleteJobCheckpoint", "DELETE", "/jobs/{job_id}/checkpoint")
-_RESULTS: Final = Operation("getJobResults", "POST", "/jobs/results")
 _UNIQUE: Final = Operation("listUniqueJobs", "GET", "/unique-jobs")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
 _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
@@ -112,7 +118,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(Job, Request(GET_JOB, {"job_id": job_id}, queue=queue), "job")
+        return await self._asked(Job, Request(GET, {"job_id": job_id}, queue=queue), "job")
 
     async def detail(self, job_id: str) -> JobDetail:
         """Return a job with its transitions so far, and those that will happen by themselves.
@@ -120,48 +126,25 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(JobDetail, Request(_DETAIL, {"job_id": job_id}))
+        return await self._asked(JobDetail, Request(DETAIL, {"job_id": job_id}))
 
     def list(
-        self,
-        *,
-        state: str | None = None,
-        queue: str | None = None,
-        type: str | None = None,
-        tag: str | None = None,
-        error_type: str | None = None,
-        worker: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        meta: Mapping[str, str] | None = None,
-        sort: words.Sort = "created_at",
-        order: words.Order = "desc",
-        limit: int | None = None,
+        self, *, meta: Mapping[str, str] | None = None, limit: int | None = None, **query: Unpack[JobsQuery]
     ) -> AsyncIterator[Job]:
         """List jobs, the newest first: `async for job in client.jobs.list(state="discarded", limit=50)`.
 
-        Each argument narrows the list; None doesn't.
-
         Args:
-            state: The state.
-            queue: The queue.
-            type: The job type. It may end in `*`.
-            tag: One of the job's tags.
-            error_type: The class of the last error.
-            worker: The id of the worker that ran the job.
-            since: The earliest time of creation, with a time zone.
-            until: The latest time of creation, with a time zone.
             meta: Members of the job's `meta`, and their values.
-            sort: The time or number that the list is sorted by.
-            order: `"desc"` for the highest first, `"asc"` for the lowest.
             limit: How many jobs at most. None means all.
+            **query: Any of `ojs_nats.operations.jobs.JobsQuery`. Each narrows the list, or orders it; None doesn't.
+
+        Raises:
+            TypeError: There is no such argument.
         """
-        asked = parameters(
-            state=state, queue=queue, type=type, tag=tag, error_type=error_type, worker=worker,
-            since=since, until=until, sort=sort, order=order,
-        )  # fmt: skip
-        asked |= {f"meta.{name}": value for name, value in (meta or {}).items()}
-        return self._each(Job, "jobs", _LIST, limit, asked, queue)
+        if unknown := query.keys() - JobsQuery.__optional_keys__:
+            raise TypeError(f"client.jobs.list has no argument {min(unknown)}")
+        asked = parameters(**query) | {f"{META}{name}": value for name, value in (meta or {}).items()}
+        return self._each(Job, "jobs", LIST, limit, asked, query.get("queue"))
 
     async def cancel(self, job_id: str, *, reason: str | None = None, queue: str | None = None) -> Job:
         """Cancel a job. A worker that runs it stops its handler.
@@ -178,7 +161,7 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             ConflictError: The job has ended.
         """
-        return await self._asked(Job, Request(CANCEL_JOB, {"job_id": job_id}, body(reason=reason), queue), "job")
+        return await self._asked(Job, Request(CANCEL, {"job_id": job_id}, body(reason=reason), queue), "job")
 
     async def retry(self, job_id: str) -> Job:
         """Retry a job: one that has failed or was cancelled starts anew, one that waits for its next attempt gets it
@@ -191,7 +174,7 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             ConflictError: The job's state forbids it.
         """
-        return await self._asked(Job, Request(_RETRY, {"job_id": job_id}, repeatable=False), "job")
+        return await self._asked(Job, Request(RETRY, {"job_id": job_id}, repeatable=False), "job")
 
     async def run_now(self, job_id: str) -> Job:
         """Make a job available that is scheduled, pending, or waits for its next attempt.
@@ -203,7 +186,7 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             ConflictError: The job is in another state.
         """
-        return await self._asked(Job, Request(_RUN, {"job_id": job_id}, repeatable=False), "job")
+        return await self._asked(Job, Request(RUN, {"job_id": job_id}, repeatable=False), "job")
 
     async def why(self, job_id: str) -> Explanation:
         """Explain why a job is in its state, with the most important reason first.
@@ -223,7 +206,7 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             ConflictError: The job isn't pending.
         """
-        return await self._asked(Job, Request(_ACTIVATE, {"job_id": job_id}), "job")
+        return await self._asked(Job, Request(ACTIVATE, {"job_id": job_id}), "job")
 
     async def set_priority(self, job_id: str, priority: Priority) -> ChangedPriority:
         """Change the priority of a job that wasn't fetched yet.
@@ -236,7 +219,7 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             ConflictError: The job was fetched already.
         """
-        return await self._asked(ChangedPriority, Request(_REPRIORITISE, {"job_id": job_id}, {"priority": priority}))
+        return await self._asked(ChangedPriority, Request(REPRIORITISE, {"job_id": job_id}, {"priority": priority}))
 
     # What is known of it
 
@@ -329,7 +312,7 @@ class Jobs(Subject):
             NotFoundError: The job doesn't exist, or isn't stored any more.
             ResultGone: The result isn't kept any more.
         """
-        return await self._asked(JobResult, Request(GET_RESULT, {"job_id": job_id}))
+        return await self._asked(JobResult, Request(RESULT, {"job_id": job_id}))
 
     async def results(self, job_ids: Sequence[str]) -> dict[str, JobResult]:
         """Return the results of several jobs as they are now, by their ids.
@@ -337,7 +320,7 @@ class Jobs(Subject):
         Args:
             job_ids: The jobs' ids. A job that doesn't exist has the `state` `not_found`.
         """
-        return await self._asked(dict[str, JobResult], Request(_RESULTS, body={"ids": [*job_ids]}), "results")
+        return await self._asked(dict[str, JobResult], Request(RESULTS, body={"ids": [*job_ids]}), "results")
 
     async def wait(self, job_id: str, timeout: Duration | None = None, *, queue: str | None = None) -> Job:
         """Wait for a job's end, and return the job. The server keeps the request until then, so nothing is polled.
@@ -363,7 +346,7 @@ class Jobs(Subject):
         """Until the job ends, or the server has been asked for long enough. Raises NotFoundError."""
         waits = self._transport.timings
         said = {"job_id": job_id, "wait": "true", "timeout": f"{waits.ask_s:g}"}
-        asked = Request(GET_RESULT, said, queue=queue, answer_s=waits.ask_s + waits.beyond_s)
+        asked = Request(RESULT, said, queue=queue, answer_s=waits.ask_s + waits.beyond_s)
         try:
             await self._transport.send(asked)
         except (WaitTimeoutError, ResultGone):

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ojs_api.jobs import RESULT
 from ojs_nats import OjsError
 from ojs_nats._handed_on import with_results
-from ojs_nats._operations import GET_RESULT, Request
+from ojs_nats._operations import Request
 from ojs_nats.errors import UnavailableError
 from ojs_nats.jobs import Job
 
@@ -22,7 +23,7 @@ class Server:
         self.asked: list[str] = []
 
     async def send(self, request: Request) -> bytes:
-        assert request.operation is GET_RESULT
+        assert request.operation is RESULT
         job_id = request.parameters["job_id"]
         self.asked.append(job_id)
         if job_id not in self.results:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import cast
 
+from ojs_api.jobs import JobDetail
 from ojs_engine.domain.members import FOUND_BY, OPTIONS, shown_in
 from ojs_nats import App
 from ojs_nats.jobs import Job, JobRequest
-from ojs_nats.models.jobs import JobDetail
-from ojs_nats.operations.jobs import JobFilter, Jobs
+from ojs_nats.operations.jobs import JobFilter, JobsQuery
 from ojs_nats.options import Options
 from ojs_nats.testing import fake
 from support.plain_members import PLAIN, SENT, plain
@@ -41,4 +40,4 @@ def test_the_client_sends_them_as_they_are_and_its_server_in_memory_shows_them()
 def test_the_client_finds_jobs_by_all_that_the_server_finds_them_by() -> None:
     named = {by.name for by in FOUND_BY}
     assert set(JobFilter.__struct_fields__) >= named
-    assert set(inspect.signature(Jobs.list).parameters) >= named
+    assert JobsQuery.__optional_keys__ >= named

@@ -73,7 +73,7 @@ function carried(/** @type {Job} */ job, /** @type {'args' | 'result' | 'meta'} 
 }
 
 /** What a later attempt goes on from. */
-const checkpoint = (/** @type {import('../openapi.js').JobCheckpoint} */ saved) =>
+const checkpoint = (/** @type {import('../openapi.js').Checkpoint} */ saved) =>
 	section(`Checkpoint ${saved.sequence}`, [
 		html`<p class="dim">Saved ${moment(saved.created_at)}${optional(saved.step_index, (step) => `, at step ${step}`)}</p>`,
 		saved.redacted ? hidden() : tree(saved.state),

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_api.jobs import AdminChangedJob, EnqueuedJob, JobPage, OneJob, PushedJob
 from ojs_engine.domain.members import PRINTED
 from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.jobs.job import AdminChangedJob, EnqueuedJob, JobView, OneJob, PushedJob
-from ojs_engine.wire.jobs.lists import BareJobDetail, JobPage
+from ojs_engine.wire.jobs.lists import BareJobDetail
 from ojs_engine.wire.members import members
 from ojs_engine.wire.workers.answers import AckAnswer, NackAnswer
 
@@ -26,8 +26,7 @@ _TIMESTAMPS: Final = (
 
 def _flat(answer: OneJob | PushedJob | AdminChangedJob) -> dict[str, Any]:
     """The job's members stand beside `job`, too: the command line and the admin UI do not unwrap."""
-    beside = {} if answer.job is None else members(answer.job)
-    return beside | members(answer)
+    return members(answer.job) | members(answer)
 
 
 def _with_total(answer: JobPage) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def _with_job_id(answer: AckAnswer | NackAnswer) -> dict[str, Any]:
     return members(answer) | {"job_id": answer.id}
 
 
-def _bare(answer: BareJobDetail) -> JobView:
+def _bare(answer: BareJobDetail) -> Any:
     return answer.job
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_api.jobs import Checkpoint as JobCheckpoint
 from ojs_engine.base.errors import invalid, too_large
 from ojs_engine.base.extensions import extensions_in
 from ojs_engine.base.fields import absent, integer, kind_of, struct_of, value_of
@@ -16,7 +17,6 @@ from ojs_engine.domain.checkpoints import Checkpoint, Saved
 from ojs_engine.domain.job import NOTHING
 from ojs_engine.domain.transitions import JobHolder
 from ojs_engine.wire.jobs.holder import holder_of
-from ojs_engine.wire.jobs.job import JobCheckpoint
 from ojs_engine.wire.members import Extended, Timestamp, Uuid, extended
 
 _MOST: Final = 2**53 - 1
@@ -81,16 +81,16 @@ class SavedCheckpoint(NumberedCheckpoint):
     checkpoint: NumberedCheckpoint
 
 
-class CheckpointAnswer(JobCheckpoint, kw_only=True, omit_defaults=True):
+class CheckpointOfJob(JobCheckpoint, frozen=True, kw_only=True, omit_defaults=True):
     """The last checkpoint of a job."""
 
     job_id: Uuid
 
 
-class OneCheckpoint(CheckpointAnswer, kw_only=True, omit_defaults=True):
+class OneCheckpoint(CheckpointOfJob, frozen=True, kw_only=True, omit_defaults=True):
     """The last checkpoint of a job; `checkpoint` is the same again, as the specification's text has it."""
 
-    checkpoint: CheckpointAnswer | Extended[CheckpointAnswer]
+    checkpoint: CheckpointOfJob | Extended[CheckpointOfJob]
 
 
 class Resume(Struct, kw_only=True, omit_defaults=True):
@@ -98,7 +98,7 @@ class Resume(Struct, kw_only=True, omit_defaults=True):
 
     job_id: Uuid
     has_checkpoint: bool
-    checkpoint: CheckpointAnswer | Extended[CheckpointAnswer] | UnsetType = UNSET
+    checkpoint: CheckpointOfJob | Extended[CheckpointOfJob] | UnsetType = UNSET
 
 
 class DeletedCheckpoint(Struct):
@@ -119,8 +119,8 @@ def _members(checkpoint: Checkpoint) -> dict[str, Any]:
         "state": checkpoint.state,
         "sequence": checkpoint.sequence,
         "created_at": format_ms(checkpoint.at),
-        "step_index": UNSET if checkpoint.step_index is None else checkpoint.step_index,
-        "metadata": checkpoint.metadata or UNSET,
+        "step_index": checkpoint.step_index,
+        "metadata": checkpoint.metadata or {},
     }
 
 
@@ -136,8 +136,8 @@ def one_checkpoint(checkpoint: Checkpoint) -> OneCheckpoint | Extended[OneCheckp
     return extended(answer, checkpoint.extensions)
 
 
-def _answer(checkpoint: Checkpoint) -> CheckpointAnswer | Extended[CheckpointAnswer]:
-    return extended(CheckpointAnswer(job_id=checkpoint.job_id, **_members(checkpoint)), checkpoint.extensions)
+def _answer(checkpoint: Checkpoint) -> CheckpointOfJob | Extended[CheckpointOfJob]:
+    return extended(CheckpointOfJob(job_id=checkpoint.job_id, **_members(checkpoint)), checkpoint.extensions)
 
 
 def resume(job_id: str, checkpoint: Checkpoint | None) -> Resume:

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_api.jobs import JobError
-from ojs_engine.base.times import format_ms
-from ojs_engine.domain.job import NOTHING, Job, State
+from ojs_api.jobs import JobResult
+from ojs_engine.domain.job import NOTHING, Job
 from ojs_engine.domain.transitions.retention import result_expires_at
 from ojs_engine.wire.jobs.job import failed_attempt
-from ojs_engine.wire.members import Timestamp
+from ojs_engine.wire.members import moment, written
 
 NO_RESULT: Final = Raw(b"null")
 
 
-class JobResult(Struct, kw_only=True, omit_defaults=True):
-    """`result` is null while, or because, there is none."""
-
-    job_id: str
-    state: State | Literal["not_found"]
-    result: Raw
-    completed_at: Timestamp | UnsetType = UNSET
-    error: JobError | UnsetType = UNSET
-
-
-class JobResults(Struct):
-    """By id as sent; `state` is `not_found` where there is no such job."""
-
-    results: dict[str, JobResult]
-
-
 def job_result(job: Job) -> JobResult:
-    """What a client that asks for a result gets."""
-    answer = JobResult(job_id=job.id, state=job.state, result=job.result or NO_RESULT)
-    if job.completed_at is not None:
-        answer.completed_at = format_ms(job.completed_at)
-    if job.error is not None:
-        answer.error = failed_attempt(job.error)
-    return answer
+    """Return what a client that asks for a result gets."""
+    return JobResult(
+        job_id=job.id,
+        state=job.state,
+        result=written(job.result or NO_RESULT),
+        completed_at=moment(job.completed_at),
+        error=None if job.error is None else failed_attempt(job.error),
+    )
 
 
 def without_expired_result(job: Job, now: int) -> Job:

@@ -8,15 +8,17 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_api.jobs import Job as JobAnswer
+from ojs_api.members import ItemError
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.times import format_ms
 from ojs_engine.domain.checkpoints import Checkpoint
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_engine.domain.worker import Mark
-from ojs_engine.wire.errors import ItemError, error_view
+from ojs_engine.wire.errors import error_view
 from ojs_engine.wire.jobs.checkpoints import job_checkpoint
-from ojs_engine.wire.jobs.job import JobView, job_answer, job_view, with_extra
+from ojs_engine.wire.jobs.job import job_members, job_view, shown_job
 from ojs_engine.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, given, timestamp
 from ojs_engine.wire.workers.marks import mark_text
 from ojs_engine.wire.workers.requests import Ack
@@ -47,7 +49,7 @@ class JobOutcome(Struct, kw_only=True, omit_defaults=True):
     state: State
     attempt: Count
     max_attempts: Count
-    job: JobView
+    job: JobAnswer
     completed_at: Timestamp | UnsetType = UNSET
     discarded_at: Timestamp | UnsetType = UNSET
     next_attempt_at: Timestamp | UnsetType = UNSET
@@ -83,7 +85,7 @@ class FetchedJobs(Struct, omit_defaults=True):
     `acks`: what became of those that came with the fetch. `fetch_error`: why such a fetch brings no jobs, if it failed.
     """
 
-    jobs: list[JobView]
+    jobs: list[JobAnswer]
     acks: AcksAnswer | UnsetType = UNSET
     fetch_error: ItemError | UnsetType = UNSET
 
@@ -142,18 +144,18 @@ def fetched_jobs(
     return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id), indexed=indexed) for job in jobs], acks)
 
 
-def _fetched(job: Job, inputs: Mapping[str, ParentResults], checkpoint: Checkpoint | None, *, indexed: bool) -> JobView:
+def _fetched(job: Job, inputs: Mapping[str, ParentResults], checkpoint: Checkpoint | None, *, indexed: bool) -> Any:
     if job.workflow is None and checkpoint is None:
         return job_view(job)
-    answer = job_answer(job)
+    answer = job_members(job)
     if job.workflow is not None:
         handed_on = inputs.get(job.id, _NO_RESULTS)
-        answer.parent_results = list(handed_on.results)
+        answer["parent_results"] = list(handed_on.results)
         if indexed:
-            answer.parent_results_by_index = dict(handed_on.by_index)
+            answer["parent_results_by_index"] = dict(handed_on.by_index)
     if checkpoint is not None:
-        answer.checkpoint = job_checkpoint(checkpoint)
-    return with_extra(answer, job)
+        answer["checkpoint"] = job_checkpoint(checkpoint)
+    return shown_job(answer, job)
 
 
 def acknowledged(job: Job) -> AckAnswer:

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_api import words
+from ojs_api.jobs import CancelJob, ReadResults
 from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid
 from ojs_engine.base.fields import (
     absent,
@@ -39,6 +40,7 @@ from ojs_engine.domain.transitions import Action, Failure, JobHolder
 from ojs_engine.domain.worker import CompleteList, Worker
 from ojs_engine.wire.jobs.enqueue import job_type_of
 from ojs_engine.wire.members import AnswerWarning, encode
+from ojs_engine.wire.requests import request_of
 from ojs_engine.wire.workers.marks import mark_of
 from ojs_engine.wire.workers.tolerance import read_report, side
 
@@ -467,25 +469,15 @@ def _started_at(sent: str | float | None, limits: PayloadLimits) -> str | None:
 # Jobs
 
 
-class CancelBody(Struct):
-    reason: str | None = None
-
-
-class IdsBody(Struct):
-    ids: list[str] | None = None
-
-
 def parse_cancel(body: bytes, limits: PayloadLimits) -> str | None:
     """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
-    reason = struct_of(body, CancelBody).reason
+    reason = request_of(body, CancelJob).reason
     return _text(reason, "reason", limits)
 
 
 def parse_result_ids(body: bytes, limits: PayloadLimits) -> tuple[str, ...]:
     """POST /jobs/results: the ids as sent, doubles left out. Raises invalid_payload, invalid_request."""
-    ids = struct_of(body, IdsBody).ids
-    if ids is None:
-        raise invalid("ids", "ids is required: a list of job ids")
+    ids = request_of(body, ReadResults).ids
     if len(ids) > limits.max_result_ids:
         raise invalid("ids", f"ids has {len(ids)} entries; the limit is {limits.max_result_ids}")
     return tuple(dict.fromkeys(ids))

@@ -7,10 +7,11 @@ import pytest
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ojs_api.jobs import AdminChangedJob, OneJob
 from ojs_engine.domain.job import Job, State
 from ojs_engine.wire.dialects.layer import answer_body, redacted_body
 from ojs_engine.wire.dialects.readers import Reader
-from ojs_engine.wire.jobs.job import AdminChangedJob, OneJob, job_view
+from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.jobs.lists import BareJobDetail, job_detail
 from ojs_engine.wire.workers.answers import acknowledged
 

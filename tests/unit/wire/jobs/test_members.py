@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec import Raw
 
+from ojs_api.jobs import Job as JobAnswer
+from ojs_api.jobs import JobDetail
 from ojs_engine.api.envelope import ENVELOPE
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.members import FOUND_BY, INNER, LABELLED, MEMBERS, OF_SERVER, OPTIONS, Found, shown_in
 from ojs_engine.domain.transitions.manual import tombstone
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
-from ojs_engine.wire.jobs.job import JobAnswer
-from ojs_engine.wire.jobs.lists import JobDetail
 from ojs_engine.wire.members import encode
 
 SENT = {member.name for member in MEMBERS if member.by == "client"}
