@@ -71,6 +71,10 @@ def whole(low: int, high: int) -> Meta:
     return Meta(extra_json_schema=schema, extra={"wanted": f"an integer from {low} to {high}"})
 
 
+MOST_WHOLE: Final = 2**53 - 1
+"""The highest whole number that every reader of JSON has."""
+AttemptNumber = Annotated[int | float, whole(1, MOST_WHOLE)]
+"""Which attempt of a job a request is about."""
 Ignored = Annotated[Any, HIDDEN]
 """A member of an answer that may come back in a request, where it has no effect."""
 

@@ -9,6 +9,7 @@ from ojs_engine.store.store import StoreFeatures
 from ojs_features.audit.plug import AUDIT
 from ojs_features.backup.plug import BACKUP
 from ojs_features.bulk.plug import BULK
+from ojs_features.checkpoints.plug import CHECKPOINTS
 from ojs_features.crons.plug import CRONS
 from ojs_features.dead_letters.plug import DEAD_LETTERS
 from ojs_features.findings.plug import FINDINGS
@@ -21,6 +22,7 @@ from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
 FEATURES: Final[tuple[Feature, ...]] = (
+    CHECKPOINTS,
     HISTORY,
     FINDINGS,
     BULK,

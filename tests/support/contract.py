@@ -19,6 +19,7 @@ SUBJECTS: Final = [
     if isinstance(value, Subject)
 ]
 BODIES: Final[dict[str, dict[str, Any]]] = {
+    "putJobCheckpoint": {"state": {}, "metadata": {}},
     "registerSchema": {"type": "a.b", "version": 1, "schema": {}, "validation": {}},
     "adminPutSchema": {"schema": {}, "validation": {}},
     "directWorker": {"directive": "quiet"},
@@ -99,7 +100,8 @@ def _spoilt(schema: dict[str, Any], sound: dict[str, Any]) -> Iterator[tuple[str
         yield "mispelt", sound | {"mispelt": 1}
     for name in schema.get("required", ()):
         yield name, {other: value for other, value in sound.items() if other != name}
-        yield name, sound | {name: None}
+        if not _takes_anything(schema["properties"][name]):
+            yield name, sound | {name: None}
     for name, one in schema["properties"].items():
         beside = {other: value for other, value in sound.items() if other != OTHER_NAMES.get(name)}
         for value in _wrong(one):
@@ -108,8 +110,16 @@ def _spoilt(schema: dict[str, Any], sound: dict[str, Any]) -> Iterator[tuple[str
             yield from ((f"{name}.{path}", sound | {name: inner}) for path, inner in _spoilt(one, sound[name]))
 
 
+def _takes_anything(schema: dict[str, Any]) -> bool:
+    """Tell whether any JSON is allowed, null included."""
+    return schema.keys() <= {"description"}
+
+
 def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
     """Yield values that the schema doesn't allow."""
+    if _takes_anything(schema):
+        yield _HUGE
+        return
     kinds = schema.get("anyOf", [schema])
     taken = {kind.get("type", "string") for kind in kinds}
     yield from [[[5]], 10**400, _HUGE]

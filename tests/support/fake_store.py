@@ -30,6 +30,7 @@ from ojs_engine.jetstream.watch import Watches, WatchTimings
 from ojs_engine.operations.job_checks import CheckedTypes
 from ojs_engine.store.jobs.jobs import Extended
 from ojs_engine.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
+from ojs_features.checkpoints.store import Checkpoints
 from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.schemas.registry import Schemas
@@ -335,7 +336,7 @@ class FakeBucket:
         return kind()
 
 
-class Checkpoints:
+class FakeCheckpoints:
     """Nobody has saved any; `failure` is raised to who asks, while it is set."""
 
     def __init__(self) -> None:
@@ -370,7 +371,7 @@ class FakeStore:
         self.jobs = Jobs(self)
         self.atomic = Atomic(self)
         self.blobs = Blobs(self)
-        self.checkpoints = Checkpoints()
+        self.checkpoints = FakeCheckpoints()
         self.dispatcher = Dispatcher(self)
         self.workers = Workers(self)
         self.capacity = Capacity()
@@ -381,6 +382,7 @@ class FakeStore:
     def of(self, make: Callable[..., Any]) -> Any:
         """Return what a feature has here."""
         stores: dict[Any, Any] = {
+            Checkpoints: self.checkpoints,
             Crons: FakeCrons(),
             Webhooks: FakeWebhooks(),
             Limits: FakeLimits(),

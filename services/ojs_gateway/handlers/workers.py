@@ -32,9 +32,9 @@ from ojs_engine.wire.errors import error_view
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.workers.answers import (
     AcksAnswer,
+    Along,
     DeregisteredWorker,
     FetchedJobs,
-    ParentResults,
     RegisteredWorker,
     acknowledged,
     acks_answer,
@@ -62,7 +62,6 @@ from ojs_gateway.context import Context
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ojs_engine.domain.checkpoints import Checkpoint
     from ojs_engine.domain.job import Job
     from ojs_engine.domain.worker import Mark
 
@@ -120,17 +119,15 @@ class WorkerHandlers:
             jobs = await self._work(ask, call)
         room = self._limits.max_fetch_bytes if call.room is None else min(call.room, self._limits.max_fetch_bytes)
         with self._store.dispatcher.returning(jobs) as undelivered:
-            inputs = await self._inputs(jobs, undelivered, room)
-            shown = [job for job in jobs if job.id in inputs]
-            checkpoints = await self._checkpoints(shown, undelivered, room)
-            shown = [job for job in shown if job.id in undelivered and (job.id in checkpoints or not job.checkpoint)]
+            along = await self._along(jobs, undelivered, room)
+            shown = [job for job in jobs if job.id in along]
             try:
-                body = encode(fetched_jobs(shown, inputs, checkpoints, acks))
+                body = encode(fetched_jobs(shown, along, acks))
             except RECORD_ERRORS:  # not the others' fault
-                shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
-                body = encode(fetched_jobs(shown, inputs, checkpoints, acks))
+                shown = [job for job in shown if self._can_be_shown(job, along, undelivered)]
+                body = encode(fetched_jobs(shown, along, acks))
             if len(body) > room:
-                shown, body = self._what_fits(shown, inputs, checkpoints, acks, undelivered, call.room, room)
+                shown, body = self._what_fits(shown, along, acks, undelivered, call.room, room)
             if not call.gone:
                 call.if_lost = partial(self._store.dispatcher.take_back, shown) if shown else None
                 tracing.handed_out(shown)
@@ -140,8 +137,7 @@ class WorkerHandlers:
     def _what_fits(
         self,
         jobs: list[Job],
-        inputs: Mapping[str, ParentResults],
-        checkpoints: Mapping[str, Checkpoint | None],
+        along: Mapping[str, Sequence[Along]],
         acks: AcksAnswer | UnsetType,
         undelivered: set[str],
         most: int | None,
@@ -149,47 +145,24 @@ class WorkerHandlers:
     ) -> tuple[list[Job], bytes]:
         """Return the first of the jobs, as many as go into `room` bytes, with their answer.
 
-        A single one may have up to `most`; None for any number. Its `parent_results_by_index` is left out where only
-        that is too much.
+        A single one may have up to `most`; None for any number. What goes along with it is brief where it would be too
+        much otherwise.
         """
-        while len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks))) > room and jobs:
+        while len(body := encode(fetched_jobs(jobs, along, acks))) > room and jobs:
             if len(jobs) == 1:
                 if most is None or len(body) <= most:
                     break
-                if len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks, indexed=False))) <= most:
+                if len(body := encode(fetched_jobs(jobs, along, acks, brief=True))) <= most:
                     break
-                if (size := len(encode(fetched_jobs(jobs, inputs, checkpoints, indexed=False)))) > most:
+                if (size := len(encode(fetched_jobs(jobs, along, brief=True)))) > most:
                     reason = f"the job is {size} bytes with what belongs to it, and NATS takes {most}: fetch it over HTTP"
                     self._fail(jobs[0], reason, undelivered)
             jobs = jobs[: len(jobs) // 2]
         return jobs, body
 
-    async def _checkpoints(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Checkpoint | None]:
-        """Return what jobs go on from: that of as many as fill `room`, in order.
-
-        The attempt of one ends if that can't be read: it would begin anew without a word.
-        """
-        found: dict[str, Checkpoint | None] = {}
-        size = 0
-        for job in jobs:
-            if not job.checkpoint:
-                continue
-            if size > room:
-                break
-            try:
-                checkpoint = await self._store.checkpoints.last(job.id)
-            except OjsError as error:
-                if error.info.retryable:
-                    raise
-                self._fail(job, error.message, undelivered)
-            else:
-                found[job.id] = checkpoint
-                size += 0 if checkpoint is None else len(checkpoint.state) + len(checkpoint.metadata)
-        return found
-
-    def _can_be_shown(self, job: Job, inputs: Mapping[str, ParentResults], undelivered: set[str]) -> bool:
+    def _can_be_shown(self, job: Job, along: Mapping[str, Sequence[Along]], undelivered: set[str]) -> bool:
         try:
-            encode(fetched_jobs([job], inputs))
+            encode(fetched_jobs([job], along))
         except RECORD_ERRORS as error:
             log.exception("a job can't be shown to a worker", job_id=job.id)
             self._fail(job, f"the job can't be shown to a worker: {error}", undelivered)
@@ -201,36 +174,44 @@ class WorkerHandlers:
         undelivered.discard(job.id)
         self._store.dispatcher.fail(job, reason)
 
-    async def _inputs(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, ParentResults]:
-        """Return what earlier steps hand on to each job that can be handed out: to as many as fill `room`, in order.
+    async def _along(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Sequence[Along]]:
+        """Return what goes along with each job that can be handed out: with as many as fill `room`, in order.
 
         Raises OjsError backend_unavailable if NATS is in the way of all of them.
         """
-        inputs: dict[str, ParentResults] = {}
+        along: dict[str, Sequence[Along]] = {}
         failure: OjsError | None = None
         size = 0
         for job in jobs:
             if size > room:
                 break
             size += len(job.args)
-            source = next((one for one in self._inputs_of if one.asks(job)), None)
-            if source is None:
-                inputs[job.id] = ParentResults()
-                continue
             try:
-                inputs[job.id] = await source.of(self._store, job)
-                size += 2 * sum(map(len, inputs[job.id].results))  # as a list and by index
+                along[job.id] = found = await self._along_with(job)
+                size += sum(one.size for one in found)
             except OjsError as error:
                 if error.info.retryable:
                     failure = error
                 else:
                     self._fail(job, error.message, undelivered)
-            except RECORD_ERRORS:  # a definition that is none, or not of this job
-                log.exception("what earlier steps hand on to a job can't be told", job_id=job.id)
-                self._fail(job, "what earlier steps hand on to it can't be told; see the server's log", undelivered)
-        if failure is not None and not inputs:
+        if failure is not None and not along:
             raise failure
-        return inputs
+        return along
+
+    async def _along_with(self, job: Job) -> Sequence[Along]:
+        """Return what goes along with one job. Raises OjsError."""
+        found: list[Along] = []
+        for source in self._inputs_of:
+            if source.asks(job):
+                try:
+                    one = await source.of(self._store, job)
+                except RECORD_ERRORS:  # a record that is none, or not of this job
+                    log.exception("what goes along with a job can't be told", job_id=job.id)
+                    message = f"{source.what} can't be told; see the server's log"
+                    raise OjsError("unreadable_record", message) from None
+                if one is not None:
+                    found.append(one)
+        return found
 
     async def _work(self, ask: Fetch, call: Call) -> list[Job]:
         wait_ms = ask.wait_ms

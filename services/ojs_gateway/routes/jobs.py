@@ -22,10 +22,8 @@ from ojs_engine.api.schema import (
     whole,
 )
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
-from ojs_engine.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
 from ojs_engine.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
 from ojs_gateway.handlers.admin import AdminHandlers
-from ojs_gateway.handlers.checkpoints import CheckpointHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
@@ -41,15 +39,6 @@ _PROGRESS_BODY: Final = body_of(
     message=text(most=MAX_MESSAGE),
     data=OBJECT | {"description": f"Up to {DEFAULT_LIMITS.max_progress_bytes} bytes as JSON."},
     checkpoint=ANYTHING | {"description": "Refused."},
-    worker_id=SHORT,
-    attempt=whole(1),
-)
-_CHECKPOINT_BODY: Final = body_of(
-    CheckpointBody,
-    "state",
-    state=ANYTHING | {"description": f"Any JSON; with `metadata` up to {DEFAULT_LIMITS.max_checkpoint_bytes} bytes."},
-    step_index=whole(),
-    metadata=OBJECT,
     worker_id=SHORT,
     attempt=whole(1),
 )
@@ -145,57 +134,6 @@ JOBS: Final = Part(
             },
             errors=("not_found",),
             narrowing="job",
-        ),
-        Route(
-            CheckpointHandlers,
-            CheckpointHandlers.save,
-            (
-                "PUT /jobs/{job_id}/checkpoint putJobCheckpoint",
-                "POST /jobs/{job_id}/checkpoint saveJobCheckpoint",
-                "POST /checkpoints/{job_id} saveCheckpoint",
-                "PUT /checkpoints/{job_id} putCheckpoint",
-            ),
-            "work",
-            "Save what a later attempt can go on from",
-            {200: SavedCheckpoint},
-            "In the place of what was saved before. It is given to who fetches the job next.",
-            body=_CHECKPOINT_BODY,
-            errors=("not_found", "conflict", "envelope_too_large"),
-            narrowing="job",
-            by_queue=True,
-        ),
-        Route(
-            CheckpointHandlers,
-            CheckpointHandlers.read,
-            ("GET /jobs/{job_id}/checkpoint getJobCheckpoint", "GET /checkpoints/{job_id}"),
-            "work",
-            "Read what was saved last",
-            {200: OneCheckpoint},
-            errors=("not_found",),
-            narrowing="job",
-            by_queue=True,
-        ),
-        Route(
-            CheckpointHandlers,
-            CheckpointHandlers.resume,
-            ("GET /checkpoints/{job_id}/resume resumeCheckpoint",),
-            "work",
-            "Ask whether there is something to go on from",
-            {200: Resume},
-            errors=("not_found",),
-            narrowing="job",
-            by_queue=True,
-        ),
-        Route(
-            CheckpointHandlers,
-            CheckpointHandlers.delete,
-            ("DELETE /jobs/{job_id}/checkpoint deleteJobCheckpoint", "DELETE /checkpoints/{job_id}"),
-            "work",
-            "Delete what was saved",
-            {200: DeletedCheckpoint},
-            errors=("not_found",),
-            narrowing="job",
-            by_queue=True,
         ),
     ),
 )

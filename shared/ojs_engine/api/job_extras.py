@@ -11,7 +11,7 @@ from ojs_engine.domain.job import Job
 from ojs_engine.operations.finding import Reason
 from ojs_engine.store.gates import Asks
 from ojs_engine.store.store import Store
-from ojs_engine.wire.workers.answers import ParentResults
+from ojs_engine.wire.workers.answers import Along
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -37,8 +37,10 @@ class JobExtras(Struct, frozen=True, kw_only=True):
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """Results of other jobs that go along with a fetched one."""
+    """What a feature hands out along with fetched jobs that ask for it."""
 
     asks: Asks
-    of: Callable[[Store, Job], Awaitable[ParentResults]]
+    of: Callable[[Store, Job], Awaitable[Along | None]]
     """Raises OjsError: of its kind backend_unavailable the job is given back, of others its attempt ends."""
+    what: str
+    """Its name in the error of an attempt that ends because it can't be made."""

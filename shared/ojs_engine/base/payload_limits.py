@@ -71,8 +71,6 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_parent_results_bytes: int = 4_194_304
     """What a job is given of earlier results; what is beyond comes as a reference."""
 
-    max_checkpoint_bytes: int = 1_048_576
-    """What a worker may save of a job, as JSON."""
     max_progress_bytes: int = 4_096
     """What a worker may tell of a job's progress, as JSON."""
 

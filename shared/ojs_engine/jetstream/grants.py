@@ -43,7 +43,6 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "job",
         "blob",
         "progress",
-        "checkpoint",
         "idempotency",
         "worker",
         "queue",
@@ -75,12 +74,11 @@ WORKER: Final = (
     "ackJobs",
     "nackJob",
     "reportJobProgress",
-    "putJobCheckpoint",
     "registerWorker",
     "workerHeartbeat",
     "deregisterWorker",
 )
-"""The operations of a worker."""
+"""The operations of a worker. Features have more."""
 _OF_NO_QUEUE: Final = frozenset({"createWorkflow", "getWorkflow", "cancelWorkflow"})
 """A workflow may have jobs in any queue, so a user that is held to some may not ask for these."""
 
@@ -104,6 +102,8 @@ class FeatureGrants(Struct, frozen=True, kw_only=True):
     """By role: the consumers of records that its processes share for the feature, and the subjects that each takes."""
     roles: tuple[str, ...] = ()
     """Services of its own. They write no jobs."""
+    workers: tuple[str, ...] = ()
+    """Its operations that workers ask for."""
 
 
 class Team(Struct, frozen=True):
@@ -140,9 +140,10 @@ def all_grants(
     found[OPERATOR] = _row(config, OPERATOR, _operator(config), heard, [_taking_the_mark(config)])
     found[BACKUP] = _row(config, BACKUP, _backup(config), not_publish=_of_others(config, features, BACKUP))
     found[RESTORE] = _row(config, RESTORE, _restore(config))
+    of_workers = [*WORKER, *(operation for feature in features for operation in feature.workers)]
     for team in teams:
         found[team.client] = _row(config, team.client, _asks(config, CLIENT, team.queues))
-        found[team.worker] = _row(config, team.worker, _asks(config, WORKER, team.queues))
+        found[team.worker] = _row(config, team.worker, _asks(config, of_workers, team.queues))
     return found
 
 

@@ -44,7 +44,6 @@ Kind = Literal[
     "job",
     "blob",
     "progress",
-    "checkpoint",
     "idempotency",
     "worker",
     "queue",
@@ -250,10 +249,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def progress(self, job_id: str) -> str:
         """Subject of what a job's worker has told of its progress."""
         return self.record("progress", job_id)
-
-    def checkpoint(self, job_id: str) -> str:
-        """Subject of what a job's worker has saved to go on from."""
-        return self.record("checkpoint", job_id)
 
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""

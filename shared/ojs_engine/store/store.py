@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
@@ -33,7 +33,6 @@ from ojs_engine.store.dispatch.dispatcher import Dispatcher
 from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.enqueue.enqueue import Enqueue
 from ojs_engine.store.gates import LaneRule, PushGate, StartGate
-from ojs_engine.store.jobs.checkpoints import Checkpoints, CheckpointTimings
 from ojs_engine.store.jobs.jobs import Jobs, JobTimings
 from ojs_engine.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_engine.store.keys import Keys, KeyTimings
@@ -91,8 +90,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Waiting for the end of a job."""
     progress: ProgressTimings = ProgressTimings()
     """Progress of jobs."""
-    checkpoints: CheckpointTimings = CheckpointTimings()
-    """Checkpoints of jobs."""
     capacity: CapacityTimings = CapacityTimings()
     """Places in bounded queues."""
     sweeps: SweepTimings = SweepTimings()
@@ -219,6 +216,7 @@ class Store:
         self.atomic = Atomic(bucket)
         alerts = ThresholdAlerts(bucket, timings.alerts)
         self._of_features: dict[Callable[[Store], Any], Any] = {}
+        self._at_close: list[Callable[[], Awaitable[None]]] = []
         for what, ended in features.ends.items():
             self.committer.followers[what] = partial(self._ended, ended)
         gated: Gated | None = None if gates is None else self.of(gates.make)
@@ -231,7 +229,6 @@ class Store:
         self.jobs = Jobs(bucket, locks, timings.jobs)
         self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.atomic, self.jobs, push_gate, locks)
         self.progress = JobProgress(bucket, self.jobs, timings.progress)
-        self.checkpoints = Checkpoints(bucket, self.jobs, timings.checkpoints)
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, locks)
         self.idempotency = Idempotency(bucket, timings.idempotency)
@@ -302,7 +299,8 @@ class Store:
             await self.locks.close()
         await self.idempotency.close()
         await self.progress.close()
-        await self.checkpoints.close()
+        for finish in self._at_close:
+            await finish()
         await self.watches.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
@@ -347,6 +345,10 @@ class Store:
             self._of_features[make] = make(self)
         found: T = self._of_features[make]
         return found
+
+    def on_close(self, finish: Callable[[], Awaitable[None]]) -> None:
+        """Have `finish` awaited when this process stops, while NATS is still there."""
+        self._at_close.append(finish)
 
     def on_reset(self, drop: Drop) -> None:
         """Have `drop` awaited at every reset, before this process says that it holds nothing any more."""

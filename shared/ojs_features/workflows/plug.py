@@ -10,7 +10,6 @@ from ojs_engine.domain.job import Job
 from ojs_engine.plug import Feature, Process
 from ojs_engine.read.followed import Followed, Owner, Question
 from ojs_engine.store.store import Store
-from ojs_engine.wire.workers.answers import ParentResults
 from ojs_features.workflows.backup import BACKUP
 from ojs_features.workflows.definitions import part_reader
 from ojs_features.workflows.events import creation, events_of_member, source
@@ -18,7 +17,7 @@ from ojs_features.workflows.grants import GRANTS
 from ojs_features.workflows.index import QUESTION, TABLE, WorkflowsAsk, workflows
 from ojs_features.workflows.records import workflow_reader
 from ojs_features.workflows.repairs import WorkflowRepairs
-from ojs_features.workflows.results import result_reader
+from ojs_features.workflows.results import ParentResults, result_reader
 from ojs_features.workflows.routes import PART
 from ojs_features.workflows.store import Workflows
 
@@ -38,7 +37,7 @@ WORKFLOWS: Final = Feature(
     name="workflows",
     parts=(PART,),
     capabilities=("workflows",),
-    inputs=Inputs(asks=attrgetter("workflow"), of=_inputs),
+    inputs=Inputs(asks=attrgetter("workflow"), of=_inputs, what="what earlier steps hand on to it"),
     records=(workflow_reader, result_reader, part_reader),
     followed=(
         Followed(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -14,7 +15,6 @@ from ojs_engine.domain.job import Job, Membership
 from ojs_engine.jetstream.api import put
 from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.store.records.bucket import Bucket
-from ojs_engine.wire.workers.answers import ParentResults
 from ojs_features.workflows.definitions import Definitions
 from ojs_features.workflows.inputs import Source, inputs_of, leaves, reference
 from ojs_features.workflows.record import Workflow, job_id, run_of
@@ -29,6 +29,27 @@ _NULL: Final = Raw(b"null")
 _encode: Final = msgspec.json.Encoder().encode
 
 result_reader: Final = RecordReader("wfres", msgspec.json.Decoder(Raw).decode, foreign=True)
+
+
+class ParentResults(NamedTuple):
+    """The results of earlier steps for a job: a list, and an object by the index of each step (ojs-workflows §7).
+
+    Members of a nested workflow are in the object by their index, too.
+    """
+
+    results: Sequence[Raw] = ()
+    by_index: Mapping[str, Raw] = MappingProxyType({})
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they add to the job: as a list and by index."""
+        return 2 * sum(map(len, self.results))
+
+    def put(self, answer: dict[str, Any], *, brief: bool) -> None:
+        """Add them to the members of the job, by index as well unless that has to be `brief`."""
+        answer["parent_results"] = list(self.results)
+        if not brief:
+            answer["parent_results_by_index"] = dict(self.by_index)
 
 
 class Results:

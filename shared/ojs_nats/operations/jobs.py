@@ -10,6 +10,8 @@ from uuid import uuid4
 import msgspec
 
 from ojs_api import words
+from ojs_api.checkpoints import DELETE as DELETE_CHECKPOINT
+from ojs_api.checkpoints import GET as GET_CHECKPOINT
 from ojs_api.findings import EXPLAIN, Explanation
 from ojs_api.history import HISTORY, LINEAGE, RETRIES, TRACE, TRACES
 from ojs_api.jobs import (
@@ -49,8 +51,6 @@ from ojs_nats.operations._subject import Subject, body, parameters, seconds
 __all__ = ["JobFilter", "Jobs", "JobsQuery", "Priority"]
 
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
-_CHECKPOINT: Final = Operation("getJobCheckpoint", "GET", "/jobs/{job_id}/checkpoint")
-_DELETE_CHECKPOINT: Final = Operation("deleteJobCheckpoint", "DELETE", "/jobs/{job_id}/checkpoint")
 _UNIQUE: Final = Operation("listUniqueJobs", "GET", "/unique-jobs")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
 _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
@@ -237,7 +237,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or nothing was saved.
         """
-        return await self._asked(Checkpoint, Request(_CHECKPOINT, {"job_id": job_id}))
+        return await self._asked(Checkpoint, Request(GET_CHECKPOINT, {"job_id": job_id}))
 
     async def delete_checkpoint(self, job_id: str) -> bool:
         """Delete what the job's handler saved, so that the next attempt begins anew.
@@ -248,7 +248,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(bool, Request(_DELETE_CHECKPOINT, {"job_id": job_id}), "existed")
+        return await self._asked(bool, Request(DELETE_CHECKPOINT, {"job_id": job_id}), "existed")
 
     def history(self, job_id: str, *, limit: int | None = None) -> AsyncIterator[HistoryEvent]:
         """List the events of a job, the oldest first, as far back as its log goes.

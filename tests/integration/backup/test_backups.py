@@ -215,7 +215,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     await configure(source, queue, max_size=7)
     unique = keyed(draft(queue=queue, unique=Raw(b'{"keys": ["type", "args"]}')))
     held = await source.enqueue.push(unique)
-    await put_raw(source, source.config.checkpoint(held.id), b'{"a": 1}', "Nats-TTL: 3600s\r\n")
+    await put_raw(source, source.config.record("checkpoint", held.id), b'{"a": 1}', "Nats-TTL: 3600s\r\n")
     await put_raw(source, source.config.progress(held.id), b'{"a": 1}', "Nats-TTL: 1s\r\n")
     await put_raw(source, source.config.job("torn"), b"{")
     made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
@@ -240,7 +240,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     with pytest.raises(OjsError) as refused:
         await there.enqueue.push(replace(unique, id=draft().id))
     assert refused.value.code == "duplicate"
-    checkpoint = await message(there, there.config.checkpoint(held.id))
+    checkpoint = await message(there, there.config.record("checkpoint", held.id))
     assert checkpoint is not None
     assert 3_000 < int(checkpoint[1]["Nats-TTL"].removesuffix("s")) < 3_600
     assert await message(there, there.config.progress(held.id)) is None

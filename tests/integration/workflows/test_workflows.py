@@ -15,8 +15,8 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.jetstream.subjects import ANY, REST
 from ojs_engine.store.store import Store
-from ojs_engine.wire.workers.answers import ParentResults
 from ojs_features.workflows.record import counts, job_id
+from ojs_features.workflows.results import ParentResults
 from ojs_features.workflows.store import Workflows
 from ojs_features.workflows.subjects import Subjects
 from support.waiting import eventually

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from ojs_engine.domain.checkpoints import Checkpoint
 from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.queues.config import QueueConfig, layered, patched
 from ojs_engine.domain.queues.record import Maintenance, QueueRecord
+from ojs_features.checkpoints.rules import CheckpointRecord
 from ojs_features.crons.record import Cron
 from ojs_features.limits.rules import LimitOverride
 from ojs_features.schemas.record import SchemaRecord
@@ -27,7 +27,7 @@ STORED: list[tuple[type[Struct], bytes]] = [
     (Pool, b'{"name":"p"}'),
     (LimitOverride, b'{"concurrency":1}'),
     (Cron, b'{"name":"c","expression":"@daily","draft":%s,"created_at":1,"updated_at":1,"anchor":1,"op":"o"}' % JOB),
-    (Checkpoint, b'{"state":1,"job_id":"a","sequence":1,"at":1,"op":"o"}'),
+    (CheckpointRecord, b'{"state":1,"job_id":"a","sequence":1,"at":1,"op":"o"}'),
     (Composite, b'{"node":0,"kind":"chain","first":1,"size":1}'),
     (Shape, b'{"composites":[],"types":[],"chunks":[],"defined_at":1}'),
 ]

@@ -11,7 +11,7 @@ import uuid6
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_engine.base.errors import unavailable
+from ojs_engine.base.errors import OjsError, unavailable
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import State
 from ojs_engine.store.store import Store
@@ -391,3 +391,32 @@ async def test_what_was_claimed_is_given_back_if_the_answer_fails(
     async with http.post("/ojs/v1/workers/fetch", json={"queues": ["default"]}) as answer:
         assert answer.status == status
     assert store.dispatcher.given_back == [pushed["job"]["id"]]
+
+
+@pytest.mark.parametrize(
+    "failure", [OjsError("unreadable_record", "the checkpoint record can't be read"), ValueError("it is of another job")]
+)
+async def test_an_attempt_whose_input_can_not_be_read_ends_and_others_are_delivered(
+    http: aiohttp.ClientSession, store: FakeStore, failure: Exception
+) -> None:
+    for job_type in ("good", "saved", "good"):
+        await http.post("/ojs/v1/jobs", json={"type": job_type, "args": []})
+    [saved] = [job for job in store.records.values() if job.type == "saved"]
+    store.put(replace(saved, checkpoint=True))
+    store.checkpoints.failure = failure
+    _, body = await send(http, "/workers/fetch", {"queues": ["default"], "count": 10})
+    assert [job["type"] for job in body["jobs"]] == ["good", "good"]
+    assert (store.dispatcher.failed, store.dispatcher.given_back) == ([saved.id], [])
+
+
+async def test_a_job_whose_input_is_not_there_now_is_given_back_and_others_are_delivered(
+    http: aiohttp.ClientSession, store: FakeStore
+) -> None:
+    for job_type in ("good", "saved"):
+        await http.post("/ojs/v1/jobs", json={"type": job_type, "args": []})
+    [saved] = [job for job in store.records.values() if job.type == "saved"]
+    store.put(replace(saved, checkpoint=True))
+    store.checkpoints.failure = unavailable_store()
+    _, body = await send(http, "/workers/fetch", {"queues": ["default"], "count": 10})
+    assert [job["type"] for job in body["jobs"]] == ["good"]
+    assert (store.dispatcher.failed, store.dispatcher.given_back) == ([], [saved.id])

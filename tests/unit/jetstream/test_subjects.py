@@ -25,7 +25,6 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: CONFIG.due("scheduler", name),
     lambda name: CONFIG.record("unique", name),
     CONFIG.progress,
-    CONFIG.checkpoint,
     WORKFLOWS.workflow,
     lambda name: WORKFLOWS.definition(name, "op", "shape"),
     lambda name: WORKFLOWS.definition("id", name, "shape"),

@@ -11,6 +11,7 @@ from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
 from ojs_nats import _operations, operations
 from ojs_nats._operations import AnyOperation
+from ojs_nats.worker import _context
 from support.tables import each
 
 ROUTES = [route for part in parts(FEATURES) for route in part.routes]
@@ -24,6 +25,7 @@ FIRST_NAMES = {next(places(route)).operation_id for route in ROUTES if not route
 """Of the operations that have several, for paths that mean the same."""
 MODULES = [
     _operations,
+    _context,
     *(importlib.import_module(f"ojs_nats.operations.{found.name}") for found in pkgutil.iter_modules(operations.__path__)),
 ]
 ASKED = {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, AnyOperation)}

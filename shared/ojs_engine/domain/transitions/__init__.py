@@ -7,8 +7,6 @@ The one package that is read through its name: `transitions.push(…)`, `transit
 
 from __future__ import annotations
 
-from ojs_engine.domain.transitions.checkpoint import note_checkpoint as note_checkpoint
-from ojs_engine.domain.transitions.checkpoint import require_checkpointable as require_checkpointable
 from ojs_engine.domain.transitions.claim import JobHolder as JobHolder
 from ojs_engine.domain.transitions.claim import claim as claim
 from ojs_engine.domain.transitions.claim import extend as extend

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, Protocol
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_api.jobs import Job as JobAnswer
 from ojs_api.members import ItemError
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.times import format_ms
-from ojs_engine.domain.checkpoints import Checkpoint
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_engine.domain.worker import Mark
 from ojs_engine.wire.errors import error_view
-from ojs_engine.wire.jobs.checkpoints import job_checkpoint
 from ojs_engine.wire.jobs.job import job_members, job_view, shown_job
 from ojs_engine.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, given, timestamp
 from ojs_engine.wire.workers.marks import mark_text
@@ -29,17 +26,15 @@ _Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
 _Mark = Annotated[str, Meta(description="When this was, for the `complete` of later heartbeats.")]
 
 
-class ParentResults(NamedTuple):
-    """The results of earlier steps for a job: a list, and an object by the index of each step (ojs-workflows §7).
+class Along(Protocol):
+    """Something that goes along with a fetched job."""
 
-    Members of a nested workflow are in the object by their index, too.
-    """
+    @property
+    def size(self) -> int:
+        """About how many bytes it adds."""
 
-    results: Sequence[Raw] = ()
-    by_index: Mapping[str, Raw] = MappingProxyType({})
-
-
-_NO_RESULTS: Final = ParentResults()
+    def put(self, answer: dict[str, Any], *, brief: bool) -> None:
+        """Add it to the members of the job, without what it says twice if that has to be `brief`."""
 
 
 class JobOutcome(Struct, kw_only=True, omit_defaults=True):
@@ -131,30 +126,24 @@ class DeregisteredWorker(Struct):
 
 def fetched_jobs(
     jobs: Iterable[Job],
-    inputs: Mapping[str, ParentResults] = {},
-    checkpoints: Mapping[str, Checkpoint | None] = {},
+    along: Mapping[str, Sequence[Along]] = {},
     acks: AcksAnswer | UnsetType = UNSET,
     *,
-    indexed: bool = True,
+    brief: bool = False,
 ) -> FetchedJobs:
-    """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from.
+    """Make the answer with fetched jobs, and what goes `along` with each by its id.
 
-    `acks` is what became of those that came with the fetch. Without `indexed` the inputs are lists alone.
+    `acks` is what became of those that came with the fetch.
     """
-    return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id), indexed=indexed) for job in jobs], acks)
+    return FetchedJobs([_fetched(job, along.get(job.id, ()), brief=brief) for job in jobs], acks)
 
 
-def _fetched(job: Job, inputs: Mapping[str, ParentResults], checkpoint: Checkpoint | None, *, indexed: bool) -> Any:
-    if job.workflow is None and checkpoint is None:
+def _fetched(job: Job, along: Sequence[Along], *, brief: bool) -> Any:
+    if not along:
         return job_view(job)
     answer = job_members(job)
-    if job.workflow is not None:
-        handed_on = inputs.get(job.id, _NO_RESULTS)
-        answer["parent_results"] = list(handed_on.results)
-        if indexed:
-            answer["parent_results_by_index"] = dict(handed_on.by_index)
-    if checkpoint is not None:
-        answer["checkpoint"] = job_checkpoint(checkpoint)
+    for one in along:
+        one.put(answer, brief=brief)
     return shown_job(answer, job)
 
 

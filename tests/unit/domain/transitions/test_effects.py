@@ -130,7 +130,6 @@ ROWS: Final[dict[str, tuple[Job, Command, Expected]]] = {
         lambda job: transitions.extend(job, "w1", 30 * SECOND, NOW),
         lambda _: (),
     ),
-    "checkpoint": (active(), lambda job: transitions.note_checkpoint(job, ANYONE, NOW), lambda _: ()),
     "ack": (active(), ack, lambda _: ()),
     "ack, near its deadline": (active(lease_ms=6 * SECOND), ack, lambda job: (gone(job),)),
     "ack, a step": (active(**FOLLOWS), ack, lambda _: (ENDED,)),

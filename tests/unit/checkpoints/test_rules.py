@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from ojs_engine.base.errors import OjsError
 from ojs_engine.domain import transitions
-from ojs_engine.domain.checkpoints import Saved, following
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import JobHolder, Moment
+from ojs_features.checkpoints.rules import Saved, following, note_checkpoint
+from unit.domain.transitions.samples import active, at
 
 MOMENT = Moment(now=2_000_000_000_000, op="op")
 ANYONE = JobHolder()
@@ -35,24 +36,33 @@ def test_each_takes_the_place_of_the_last_and_is_one_further() -> None:
 @pytest.mark.parametrize("state", [State.AVAILABLE, State.SCHEDULED, State.RETRYABLE, State.PENDING, State.ACTIVE])
 def test_a_job_that_goes_on_is_noted_without_an_entry_in_its_log(state: State) -> None:
     job = replace(RUNNING, state=state)
-    noted = transitions.note_checkpoint(job, ANYONE, MOMENT)
+    noted = note_checkpoint(job, ANYONE, MOMENT)
     assert noted.job.checkpoint
     assert noted.job.transitions == job.transitions
 
 
 @pytest.mark.parametrize("state", [State.COMPLETED, State.CANCELLED, State.DISCARDED])
 def test_a_job_that_is_over_is_refused(state: State) -> None:
-    with pytest.raises(OjsError) as refused:
-        transitions.note_checkpoint(replace(RUNNING, state=state), ANYONE, MOMENT)
+    with pytest.raises(OjsError, match="cannot save a checkpoint of job j") as refused:
+        note_checkpoint(replace(RUNNING, state=state), ANYONE, MOMENT)
     assert refused.value.code == "conflict"
+
+
+@pytest.mark.parametrize("holder", [ANYONE, JobHolder("w1"), JobHolder("w1", 1)])
+def test_a_running_job_goes_on_as_it_was(holder: JobHolder) -> None:
+    before = active("w1")
+    found = note_checkpoint(before, holder, at())
+    assert found.job.checkpoint
+    assert (found.job.state, found.job.transitions, found.job.worker) == (before.state, before.transitions, "w1")
+    assert found.effects == ()
 
 
 @pytest.mark.parametrize("holder", [JobHolder("another"), JobHolder(None, 2), JobHolder("w", 2)])
 def test_who_does_not_hold_it_is_refused(holder: JobHolder) -> None:
     with pytest.raises(OjsError) as refused:
-        transitions.note_checkpoint(RUNNING, holder, MOMENT)
+        note_checkpoint(RUNNING, holder, MOMENT)
     assert refused.value.code == "conflict"
-    assert transitions.note_checkpoint(RUNNING, JobHolder("w", 1), MOMENT).job.checkpoint
+    assert note_checkpoint(RUNNING, JobHolder("w", 1), MOMENT).job.checkpoint
 
 
 def test_a_checkpoint_outlives_a_failure_and_ends_with_the_job() -> None:

@@ -8,7 +8,7 @@ import pytest
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.transitions import JobHolder
-from ojs_engine.wire.jobs.checkpoints import SaveCheckpoint, parse_checkpoint
+from ojs_features.checkpoints.bodies import SaveCheckpoint, parse_checkpoint
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
@@ -38,9 +38,6 @@ def test_what_sdks_send_is_read() -> None:
     ("body", "code", "words"),
     [
         ({}, "invalid_request", "state is required"),
-        ({"state": 1, "metadata": [1]}, "invalid_request", "metadata must be an object"),
-        ({"state": 1, "step_index": "x"}, "invalid_request", "step_index must be"),
-        ({"state": 1, "attempt": 0}, "invalid_request", "attempt must be"),
         ({"state": "x" * 1_048_576}, "envelope_too_large", "the limit is 1048576 bytes"),
         ({"state": "x" * 600_000, "metadata": {"a": "x" * 600_000}}, "envelope_too_large", "the limit is 1048576 bytes"),
     ],

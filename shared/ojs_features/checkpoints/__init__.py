@@ -1,0 +1,1 @@
+"""Checkpoints: what workers save of jobs, for the next attempt (docs/checkpoints.md)."""
