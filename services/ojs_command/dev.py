@@ -17,9 +17,9 @@ from ojs_command.folder import DataFolder, FolderTimings, RunState
 from ojs_command.services import SERVICES, SHARED, SMALL
 from ojs_command.together import ServiceTask, load_services
 from ojs_dashboard.files import missing
-from ojs_engine.telemetry import logs
 from ojs_link.address import FILES
 from ojs_link.timings import Order, Timings
+from ojs_runtime import logs
 from ojs_runtime.listen import require_free
 from ojs_runtime.service import configure_logs, prepare
 from ojs_runtime.settings import DEFAULT_SOURCE, Loaded, Settings

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ojs_command.services import SHARED
 from ojs_command.together import ServiceTask, load_services
 from ojs_engine.base.problems import StartupProblem
-from ojs_engine.telemetry import tracing
+from ojs_runtime import tracing
 from ojs_runtime.health import Readiness, health_listener
 from ojs_runtime.service import prepare
 from ojs_runtime.service_entry import ServiceEntry

@@ -24,7 +24,8 @@ from ojs_engine.base.problems import StartupProblem, Unreachable
 from ojs_engine.base.service import Service
 from ojs_engine.domain.storage_room import RoomSettings
 from ojs_engine.store.store import Store, StoreFeatures
-from ojs_engine.telemetry import logs, metrics, tracing
+from ojs_engine.telemetry import metrics
+from ojs_runtime import logs, tracing
 from ojs_runtime.connections import raise_file_limit
 from ojs_runtime.health import DRAINING, Readiness, health_listener, readiness_of
 from ojs_runtime.listen import Listener

@@ -23,7 +23,6 @@ from ojs_command.client.output import Output, say
 from ojs_command.client.parser import files_of
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import CommandTimings, Session
-from ojs_engine.telemetry.logs import configure
 from ojs_nats import Client, OjsError
 from ojs_nats._command.entry import INTERRUPTED
 from ojs_nats._connect import DEFAULT_URL, authorized
@@ -36,6 +35,7 @@ from ojs_nats.errors import (
     TooLargeError,
     UnavailableError,
 )
+from ojs_runtime.logs import configure
 
 OK: Final = 0
 FAILED: Final = 1

@@ -21,7 +21,6 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.operations.job_checks import JobWarning
 from ojs_engine.store.records.idempotency import KeyedRun
-from ojs_engine.telemetry import tracing
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
 from ojs_engine.wire.jobs.job import job_members, job_view, shown_job
 from ojs_engine.wire.jobs.priority import parse_priority
@@ -29,6 +28,7 @@ from ojs_engine.wire.jobs.results import NO_RESULT, job_result, without_expired_
 from ojs_engine.wire.members import AnswerWarning, warnings_of, written
 from ojs_engine.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
+from ojs_runtime import tracing
 
 _LOCATION: Final = "/ojs/v1/jobs/"
 _NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)

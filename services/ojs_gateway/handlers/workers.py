@@ -27,7 +27,6 @@ from ojs_engine.read.messages import JobsAsk
 from ojs_engine.read.walk import walk
 from ojs_engine.store.announce import announce, tell, tell_of_job
 from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
-from ojs_engine.telemetry import tracing
 from ojs_engine.wire.errors import error_view
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.workers.answers import (
@@ -58,6 +57,7 @@ from ojs_engine.wire.workers.requests import (
     parse_register,
 )
 from ojs_gateway.context import Context
+from ojs_runtime import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -22,7 +22,7 @@ from ojs_engine.base.fields import shown
 from ojs_engine.base.ids import new_request_id, request_id_of
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.readable import ALL_READABLE, readable_headers, require_readable
-from ojs_engine.telemetry import metrics, tracing
+from ojs_engine.telemetry import metrics
 from ojs_engine.wire.dialects.readers import Dialect, dialect_of
 from ojs_engine.wire.errors import error_body
 from ojs_engine.wire.system.extensions import SupportedExtensions
@@ -34,6 +34,7 @@ from ojs_gateway.http.request import UNREADABLE, HttpCall, Site, said_by_parser
 from ojs_gateway.http.request_log import AnsweredRequest, RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
+from ojs_runtime import tracing
 from ojs_runtime.browsers import DECIDING, HOST, METHODS, Browsers, check_media_type
 from ojs_runtime.connections import (
     MOST_TARGET,

@@ -23,7 +23,7 @@ from ojs_engine.jetstream.connection import CannotConnect, Connection, Reply
 from ojs_engine.jetstream.inboxes import Inboxes
 from ojs_engine.jetstream.streams import no_way_to_nats
 from ojs_engine.jetstream.subjects import REST, StoreConfig
-from ojs_engine.telemetry import metrics, tracing
+from ojs_engine.telemetry import metrics
 from ojs_engine.wire.dialects.readers import Dialect, dialect_of
 from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_gateway.http.door import Door
@@ -31,6 +31,7 @@ from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.showing import shown
 from ojs_gateway.nats_api.call import ANY_QUEUE, Headers, NatsCall, headers_of
 from ojs_gateway.nats_api.operation import Operation
+from ojs_runtime import tracing
 
 log = structlog.get_logger(__name__)
 

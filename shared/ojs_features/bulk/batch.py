@@ -18,11 +18,11 @@ from ojs_engine.base.errors import OjsError, indexed, not_found
 from ojs_engine.base.ids import derived_job_id
 from ojs_engine.domain.job import Job
 from ojs_engine.store.records.idempotency import KeyedRun
-from ojs_engine.telemetry import tracing
 from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.members import AnswerWarning, encode, warnings_at, warnings_of
 from ojs_features.bulk.answers import pushed_batch
 from ojs_features.bulk.requests import parse_batch, read_draft
+from ojs_runtime import tracing
 
 _CHUNK: Final = 200
 """Jobs that are read or written before the event loop has its turn, which other requests wait for."""

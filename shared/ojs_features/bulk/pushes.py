@@ -12,8 +12,8 @@ from ojs_engine.operations.job_checks import JobCheck, JobWarning
 from ojs_engine.operations.rejections import RejectionEvents
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.store.store import Store
-from ojs_engine.telemetry import tracing
 from ojs_features.bulk.outcomes import ItemOutcome
+from ojs_runtime import tracing
 
 
 class BulkPush:

@@ -31,7 +31,6 @@ from ojs_engine.store.records.documents import Beside, Documents
 from ojs_engine.store.records.records import check_draft
 from ojs_engine.store.records.writer import Conflict, Hint, alarm
 from ojs_engine.store.store import Store
-from ojs_engine.telemetry import tracing
 from ojs_features.crons import changes
 from ojs_features.crons.changes import Registration
 from ojs_features.crons.expression import parse_expression
@@ -41,6 +40,7 @@ from ojs_features.crons.schedule import check_zone
 from ojs_features.crons.step import Step
 from ojs_features.crons.subjects import CONSUMER, cron_subject, due_subject, timer_subject
 from ojs_features.crons.timings import CronTimings
+from ojs_runtime import tracing
 
 log = structlog.get_logger(__name__)
 

@@ -23,6 +23,7 @@ from support.system import environment
 
 PROGRAM = """\
 import asyncio, sys
+from ojs_engine.store.store import StoreFeatures
 from ojs_runtime.service import run, run_loop
 from ojs_runtime.settings import Settings
 from ojs_runtime.stopping import StopTimings
@@ -40,7 +41,7 @@ def build(store, settings):
 
 supervisor = int(sys.argv[2]) if len(sys.argv) > 2 else None
 settings = Settings(nats=sys.argv[1], log_format="json", storage_limit=1 << 32)
-sys.exit(run_loop(run("misfit", settings, build, None, supervisor=supervisor, timings=StopTimings({times}))))
+sys.exit(run_loop(run("misfit", settings, build, StoreFeatures(), supervisor=supervisor, timings=StopTimings({times}))))
 """
 
 

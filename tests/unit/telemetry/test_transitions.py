@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from ojs_engine.domain.job import Membership
 from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.store.records.commit import Committer
-from ojs_engine.telemetry import logs, transitions
+from ojs_engine.telemetry import transitions
+from ojs_runtime import logs
 from unit.domain.transitions.samples import active, available, dead_letter
 
 pytestmark = pytest.mark.usefixtures("logging_kept")

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
     *("access", "base", "due", "jetstream", "read", "store"),
-    *("operations/rejections.py", "telemetry/spans.py", "telemetry/tracing.py"),
+    "operations/rejections.py",
 )
 IN_STRUCTS = (
     "services",

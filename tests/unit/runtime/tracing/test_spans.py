@@ -18,8 +18,8 @@ from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_tra
 from ojs_engine.base.errors import unavailable
 from ojs_engine.domain.job import Job, JobError, Membership, State
 from ojs_engine.domain.transitions.result import Change
-from ojs_engine.telemetry import tracing
-from ojs_engine.telemetry.spans import Spans
+from ojs_runtime import tracing
+from ojs_runtime.spans import Spans
 
 TRACE, SPAN, OTHER_SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "b9c7c989f97918e1"
 SENT = f"00-{TRACE}-{SPAN}-01"

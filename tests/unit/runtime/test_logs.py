@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from ojs_engine.telemetry import logs
+from ojs_runtime import logs
 
 pytestmark = pytest.mark.usefixtures("logging_kept")
 

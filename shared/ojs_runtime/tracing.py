@@ -1,6 +1,6 @@
 """Traces, when they are asked for: the hooks of the code that does the work. Without `otlp_endpoint` each is one comparison.
 
-The spans are in `ojs_engine.telemetry.spans`, which needs OpenTelemetry (the extra `otel`).
+The spans are in `ojs_runtime.spans`, which needs OpenTelemetry (the extra `otel`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ojs_engine.domain.transitions.result import Change
 from ojs_link.timings import Timings
 
 if TYPE_CHECKING:
-    from ojs_engine.telemetry.spans import Spans
+    from ojs_runtime.spans import Spans
 
 _MISSING: Final = (
     "otlp_endpoint is set, but OpenTelemetry is not installed: install ojs-nats-server with its extra otel, "
@@ -41,7 +41,7 @@ def start(endpoint: str | None, service: str, instance: str) -> None:
     if endpoint is None:
         return
     try:
-        spans = importlib.import_module("ojs_engine.telemetry.spans")
+        spans = importlib.import_module("ojs_runtime.spans")
     except ImportError:
         raise StartupProblem(_MISSING) from None
     use(spans.exporting(endpoint, service, instance, SpanTimings()))

@@ -32,7 +32,7 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.waiting import within
 from ojs_engine.domain.job import NOTHING, Job, JobError
 from ojs_engine.domain.transitions.result import Change
-from ojs_engine.telemetry.tracing import SpanTimings
+from ojs_runtime.tracing import SpanTimings
 
 log = structlog.get_logger(__name__)
 

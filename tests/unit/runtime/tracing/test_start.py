@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from ojs_engine.base.problems import StartupProblem
-from ojs_engine.telemetry import tracing
+from ojs_runtime import tracing
 from ojs_runtime.settings import load
 
 COLLECTOR = "http://collector.internal:4318"
@@ -35,12 +35,12 @@ def test_what_is_no_url_is_refused(wrong: str) -> None:
 
 
 def test_without_opentelemetry_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "ojs_engine.telemetry.spans", raising=False)
+    monkeypatch.delitem(sys.modules, "ojs_runtime.spans", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(StartupProblem, match=r"install ojs-nats-server with its extra otel"):
         tracing.start(COLLECTOR, "gateway", "here")
 
 
 def test_opentelemetry_is_not_even_imported_without_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ojs_engine.telemetry.spans", None)
+    monkeypatch.setitem(sys.modules, "ojs_runtime.spans", None)
     tracing.start(None, "gateway", "here")
