@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ojs_api.unique import UniqueJobPage
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.context import HandlerContext
-from ojs_engine.wire.pages import parse_page
-from ojs_features.unique.answers import unique_job_page
+from ojs_engine.wire.pages import pagination, parse_page, progress
 from ojs_features.unique.index import QUESTION, UniqueAsk, UniquePage
 
 
@@ -19,4 +19,6 @@ class UniqueHandlers:
         """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
         asked = parse_page(call.queries, numbered=True)
         ask = UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
-        return Response(200, unique_job_page(await self._queries.ask(QUESTION, ask, UniquePage), asked))
+        page = await self._queries.ask(QUESTION, ask, UniquePage)
+        place = pagination(asked, page.total, page.next_cursor)
+        return Response(200, UniqueJobPage(items=page.locks, pagination=place, **progress(page)))

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
+from ojs_api.unique import UniqueJob
 from ojs_engine.domain.job import TERMINAL, State
 from ojs_engine.jetstream.feed import Record
 from ojs_engine.read.followed import Index, JobEnds, Table
@@ -53,20 +52,10 @@ class UniqueAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """The fingerprints of unique jobs, in order."""
 
 
-class UniqueRow(Struct, frozen=True, kw_only=True):
-    """A fingerprint and the job that holds it."""
-
-    key: str
-    job_id: str
-    type: str
-    queue: str
-    state: State
-
-
 class UniquePage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """A part of the fingerprints. `total` counts them on every page, up to `MAX_COUNTED`."""
 
-    locks: list[UniqueRow]
+    locks: list[UniqueJob]
     total: int
 
 
@@ -138,9 +127,7 @@ def unique_jobs(index: Index, ask: UniqueAsk) -> UniquePage:
         f"SELECT key, jobs.id, type, queue, state {_SHOWN} AND key > ? ORDER BY key LIMIT ? OFFSET ?",
         (ask.cursor or "", limit + 1, min(ask.offset, MAX_OFFSET)),
     ).fetchall()
-    rows = [
-        UniqueRow(key=key, job_id=job, type=kind, queue=queue, state=State(state)) for key, job, kind, queue, state in found
-    ]
+    rows = [UniqueJob(key=key, job_id=job, type=kind, queue=queue, state=state) for key, job, kind, queue, state in found]
     return UniquePage(
         locks=rows[:limit],
         total=db.execute(f"SELECT count(*) FROM (SELECT 1 {_SHOWN} LIMIT ?)", (MAX_COUNTED,)).fetchone()[0],

@@ -1,27 +1,11 @@
-"""The operation of unique jobs (docs/unique.md)."""
+"""The operation of unique jobs with its handler (docs/unique.md)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.api.common import NUMBERED
-from ojs_engine.api.route import Part, Route
-from ojs_features.unique.answers import UniqueJobPage
+from ojs_api.unique import FINGERPRINTS, UNIQUE_JOBS
+from ojs_engine.api.contract import part_of
 from ojs_features.unique.handlers import UniqueHandlers
 
-PART: Final = Part(
-    "Unique jobs",
-    "Fingerprints that jobs hold",
-    (
-        Route(
-            UniqueHandlers,
-            UniqueHandlers.list,
-            ("GET /unique-jobs listUniqueJobs",),
-            "payloads",
-            "List fingerprints of unique jobs",
-            {200: UniqueJobPage},
-            "Those that jobs hold which have not ended.",
-            query=NUMBERED,
-        ),
-    ),
-)
+PART: Final = part_of(UNIQUE_JOBS, (UniqueHandlers, {FINGERPRINTS: UniqueHandlers.list}))

@@ -22,6 +22,7 @@ from ojs_api.history import (
 )
 from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, PlannedTransition, TimelineEntry
 from ojs_api.members import ItemError
+from ojs_api.unique import UniqueJob
 
 __all__ = [
     "Actor",
@@ -79,20 +80,6 @@ class ReportedProgress(Progress, frozen=True, kw_only=True):
     """
 
     accepted: bool
-
-
-class UniqueJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A fingerprint of a unique job, and the job that holds it.
-
-    Attributes:
-        key: The fingerprint.
-    """
-
-    key: str
-    job_id: str
-    type: str
-    queue: str
-    state: str
 
 
 class SkippedJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from ojs_api.jobs import (
     JobResult,
     JobsQuery,
 )
+from ojs_api.unique import FINGERPRINTS
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
 from ojs_nats._loops import limit
@@ -51,7 +52,6 @@ from ojs_nats.operations._subject import Subject, body, parameters, seconds
 __all__ = ["JobFilter", "Jobs", "JobsQuery", "Priority"]
 
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
-_UNIQUE: Final = Operation("listUniqueJobs", "GET", "/unique-jobs")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
 _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
 _REPRIORITISE_MANY: Final = Operation("bulkReprioritiseJobs", "POST", "/jobs/bulk/reprioritise")
@@ -301,7 +301,7 @@ class Jobs(Subject):
         Args:
             limit: How many at most. None means all.
         """
-        return self._each(UniqueJob, "items", _UNIQUE, limit, {})
+        return self._each(UniqueJob, "items", FINGERPRINTS, limit, {})
 
     # Results
 
