@@ -25,7 +25,6 @@ from ojs_engine.jetstream.reading import RecordReader, Unreadable
 from ojs_engine.jetstream.subjects import REST
 from ojs_engine.read.followed import Followed, Keeper
 from ojs_engine.read.messages import ProjectorStatus
-from ojs_engine.store.queues.fair_pools import pool_reader
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.records import job_reader
 from ojs_engine.store.store import Store
@@ -384,8 +383,6 @@ def _seen(record: Record, features: Mapping[str, RecordReader[Any]]) -> Seen:
                 return Seen(record, None, None, worker_reader.decode(name, body))
             case "queue":
                 queue_reader.decode(name, body)
-            case "pool":
-                pool_reader.decode(name, body)
             case kind if kind in features:
                 return Seen(record, None, features[kind].decode(name, body))
             case _:

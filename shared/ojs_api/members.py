@@ -25,6 +25,8 @@ Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 JsonObject = Annotated[dict[str, Any], Meta(extra_json_schema={"type": "object"})]
 JsonList = Annotated[list[Any], Meta(extra_json_schema={"type": "array"})]
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+Part = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Measure = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 
 
 HIDDEN: Final = Meta(extra={"hidden": True})

@@ -23,6 +23,7 @@ from ojs_engine.operations.finding import Check
 from ojs_engine.operations.job_checks import FeatureCheck, JobCheck
 from ojs_engine.read.followed import Followed
 from ojs_engine.store.backup import BackupCommands, FeatureBackup
+from ojs_engine.store.gates import QueueOrder
 from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.store import FeatureGates, Store
 from ojs_engine.telemetry.metrics import Family
@@ -65,6 +66,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """By the word of a `Drop`: called in every process with a job that has ended for what it has stored beside it."""
     locks: Callable[[Store], JobLocks] | None = None
     """Makes its locks of jobs in a process. Only one feature may have them."""
+    order: Callable[[Store], QueueOrder] | None = None
+    """Makes its order of a fetch's queues. Only one feature may have one."""
     loops: tuple[Callable[[Store, JobCheck], Service], ...] = ()
     """Make the loops that schedulers run for it."""
     gateway_loops: tuple[Callable[[Store], Service], ...] = ()

@@ -15,6 +15,7 @@ from ojs_features.dead_letters.plug import DEAD_LETTERS
 from ojs_features.findings.plug import FINDINGS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
+from ojs_features.pools.plug import POOLS
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.statistics.plug import STATISTICS
 from ojs_features.unique.plug import UNIQUE
@@ -22,6 +23,7 @@ from ojs_features.webhooks.plug import WEBHOOKS
 from ojs_features.workflows.plug import WORKFLOWS
 
 FEATURES: Final[tuple[Feature, ...]] = (
+    POOLS,
     CHECKPOINTS,
     HISTORY,
     FINDINGS,
@@ -44,6 +46,7 @@ GRANTS: Final = tuple(feature.grants for feature in FEATURES)
 STORE_FEATURES: Final = StoreFeatures(
     gates=next((feature.gates for feature in FEATURES if feature.gates is not None), None),
     locks=next((feature.locks for feature in FEATURES if feature.locks is not None), None),
+    order=next((feature.order for feature in FEATURES if feature.order is not None), None),
     ends={what: ended for feature in FEATURES for what, ended in feature.ends.items()},
 )
 WITNESSES: Final = tuple(feature.witness for feature in FEATURES if feature.witness is not None)

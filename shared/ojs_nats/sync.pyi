@@ -17,6 +17,7 @@ from ojs_api.findings import Explanation
 from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, JobsQuery
 from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.limits import Limit
+from ojs_api.pools import ListedPool, Pool, SchedulingStats
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_api.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
 from ojs_api.workers import (
@@ -44,7 +45,6 @@ from ojs_nats.models.jobs import (
     Progress,
     UniqueJob,
 )
-from ojs_nats.models.pools import ListedPool, Pool, SchedulingStats
 from ojs_nats.models.queues import (
     ConfiguredQueue,
     DeletedQueue,

@@ -13,12 +13,18 @@ from support.without import NAMES, without
 
 pytestmark = pytest.mark.slow
 
-OF_FEATURES = [
+OF_FEATURES: list[tuple[str, str, object]] = [
     ("rate_limit", "limits", {"key": "api", "concurrency": 1}),
     ("schema", "schemas", "urn:ojs:schema:a:v1"),
     ("unique", "unique", {"keys": ["type"]}),
 ]
 """Members of a job, the features that do what they say, and a value."""
+OF_QUEUES: list[tuple[str, str, object]] = [
+    ("concurrency", "limits", 1),
+    ("rate_limit", "limits", {"limit": 1}),
+    ("schema_validation", "schemas", "strict"),
+]
+"""The same of settings of a queue."""
 
 
 @pytest.mark.parametrize("name", [*NAMES, "all"])
@@ -28,9 +34,13 @@ def test_a_system_without_a_feature_runs_jobs_and_lists_them(tmp_path: Path, nam
             if name in {feature, "all"}:
                 refused = system.call("POST", "/jobs", {"type": "a", "args": [], member: value}, status=422)
                 assert refused["error"]["details"]["field"] == member
-        if name in {"limits", "all"}:
-            refused = system.call("PUT", "/queues/plain/config", {"concurrency": 1}, status=422)
-            assert refused["error"]["details"]["field"] == "concurrency"
+        for setting, feature, value in OF_QUEUES:
+            if name in {feature, "all"}:
+                refused = system.call("PUT", "/queues/plain/config", {setting: value}, status=422)
+                assert refused["error"]["details"]["field"] == setting
+        if name in {"pools", "all"}:
+            refused = system.call("POST", "/workers/fetch", {"queues": ["plain"], "pool": "p"}, status=422)
+            assert refused["error"]["details"]["field"] == "pool"
         pushed = system.push("email.send", queue="plain")
         [fetched] = system.fetch("plain")
         assert fetched["id"] == pushed["id"]

@@ -41,6 +41,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "adminCancelJob": {"reason": "by hand"},
     "updateJobPriority": {"priority": 5},
     "getJobResults": {"ids": []},
+    "putPool": {"queues": ["a"], "starvation_prevention": {}},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
 BY_HAND: Final = {"createWorkflow"}
@@ -55,6 +56,7 @@ PLACES: Final = {
     "workflow_id": "none",
     "subscription": "sub_none",
     "key": "k",
+    "pool": "p",
 }
 """What stands for the names in paths."""
 OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type", "expression": "cron", "schedule": "cron"}

@@ -33,6 +33,7 @@ from ojs_engine.store.workers.presence import ROLES, PresenceTimings, WorkerReco
 from ojs_features.checkpoints.store import Checkpoints
 from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
+from ojs_features.pools.store import Pools
 from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.store import Workflows
@@ -245,6 +246,13 @@ class FakeLimits:
     blocked: Any = None
 
 
+class FakePools:
+    """No pools."""
+
+    async def all(self) -> list[Any]:
+        return []
+
+
 class FakeWebhooks:
     async def wanted(self) -> bool:
         return True
@@ -378,6 +386,7 @@ class FakeStore:
         self.room = Room()
         self.presence = Presence()
         self.keys = Keys()
+        self.order = FakePools()
 
     def of(self, make: Callable[..., Any]) -> Any:
         """Return what a feature has here."""
@@ -386,6 +395,7 @@ class FakeStore:
             Crons: FakeCrons(),
             Webhooks: FakeWebhooks(),
             Limits: FakeLimits(),
+            Pools: self.order,
             Workflows: None,
             Schemas: FakeSchemas(),
         }

@@ -370,7 +370,7 @@ export type PushedJob = { job: Job; deduplicated?: boolean };
 
 export type PutJobCheckpointBody = { state: unknown; step_index?: number; metadata?: Record<string, unknown>; worker_id?: string; attempt?: number };
 
-export type PutPoolBody = { queues: Array<string> | Record<string, { weight?: number }>; strategy?: "weighted" | "round-robin" | "strict"; weights?: Record<string, number>; name?: string; starvation_prevention?: StarvationPreventionRequest; isolated?: boolean };
+export type PutPoolBody = { queues: Array<string> | Record<string, { weight?: number }>; strategy?: "weighted" | "round-robin" | "strict"; weights?: Record<string, number>; name?: string; starvation_prevention?: { enabled?: boolean; rotation_interval?: number | string; min_dispatch_ratio?: number }; isolated?: boolean };
 
 export type QueueDetail = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; queue: QueueStatus; depth: number; config: QueueSettings; own_config: QueueSettings; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string; updated_at?: string; paused_at?: string; partial?: boolean; index_progress?: number };
 
@@ -430,7 +430,7 @@ export type RotatedWebhook = { subscription: Webhook; secret: string };
 
 export type SavedCheckpoint = { job_id: string; sequence: number; created_at: string; redacted?: Array<string>; checkpoint?: NumberedCheckpoint };
 
-export type SchedulingStats = { strategy: ("round-robin" | "strict" | "weighted") | "mixed"; window: string; dispatch_count_1m: number; stats: SchedulingTotals; queues: Array<Dispatches>; computed_at: string; partial?: boolean; index_progress?: number };
+export type SchedulingStats = { strategy: "mixed" | "round-robin" | "strict" | "weighted"; window: string; dispatch_count_1m: number; stats: SchedulingTotals; queues: Array<Dispatches>; computed_at: string; partial?: boolean; index_progress?: number };
 
 export type SchedulingTotals = { queues: number; starved: number; active_jobs: number; available_jobs: number };
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import structlog
 
@@ -24,9 +23,6 @@ from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)
 
-_OF_LIMITS: Final = ("concurrency", "rate_limit")
-"""Settings of a queue that do nothing without the feature of this name."""
-
 
 async def known_queue(context: Context, name: str) -> tuple[QueueRecord | None, Queue]:
     """What is set for a queue, and its numbers. Raises not_found if nobody ever configured it or pushed to it."""
@@ -45,6 +41,7 @@ class QueueHandlers:
         self._removal = QueueRemoval(context.store, context.queries)
         self._store = context.store
         self._limits = context.limits
+        self._not_honoured = config.not_honoured({feature.name for feature in context.features})
 
     # Configuration
 
@@ -79,10 +76,10 @@ class QueueHandlers:
 
     def _check_honoured(self, patch: Patch) -> None:
         """Raise OjsError unsupported for a setting of a feature that was left out."""
-        sent = next((name for name in _OF_LIMITS if patch.get(name) is not None), None)
-        if sent is not None and all(feature.name != "limits" for feature in self._context.features):
-            message = f"{sent} is not supported: this server runs without the feature; leave it out"
-            raise OjsError("unsupported", message, details={"field": sent})
+        for setting in self._not_honoured:
+            if patch.get(setting.attribute) is not None:
+                message = f"{setting.name} is not supported: this server runs without the feature; leave it out"
+                raise OjsError("unsupported", message, details={"field": setting.name})
 
     async def _configure(self, name: str, patch: Patch) -> Response:
         self._check_honoured(patch)

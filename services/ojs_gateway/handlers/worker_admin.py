@@ -11,9 +11,9 @@ from ojs_engine.base.errors import OjsError, invalid, not_found
 from ojs_engine.base.fields import short_text, shown
 from ojs_engine.base.portions import in_portions
 from ojs_engine.domain.job import State
-from ojs_engine.read.client import Queries, settled
+from ojs_engine.read.client import settled
 from ojs_engine.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
-from ojs_engine.read.walk import walk
+from ojs_engine.read.walk import live_workers
 from ojs_engine.store.announce import announce_lost
 from ojs_engine.store.workers.notes import Wish
 from ojs_engine.wire.pages import parse_page
@@ -27,11 +27,6 @@ from ojs_engine.wire.workers.fleet import (
 from ojs_gateway.context import Context
 
 _AT_ONCE: Final = 200
-
-
-async def live_workers(queries: Queries) -> list[WorkerRow]:
-    """All workers that were heard of within 30 s. Raises OjsError backend_unavailable, also while the index is built anew."""
-    return [row async for page in walk(queries.workers, WorkersAsk()) for row in page.workers if not row.stale]
 
 
 class WorkerAdminHandlers:

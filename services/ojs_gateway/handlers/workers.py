@@ -99,6 +99,9 @@ class WorkerHandlers:
         taken, so each of those lets the fetch bring one job fewer.
         """
         ask = await call.read_jobs(parse_fetch, self._limits)
+        if ask.pool is not None and self._store.order is None:
+            message = "pool is not supported: this server runs without the feature; leave it out"
+            raise OjsError("unsupported", message, details={"field": "pool"})
         call.require_entry(*ask.queues)
         if ask.worker is not None:
             self._fetched.put((call.principal.reach, ask.worker), ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)

@@ -29,7 +29,6 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "worker_id": (SHORT, "What the worker calls itself."),
     "workflow_id": (JOB_ID, "The workflow's id."),
     "queue": (QUEUE_NAME, "The queue's name."),
-    "pool": (QUEUE_NAME, "The pool's name."),
     "schema": (
         {"type": "string", "minLength": 1, "maxLength": 2_048},
         "The job type; by itself under /schemas also the schema's URI, with `:` and `/` encoded.",

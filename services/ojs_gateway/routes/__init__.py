@@ -26,7 +26,6 @@ from ojs_gateway.openapi.queries import KnownQueries, checks
 from ojs_gateway.routes.access import KEYS
 from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.jobs import JOBS
-from ojs_gateway.routes.pools import POOLS
 from ojs_gateway.routes.queues import QUEUES
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
@@ -57,7 +56,6 @@ _PARTS: Final = (
     QUEUES,
     EVENTS,
     FLEET,
-    POOLS,
 )
 _LAST: Final = (KEYS, _DESCRIPTION)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 K = TypeVar("K")
+
+USUAL_INTERVAL_MS: Final = 30_000
+"""How long a wait may be where nothing else is set (ojs-fair-scheduling §8.1)."""
 
 
 class StarvationClock(Generic[K]):
@@ -30,3 +33,8 @@ class StarvationClock(Generic[K]):
     def keep(self, waiting: Collection[K]) -> None:
         """Whatever else was known waits no longer."""
         self._since = {one: since for one, since in self._since.items() if one in waiting}
+
+
+def is_starved(oldest_at: int | None, last_at: int | None, interval_ms: int, now: int) -> bool:
+    """Whether jobs of a queue wait, and none was handed out for the interval (ojs-fair-scheduling §11.1)."""
+    return oldest_at is not None and now - max(oldest_at, last_at or 0) > interval_ms

@@ -25,7 +25,6 @@ FeedKind = Literal[
     "gone",
     "worker",
     "queue",
-    "pool",
     "barrier",
     "epoch",
 ]
@@ -34,7 +33,6 @@ _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("job", REST, "job"),
     ("worker", ANY, "worker"),
     ("queue", ANY, "queue"),
-    ("pool", ANY, "pool"),
     ("barrier", REST, "barrier"),
     ("reset", "epoch", "epoch"),
 )

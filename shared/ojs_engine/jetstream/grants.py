@@ -46,7 +46,6 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "idempotency",
         "worker",
         "queue",
-        "pool",
         "key",
         "barrier",
     ),

@@ -47,7 +47,6 @@ Kind = Literal[
     "idempotency",
     "worker",
     "queue",
-    "pool",
     "key",
     "service",
     "relay",
@@ -288,10 +287,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """How many places a message on this ready subject holds; 0 for a token's."""
         parts = subject.split(".")
         return int(parts[4]) if parts[3] == _SEAT else 0
-
-    def pool(self, token: str) -> str:
-        """Subject of a fair pool's record; `token` is its encoded name."""
-        return self.record("pool", token)
 
     def key(self, key_id: str) -> str:
         """Subject of the record of a key of the API."""

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ojs_engine.read.client import settled
-from ojs_engine.read.messages import MAX_PAGE, JobsAsk, PageAnswer, PageAsk
+from ojs_engine.read.client import Queries, settled
+from ojs_engine.read.messages import MAX_PAGE, JobsAsk, PageAnswer, PageAsk, WorkerRow, WorkersAsk
 
 A = TypeVar("A", bound=PageAsk | JobsAsk)
 P = TypeVar("P", bound=PageAnswer)
@@ -31,3 +31,8 @@ async def walk(question: Callable[[A], Awaitable[P]], ask: A) -> AsyncIterator[P
         if page.next_cursor is None:
             return
         ask = msgspec.structs.replace(ask, cursor=page.next_cursor)
+
+
+async def live_workers(queries: Queries) -> list[WorkerRow]:
+    """All workers that were heard of within 30 s. Raises OjsError backend_unavailable, also while the index is built anew."""
+    return [row async for page in walk(queries.workers, WorkersAsk()) for row in page.workers if not row.stale]

@@ -1,12 +1,13 @@
-"""Gates: where a feature may hold jobs back, at their push and before their claim.
+"""Gates: where a feature may hold jobs back, at their push and before their claim; and the order of a fetch's queues.
 
 The engine calls a gate only for jobs that ask for it and for queues whose settings have one. It calls none for a
-plain job of a plain queue, and none at all where no feature has brought one.
+plain job of a plain queue, and none at all where no feature has brought one. It is the same for an order of queues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -123,3 +124,37 @@ class StartGate(Protocol):
 
     def held_under(self, job: Job) -> str | None:
         """Return the subjects where the gate holds tokens of such a job; None if it never does."""
+
+
+class FetchPlan(Protocol):
+    """The shares of one fetch."""
+
+    @property
+    def shares(self) -> Mapping[str, int]:
+        """How many jobs to ask of each queue at first, in the order in which to ask."""
+
+    def served(self, numbers: Mapping[str, int], emptied: Sequence[str]) -> None:
+        """Note what each queue gave, and which had nothing more."""
+
+
+class QueueOrder(Protocol):
+    """Decides which queues of a fetch are served, and in which order. It isn't asked about fetches from other queues."""
+
+    @property
+    def queues(self) -> AbstractSet[str] | None:
+        """The queues that it decides about; None while it doesn't know them."""
+
+    async def learn(self) -> None:
+        """Return when it knows them. Raises OjsError backend_unavailable."""
+
+    def open_to(self, queues: Sequence[str], pool: str | None) -> Sequence[str]:
+        """Return those of the queues that a worker may have jobs of, by what it names in its fetch."""
+
+    def plan(self, queues: Sequence[str], count: int) -> FetchPlan | None:
+        """Return how to serve a fetch of so many jobs; None if its queues are served from left to right."""
+
+    async def intervals(self) -> Mapping[str, int]:
+        """Return by queue after how many milliseconds without a job it is starved, where that isn't as usual.
+
+        Raises OjsError backend_unavailable.
+        """

@@ -32,12 +32,11 @@ from ojs_engine.store.capacity.storage_room import RoomTimings, StorageRoom
 from ojs_engine.store.dispatch.dispatcher import Dispatcher
 from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.enqueue.enqueue import Enqueue
-from ojs_engine.store.gates import LaneRule, PushGate, StartGate
+from ojs_engine.store.gates import LaneRule, PushGate, QueueOrder, StartGate
 from ojs_engine.store.jobs.jobs import Jobs, JobTimings
 from ojs_engine.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_engine.store.keys import Keys, KeyTimings
 from ojs_engine.store.locks import JobLocks
-from ojs_engine.store.queues.fair_pools import FairPools
 from ojs_engine.store.queues.queues import Queues
 from ojs_engine.store.records.atomic import Atomic
 from ojs_engine.store.records.blobs import Blobs
@@ -152,6 +151,8 @@ class StoreFeatures(Struct, frozen=True, kw_only=True):
     gates: FeatureGates | None = None
     locks: Callable[[Store], JobLocks] | None = None
     """Makes the locks of a feature for a process, of the store's `bucket` and `atomic` alone."""
+    order: Callable[[Store], QueueOrder] | None = None
+    """Makes the order of a fetch's queues. It is made before the store's other parts, of its `bucket` alone."""
     ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
     """By the word of a `Drop`: called with a job that has ended for what a feature has stored beside it."""
 
@@ -212,7 +213,6 @@ class Store:
             timings.features,
         )
         self.queues = Queues(bucket)
-        self.pools = FairPools(bucket)
         self.atomic = Atomic(bucket)
         alerts = ThresholdAlerts(bucket, timings.alerts)
         self._of_features: dict[Callable[[Store], Any], Any] = {}
@@ -229,7 +229,8 @@ class Store:
         self.jobs = Jobs(bucket, locks, timings.jobs)
         self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.atomic, self.jobs, push_gate, locks)
         self.progress = JobProgress(bucket, self.jobs, timings.progress)
-        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.pools, start_gate, timings.dispatch)
+        self.order: QueueOrder | None = None if features.order is None else self.of(features.order)
+        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.order, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, locks)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
@@ -238,7 +239,6 @@ class Store:
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.clear)
-        self._reset.listeners.append(self.pools.clear)
         self._reset.listeners.append(self.watches.reset)
         self._reset.listeners.append(alerts.clear)
         if gated is not None:

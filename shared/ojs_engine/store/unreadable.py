@@ -13,7 +13,6 @@ from ojs_engine.jetstream.reading import RecordReader, Unreadable
 from ojs_engine.jetstream.subjects import ANY, REST, Wildcard
 from ojs_engine.store.jobs.progress import progress_reader
 from ojs_engine.store.keys import key_reader
-from ojs_engine.store.queues.fair_pools import pool_reader
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.blobs import blob_reader
 from ojs_engine.store.records.bucket import Bucket
@@ -34,7 +33,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         request_reader,
         worker_reader,
         queue_reader,
-        pool_reader,
         key_reader,
     )
 }

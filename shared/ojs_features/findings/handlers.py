@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -116,17 +116,20 @@ class FindingHandlers:
 
     async def _queues(self) -> Iterable[Finding]:
         queues = self._store.queues
-        records, pools, held = await asyncio.gather(queues.all(), self._store.pools.all(), queues.under_maintenance())
+        records, intervals, held = await asyncio.gather(queues.all(), self._intervals(), queues.under_maintenance())
         paused = tuple(name for name, record in records.items() if record.held)
         found = await self._queries.concerns(paused)
         now = self._store.clock.now()
-        late = work.late(found.queues, paused, pools, now, held=held)
+        late = work.late(found.queues, paused, intervals, now, held=held)
         causes = await asyncio.gather(*map(self._cause, late))
         named = {queue.name: cause for queue, cause in zip(late, causes, strict=True) if cause is not None}
         return [
-            *work.queues(found.queues, paused, pools, now, held=held, causes=named),
+            *work.queues(found.queues, paused, intervals, now, held=held, causes=named),
             *server.limits(found.known, self._store.config.busy_queues),
         ]
+
+    async def _intervals(self) -> Mapping[str, int]:
+        return {} if self._store.order is None else await self._store.order.intervals()
 
     async def _cause(self, queue: QueueFacts) -> Reason | None:
         """Return why the oldest job of a queue waits although the queue has workers.

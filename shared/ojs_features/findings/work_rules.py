@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from ojs_engine.base.wording import counted, duration
-from ojs_engine.domain.fair_pools import Pool, is_starved
 from ojs_engine.domain.queues.record import QueueRecord
+from ojs_engine.domain.starvation import USUAL_INTERVAL_MS, is_starved
 from ojs_engine.operations.finding import Finding, Reason, problem, warning
 from ojs_engine.read.messages import QueueFacts, WorkerPage
 
@@ -45,22 +45,25 @@ def maintenance(record: QueueRecord | None, now: int, namespace: str) -> Iterato
 
 
 def late(
-    facts: Sequence[QueueFacts], paused: Collection[str], pools: Sequence[Pool], now: int, *, held: bool
+    facts: Sequence[QueueFacts], paused: Collection[str], intervals: Mapping[str, int], now: int, *, held: bool
 ) -> list[QueueFacts]:
-    """Return the queues with workers whose jobs wait for long, or of which none was handed out lately."""
-    pool_of = {name: pool for pool in pools for name in pool.weights}
+    """Return the queues with workers whose jobs wait for long, or of which none was handed out lately.
+
+    `intervals` say by queue when it is starved, where that isn't as usual.
+    """
     return [
         queue
         for queue in facts
         if queue.served and queue.name not in paused and queue.oldest_at is not None and not held
-        if now - queue.oldest_at > _WAITS_MS or is_starved(pool_of.get(queue.name), queue.oldest_at, queue.last_at, now)
+        if now - queue.oldest_at > _WAITS_MS
+        or is_starved(queue.oldest_at, queue.last_at, intervals.get(queue.name, USUAL_INTERVAL_MS), now)
     ]
 
 
 def queues(
     facts: Sequence[QueueFacts],
     paused: Collection[str],
-    pools: Sequence[Pool],
+    intervals: Mapping[str, int],
     now: int,
     *,
     held: bool,
@@ -68,9 +71,10 @@ def queues(
 ) -> Iterator[Finding]:
     """Find queues whose jobs wait, and those whose jobs fail.
 
-    `held` says that there is maintenance. `causes` has why the oldest job of a late queue waits.
+    `intervals` are as of `late`. `held` says that there is maintenance. `causes` has why the oldest job of a late
+    queue waits.
     """
-    waiting = {queue.name for queue in late(facts, paused, pools, now, held=held)}
+    waiting = {queue.name for queue in late(facts, paused, intervals, now, held=held)}
     for queue in facts:
         if queue.name in paused:
             if queue.available:

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ojs_api.jobs import RetryPolicy
+from ojs_api.queues import StarvationPrevention
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 __all__ = [
@@ -94,19 +95,6 @@ class DeadLetterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of dead letters (ojs-dead-letter §5.1)."""
 
     retention: DeadLetterLimits
-
-
-class StarvationPrevention(msgspec.Struct, frozen=True, kw_only=True):
-    """A guarantee for a queue, or for each queue of a pool, that others go ahead of.
-
-    Attributes:
-        rotation_interval: After how long it gets a turn.
-        min_dispatch_ratio: Its part of all jobs, from 0 to 1.
-    """
-
-    enabled: bool
-    rotation_interval: str | None = None
-    min_dispatch_ratio: float | None = None
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from ojs_api.queues import PreventionRequest
 from ojs_nats._durations import Duration, milliseconds, moment
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
@@ -116,9 +117,9 @@ def seconds(duration: Duration | None) -> float | None:
     return None if duration is None else milliseconds(duration) / 1_000
 
 
-def prevention(*, enabled: bool, interval: Duration | None, share: float | None) -> dict[str, object]:
-    """Return a guarantee against starvation as it is sent."""
-    return body(enabled=enabled, rotation_interval=seconds(interval), min_dispatch_ratio=share)
+def prevention(*, enabled: bool, interval: Duration | None, share: float | None) -> PreventionRequest:
+    """Return a guarantee against starvation as the contract has it."""
+    return PreventionRequest(enabled=enabled, rotation_interval=seconds(interval), min_dispatch_ratio=share)
 
 
 def _text(name: str, value: Asked) -> str:

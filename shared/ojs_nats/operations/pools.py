@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from ojs_api import words
-from ojs_nats._operations import Operation, Request
-from ojs_nats.models.pools import ListedPool, Pool, SchedulingStats
-from ojs_nats.operations._subject import Subject, body, prevention
+from ojs_api.pools import DELETE, GET, LIST, PUT, STATS, ListedPool, Pool, PutPool, SchedulingStats
+from ojs_nats._operations import Request
+from ojs_nats.operations._subject import Subject, prevention, sent
 from ojs_nats.operations.queues import Prevention
 
 __all__ = ["Pools"]
-
-_LIST: Final = Operation("listPools", "GET", "/admin/pools")
-_GET: Final = Operation("getPool", "GET", "/admin/pools/{pool}")
-_PUT: Final = Operation("putPool", "PUT", "/admin/pools/{pool}")
-_DELETE: Final = Operation("deletePool", "DELETE", "/admin/pools/{pool}")
-_STATS: Final = Operation("getSchedulingStats", "GET", "/admin/scheduling/stats")
 
 
 class Pools(Subject):
@@ -25,7 +18,7 @@ class Pools(Subject):
 
     async def list(self) -> Sequence[ListedPool]:
         """Return the pools by name, with their workers and jobs."""
-        return await self._asked(list[ListedPool], Request(_LIST), "items")
+        return await self._asked(list[ListedPool], Request(LIST), "items")
 
     async def get(self, pool: str) -> Pool:
         """Return a pool.
@@ -33,7 +26,7 @@ class Pools(Subject):
         Raises:
             NotFoundError: There is no such pool.
         """
-        return await self._asked(Pool, Request(_GET, {"pool": pool}), "pool")
+        return await self._asked(Pool, Request(GET, {"pool": pool}), "pool")
 
     async def put(
         self,
@@ -57,15 +50,15 @@ class Pools(Subject):
             isolated: Whether only workers of this pool get jobs of its queues.
         """
         given = starvation_prevention
-        kept = given and prevention(enabled=given.enabled, interval=given.interval, share=given.share)
-        asked = body(
+        kept = None if given is None else prevention(enabled=given.enabled, interval=given.interval, share=given.share)
+        asked = PutPool(
             queues=[*queues],
             strategy=strategy,
-            weights=weights,
+            weights=None if weights is None else {**weights},
             starvation_prevention=kept,
             isolated=isolated,
         )
-        return await self._asked(Pool, Request(_PUT, {"pool": pool}, asked), "pool")
+        return await self._asked(Pool, Request(PUT, {"pool": pool}, sent(asked)), "pool")
 
     async def delete(self, pool: str) -> None:
         """Delete a pool. Its queues are served like any others then.
@@ -73,8 +66,8 @@ class Pools(Subject):
         Raises:
             NotFoundError: There is no such pool.
         """
-        await self._transport.send(Request(_DELETE, {"pool": pool}))
+        await self._transport.send(Request(DELETE, {"pool": pool}))
 
     async def scheduling_stats(self) -> SchedulingStats:
         """Return how many jobs each queue gave to workers within the last minute."""
-        return await self._asked(SchedulingStats, Request(_STATS))
+        return await self._asked(SchedulingStats, Request(STATS))

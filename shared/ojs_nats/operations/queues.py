@@ -25,6 +25,7 @@ from ojs_nats.models.queues import (
 )
 from ojs_nats.models.statistics import Statistics
 from ojs_nats.operations._subject import Subject, body, parameters, prevention, seconds
+from ojs_nats.operations._subject import sent as as_sent
 from ojs_nats.options import Rate, Retry
 
 __all__ = ["ALL_QUEUES", "Period", "Prevention", "QueueOptions", "Queues"]
@@ -114,7 +115,7 @@ def _settings(options: QueueOptions) -> dict[str, Any]:
             case Rate() | Retry():
                 sent[name] = policy(value)
             case Prevention():
-                sent[name] = prevention(enabled=value.enabled, interval=value.interval, share=value.share)
+                sent[name] = as_sent(prevention(enabled=value.enabled, interval=value.interval, share=value.share))
             case Mapping():
                 sent[name] = {ended: seconds(kept) for ended, kept in value.items()}
             case _ if value is not None and name in _DURATIONS:

@@ -32,7 +32,6 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.base.problems import Unreachable
 from ojs_engine.domain import transitions
-from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.job import NOTHING, Job, State
 from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.domain.queues.record import RestoreMark, released, waiting_for_release
@@ -54,6 +53,8 @@ from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.rules import LimitOverride
+from ojs_features.pools.rules import Pool
+from ojs_features.pools.store import Pools
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.records import Subscription
@@ -284,7 +285,7 @@ def _ends(archive: Archive, subject: str) -> int:
 async def test_members_of_extensions_are_restored_with_all(source: Store, backups: Backups, queue: str) -> None:
     kept = {"ext_vendor": Raw(b'{"n":[1.0,1E5]}')}
     await configure(source, queue, extensions=kept)
-    await source.pools.put(Pool(name="pool", weights={queue: 1}, extensions=kept))
+    await source.of(Pools).put(Pool(name="pool", weights={queue: 1}, extensions=kept))
     document = Raw(b'{"type":"array"}')
     schema = SchemaRecord(uri="urn:a", type="a.b", version="1", document=document, extensions=kept)
     await source.of(Schemas).register(schema, 10)
@@ -308,7 +309,7 @@ async def test_members_of_extensions_are_restored_with_all(source: Store, backup
     assert override is not None
     assert [
         settings.config.extensions,
-        (await there.pools.get("pool")).extensions,
+        (await there.of(Pools).get("pool")).extensions,
         (await there.of(Schemas).catalogue()).at("urn:a").extensions,
         webhook.extensions,
         cron.extensions,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, get_args
 
 import aiohttp
@@ -22,6 +20,7 @@ from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
 from ojs_gateway.server import Gateway
 from ojs_runtime.settings import Settings
+from support.calls import calls_of_features
 from support.nats import NatsServer
 
 Serve = Callable[[tuple[Feature, ...]], Awaitable[aiohttp.ClientSession]]
@@ -67,23 +66,6 @@ async def runs_a_job(client: aiohttp.ClientSession, queue: str) -> None:
     await send(client, "workers/ack", {"job_id": pushed["id"], "worker_id": "w"})
 
 
-@contextmanager
-def calls_of_features() -> Iterator[set[str]]:
-    """Yield the functions of features that this thread calls meanwhile."""
-    found: set[str] = set()
-
-    def note(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and "/ojs_features/" in frame.f_code.co_filename:
-            found.add(f"{frame.f_code.co_filename.rpartition('/ojs_features/')[2]}: {frame.f_code.co_qualname}")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        yield found
-    finally:
-        sys.setprofile(before)
-
-
 def test_both_lists_have_the_same_features() -> None:
     assert {startup.name for startup in STARTUPS} <= {feature.name for feature in FEATURES}
     roles = [process.role for feature in FEATURES for process in feature.processes]
@@ -98,6 +80,7 @@ def test_no_two_features_bring_the_same() -> None:
         "backup commands": ["commands" for feature in FEATURES if feature.backup_commands is not None],
         "end of a job": [what for feature in FEATURES for what in feature.ends],
         "locks": ["locks" for feature in FEATURES if feature.locks is not None],
+        "order": ["order" for feature in FEATURES if feature.order is not None],
         "record": [reader.kind for feature in FEATURES for reader in feature.records],
         "table": [one.table.name for feature in FEATURES for one in feature.followed if one.table is not None],
         "question": [word for feature in FEATURES for one in feature.followed for word in one.questions],

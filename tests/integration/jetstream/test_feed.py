@@ -19,7 +19,6 @@ READ: dict[str, str] = {
     "cron": "cron",
     "worker": "worker",
     "queue": "queue",
-    "pool": "pool",
     "of_a_feature": "of_a_feature",
     "barrier": "barrier",
 }

@@ -20,7 +20,6 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient
 from integration.samples import acked, draft, fetch, new_id, put_raw, refusal, timers
 from integration.workflows import flows
-from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.unique import keyed
 from ojs_engine.jetstream.subjects import StoreConfig
@@ -38,6 +37,8 @@ from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.plug import LIMITS
 from ojs_features.limits.subjects import Subjects
+from ojs_features.pools.rules import Pool
+from ojs_features.pools.store import Pools
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.registry import Schemas
@@ -322,7 +323,7 @@ class World:
         await answered(queries.queues, QueuesAsk())
         await answered(queries.workers, WorkersAsk())
         await answered(lambda ask: queries.ask(QUESTION, ask, WorkflowPage), WorkflowsAsk())
-        await self.store.pools.all()
+        await self.store.of(Pools).all()
         await self.store.of(Schemas).catalogue()
         await self.store.of(Webhooks).health_of(await self.store.of(Webhooks).all())
         await self.store.of(Webhooks).deliveries.page(None, None, None, 0, 200)
@@ -485,13 +486,13 @@ async def test_jobs_of_a_limit_that_can_not_be_read_wait_and_others_go_on(store:
 
 
 async def test_a_pool_that_can_not_be_read_leaves_the_others_as_they_are(store: Store, open_here: OpenStore) -> None:
-    await store.pools.put(Pool(name="sound", weights={"a": 1, "b": 1}))
-    await put_raw(store, store.config.pool("torn"), b'{"name": "torn", "weights": {"c": 0}}')
+    await store.of(Pools).put(Pool(name="sound", weights={"a": 1, "b": 1}))
+    await put_raw(store, store.config.record("pool", "torn"), b'{"name": "torn", "weights": {"c": 0}}')
     late = await open_here()
-    assert [pool.name for pool in await late.pools.all()] == ["sound"]
-    await late.pools.put(Pool(name="third", weights={"d": 1}))
+    assert [pool.name for pool in await late.of(Pools).all()] == ["sound"]
+    await late.of(Pools).put(Pool(name="third", weights={"d": 1}))
     with refusal("unreadable_record"):
-        await late.pools.get("torn")
+        await late.of(Pools).get("torn")
 
 
 async def test_a_schema_that_can_not_be_read_holds_up_no_push(store: Store, open_here: OpenStore) -> None:

@@ -14,7 +14,6 @@ from integration.conftest import MakeServer, OpenStore
 from integration.samples import KINDS, draft
 from ojs_engine.access.keys import make_key
 from ojs_engine.base.errors import OjsError
-from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.handlers import Handler
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, QueueConfig
 from ojs_engine.domain.queues.record import (
@@ -31,6 +30,8 @@ from ojs_engine.jetstream.contents import message, subjects_of
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.notes import Directive, WorkerNotes
 from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_features.pools.rules import Pool
+from ojs_features.pools.store import Pools
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.schemas.registry import Schemas
 from ojs_features.webhooks.records import Subscription
@@ -69,7 +70,7 @@ async def restrict(store: Store) -> None:
     await configure(store, "narrow", QueueConfig(max_size=3, concurrency=2, allowed_job_types=("mail.*",)))
     await configure(store, DEFAULT_QUEUE, QueueConfig(concurrency=7))
     await store.queues.hold_all(Maintenance(reason="a move"))
-    await store.pools.put(Pool(name="apart", weights={"theirs": 1}, isolated=True))
+    await store.of(Pools).put(Pool(name="apart", weights={"theirs": 1}, isolated=True))
     document = Raw(b'{"type": "array", "maxItems": 0}')
     schema = SchemaRecord(uri="urn:x", type="checked", version="1", document=document, mode="strict")
     await store.of(Schemas).register(schema, 10)
@@ -81,6 +82,7 @@ async def restrict(store: Store) -> None:
 async def stands(store: Store) -> dict[str, bool]:
     """What of that holds, as the store's process sees it."""
     known = store.of(Webhooks).known()
+    await store.of(Pools).learn()
     return {
         "a pause": await store.queues.held("paused"),
         "a bound": store.queues.bound("narrow") == 3,
@@ -88,7 +90,7 @@ async def stands(store: Store) -> dict[str, bool]:
         "a limit of all queues": store.queues.config("other").concurrency == 7,
         "allowed types": await refused(store, queue="narrow", type="report"),
         "maintenance": await store.queues.under_maintenance(),
-        "a pool of its own workers": await store.pools.open_to(["theirs"], None) == [],
+        "a pool of its own workers": store.of(Pools).open_to(["theirs"], None) == [],
         "a schema": await refused(store, type="checked", args=Raw(b"[1]")),
         "a webhook's pause": [one.active for one in known] == [False],
         "keys": len(await store.keys.all()) == 1,

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.queues.config import QueueConfig, layered, patched
 from ojs_engine.domain.queues.record import Maintenance, QueueRecord
 from ojs_features.checkpoints.rules import CheckpointRecord
 from ojs_features.crons.record import Cron
 from ojs_features.limits.rules import LimitOverride
+from ojs_features.pools.rules import Pool
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.webhooks.records import Subscription
 from ojs_features.workflows.graph import Composite, Shape

@@ -131,7 +131,7 @@ def queues(
     *facts: QueueFacts, paused: Iterable[str] = (), held: bool = False, cause: Reason | None = None
 ) -> list[tuple[str, str, str]]:
     causes = {} if cause is None else {"q": cause}
-    return said(work.queues(facts, list(paused), [], NOW, held=held, causes=causes))
+    return said(work.queues(facts, list(paused), {}, NOW, held=held, causes=causes))
 
 
 def waits(minutes: float, **members: Any) -> QueueFacts:
@@ -185,9 +185,10 @@ def test_a_type_without_a_handler_is_a_problem_as_soon_as_its_queue_is_late() ->
 
 def test_only_late_queues_with_workers_are_explained() -> None:
     facts = [waits(2), waits(2, served=True), waits(1, served=True, last_at=NOW), QueueFacts(name="r", served=True)]
-    assert work.late(facts, [], [], NOW, held=False) == [facts[1]]
-    assert work.late(facts, ["q"], [], NOW, held=False) == []
-    assert work.late(facts, [], [], NOW, held=True) == []
+    assert work.late(facts, [], {}, NOW, held=False) == [facts[1]]
+    assert work.late(facts, [], {"q": 3 * MINUTE}, NOW, held=False) == []
+    assert work.late(facts, ["q"], {}, NOW, held=False) == []
+    assert work.late(facts, [], {}, NOW, held=True) == []
 
 
 @pytest.mark.parametrize(("completed", "failed", "told"), [(14, 5, False), (16, 4, False), (15, 5, True), (0, 20, True)])

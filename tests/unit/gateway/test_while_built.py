@@ -16,7 +16,7 @@ from ojs_engine.read.numbers import Counts, Queue
 from ojs_features.bulk.selection import Filter, Selection
 from ojs_features.bulk.targets import BulkTargets
 from ojs_features.dead_letters.handlers import DeadLetterHandlers
-from ojs_gateway.handlers.fair_pools import PoolHandlers
+from ojs_features.pools.handlers import PoolHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from support.call import Request
@@ -44,8 +44,8 @@ class Index:
         return WORKERS
 
 
-class Pools:
-    """There is one."""
+class OnePool:
+    """The pools: there is one."""
 
     async def all(self) -> list[object]:
         return [object()]
@@ -59,8 +59,10 @@ class NoRecords:
 
 
 def context() -> Any:
-    store = SimpleNamespace(queues=NoRecords(), pools=Pools(), clock=SimpleNamespace(now=lambda: 1_800_000_000_000))
-    return SimpleNamespace(store=store, queries=Index(), limits=PayloadLimits(), worker_notes=None)
+    store = SimpleNamespace(
+        queues=NoRecords(), of=lambda _make: OnePool(), clock=SimpleNamespace(now=lambda: 1_800_000_000_000)
+    )
+    return SimpleNamespace(store=store, queries=Index(), limits=PayloadLimits(), worker_notes=None, features=())
 
 
 def request(body: object = None) -> Request:

@@ -38,7 +38,6 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.ready_of_queue,
     lambda name: CONFIG.seat(name, 1),
     CONFIG.seat_of_queue,
-    CONFIG.pool,
     Subjects(CONFIG).webhook,
     Subjects(CONFIG).target,
     Subjects(CONFIG).consumer,

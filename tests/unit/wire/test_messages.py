@@ -9,12 +9,12 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.fields import shown
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
-from ojs_engine.wire.queues.fair_pools import parse_pool
 from ojs_engine.wire.queues.requests import parse_config, parse_purge, parse_queue_limit
 from ojs_engine.wire.workers.requests import parse_fetch
 from ojs_features.bulk.requests import parse_bulk_enqueue
 from ojs_features.crons.requests import parse_registration
 from ojs_features.limits.answers import parse_override
+from ojs_features.pools.bodies import parse_pool
 from ojs_features.webhooks.requests import parse_changes
 from ojs_features.workflows.requests import parse_workflow
 from support.tables import each

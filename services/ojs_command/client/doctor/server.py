@@ -69,7 +69,7 @@ async def check_versions(client: Client) -> list[Finding]:
 async def check_clock(client: Client, timings: DoctorTimings = DoctorTimings()) -> list[Finding]:
     """How far this machine's clock is from the server's, which all times of jobs are by."""
     before = datetime.now(UTC)
-    there = (await client.pools.scheduling_stats()).computed_at
+    there = (await client.queues.stats("default")).computed_at
     after = datetime.now(UTC)
     off = (there - (before + (after - before) / 2)).total_seconds()
     if abs(off) - (after - before).total_seconds() / 2 < timings.clock_s:

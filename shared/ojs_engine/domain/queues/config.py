@@ -19,8 +19,6 @@ from ojs_engine.base.numbers import Ms, Positive, Whole
 from ojs_engine.domain.job import Retention, Retry
 
 _NO_RETENTION: Final = Retention()
-_WHOLE: Final = {"rate_limit": "rate_limit", "default_retry": "default_retry", "starvation_prevention": "rotation_ms"}
-"""Objects that are set as a whole, with the attribute that each is."""
 
 DEFAULT_QUEUE: Final = "_default"
 """The policy of every queue that sets nothing else; no queue can have this name."""
@@ -28,6 +26,49 @@ MAINTENANCE: Final = "_maintenance"
 """The record that holds all queues while the system is being worked on (ojs-admin-api §12.1)."""
 
 Overflow = words.Overflow
+
+
+class Setting(Struct, frozen=True):
+    """One setting of a queue."""
+
+    name: str
+    """Its name in requests and answers."""
+    field: str = ""
+    """The attribute of `QueueConfig`, where that has another name."""
+    whole: bool = False
+    """It is an object that is set as a whole."""
+    feature: str = ""
+    """The feature that does what it says. A server without that feature refuses it."""
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of `QueueConfig`."""
+        return self.field or self.name
+
+
+SETTINGS: Final = (
+    Setting("max_size"),
+    Setting("overflow_policy"),
+    Setting("warning_threshold"),
+    Setting("concurrency", feature="limits"),
+    Setting("rate_limit", whole=True, feature="limits"),
+    Setting("starvation_prevention", field="rotation_ms", whole=True),
+    Setting("visibility_timeout", field="visibility_timeout_ms"),
+    Setting("default_timeout", field="default_timeout_ms"),
+    Setting("default_retry", whole=True),
+    Setting("retention"),
+    Setting("dead_letter", field="dead_letter_max"),
+    Setting("allowed_job_types"),
+    Setting("strict_pause"),
+    Setting("schema_validation", feature="schemas"),
+)
+_WHOLE: Final = {setting.name: setting.attribute for setting in SETTINGS if setting.whole}
+"""Objects that are set as a whole, with the attribute that each is."""
+
+
+def not_honoured(features: Collection[str]) -> tuple[Setting, ...]:
+    """Return the settings of a queue that nobody does what they say, where only these features are there."""
+    return tuple(setting for setting in SETTINGS if setting.feature and setting.feature not in features)
 
 
 class Rate(Struct, frozen=True):

@@ -25,9 +25,8 @@ from ojs_engine.store.dispatch.token_parking import TokenParking
 from ojs_engine.store.dispatch.token_reader import TokenReader
 from ojs_engine.store.dispatch.waiting import FetchWait
 from ojs_engine.store.dispatch.wakeups import Wakeups
-from ojs_engine.store.gates import StartGate
+from ojs_engine.store.gates import QueueOrder, StartGate
 from ojs_engine.store.jobs.jobs import Jobs
-from ojs_engine.store.queues.fair_pools import FairPools
 from ojs_engine.store.queues.queues import Queues
 from ojs_engine.store.records.bucket import Bucket
 
@@ -43,7 +42,7 @@ class Dispatcher:
         queues: Queues,
         capacity: Capacity,
         jobs: Jobs,
-        pools: FairPools,
+        order: QueueOrder | None,
         gate: StartGate | None,
         timings: DispatchTimings,
     ) -> None:
@@ -58,7 +57,7 @@ class Dispatcher:
         claims = Claims(bucket, in_hand, admissions, jobs, gate, requeuer, timings.claims)
         self._parking = parking = None if gate is None else TokenParking(bucket, gate, reader, in_hand, wakeups)
         scan = QueueScan(bucket, queues, capacity, gate, stream, reader, claims, parking, requeuer, wakeups, timings)
-        self.scans = QueueScans(pools, scan, stream, wakeups, requeuer, timings)
+        self.scans = QueueScans(order, scan, stream, wakeups, requeuer, timings)
         self._wait = FetchWait(self.scans, wakeups, parking, timings)
         queues.resumed.append(wakeups.wake_queue)
 
@@ -75,8 +74,8 @@ class Dispatcher:
     ) -> list[Job]:
         """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such.
 
-        `given_up` is asked once a second meanwhile, and says that the client has left. `pool` is the worker's, without
-        which it gets nothing from queues of isolated pools; `handled` what it can run, without which it gets any job.
+        `given_up` is asked once a second meanwhile, and says that the client has left. `pool` is what the worker
+        names for the order of queues; `handled` what it can run, without which it gets any job.
 
         A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
         """

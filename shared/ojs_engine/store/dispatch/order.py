@@ -1,4 +1,4 @@
-"""In which order the queues of a fetch are scanned: from left to right, or by the weights of their fair pool."""
+"""In which order the queues of a fetch are scanned: from left to right, or as the order of a feature shares it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ojs_engine.store.dispatch.requeuer import Requeuer
 from ojs_engine.store.dispatch.skipped_queues import SkippedQueues
 from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.dispatch.wakeups import Wakeups
-from ojs_engine.store.queues.fair_pools import FairPools, Plan
+from ojs_engine.store.gates import FetchPlan, QueueOrder
 
 
 class QueueScans:
@@ -23,14 +23,14 @@ class QueueScans:
 
     def __init__(
         self,
-        pools: FairPools,
+        order: QueueOrder | None,
         queue_scan: QueueScan,
         stream: ReadyStream,
         wakeups: Wakeups,
         requeuer: Requeuer,
         timings: DispatchTimings,
     ) -> None:
-        self._pools = pools
+        self._order = order
         self._queue_scan = queue_scan
         self._stream = stream
         self._wakeups = wakeups
@@ -69,8 +69,13 @@ class QueueScans:
         tokens come back by themselves.
         """
         taken: list[Job] = []
-        queues = await self._pools.open_to(request.queues, request.pool)
-        plan = await self._pools.plan(queues, request.most)
+        queues, plan, order = request.queues, None, self._order
+        if order is not None:
+            if order.queues is None:
+                await order.learn()
+            if order.queues and not order.queues.isdisjoint(queues):
+                queues = order.open_to(queues, request.pool)
+                plan = order.plan(queues, request.most)
         began = asyncio.get_running_loop().time()
         with self._requeuer.unless_handed_on(taken):
             unsure = [queue for queue in queues if not self._is_sure(queue, began)]
@@ -102,7 +107,7 @@ class QueueScans:
         return known is not None and known.asked_at >= since
 
     async def _scan_queues(
-        self, queues: Sequence[str], skipped: SkippedQueues, plan: Plan | None, taken: list[Job], request: FetchRequest
+        self, queues: Sequence[str], skipped: SkippedQueues, plan: FetchPlan | None, taken: list[Job], request: FetchRequest
     ) -> None:
         """Add to `taken` the jobs of the queues."""
         if plan is not None:
@@ -116,7 +121,7 @@ class QueueScans:
             if len(taken) >= request.most or skipped.enough:
                 break
 
-    async def _scan_fairly(self, plan: Plan, skipped: SkippedQueues, taken: list[Job], request: FetchRequest) -> None:
+    async def _scan_fairly(self, plan: FetchPlan, skipped: SkippedQueues, taken: list[Job], request: FetchRequest) -> None:
         """Add to `taken` first each queue's share, then the rest from each queue that has more."""
         given = dict.fromkeys(plan.shares, 0)
         emptied: list[str] = []

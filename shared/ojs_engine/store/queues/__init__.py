@@ -1,1 +1,1 @@
-"""Records of queues and of fair pools, known by heart to every gateway."""
+"""Records of queues, known by heart to every gateway."""

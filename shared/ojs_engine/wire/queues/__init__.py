@@ -1,1 +1,1 @@
-"""Queues and what shares and bounds them: pools, limits, starvation, scheduling."""
+"""Queues and what bounds them: limits, starvation."""

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_api.jobs import RetryPolicy
 from ojs_api.limits import MAX_CONCURRENCY
+from ojs_api.queues import StarvationPrevention
 from ojs_api.schemas import Mode
 from ojs_api.statistics import Milliseconds
 from ojs_engine.base.times import format_age, format_duration, format_ms
@@ -33,7 +34,7 @@ from ojs_engine.wire.members import (
     timestamp,
 )
 from ojs_engine.wire.pages import Indexed, Page, Pagination, PartialFlag, ProgressShare, pagination, with_progress
-from ojs_engine.wire.queues.starvation import StarvationPrevention, prevention_view
+from ojs_engine.wire.queues.starvation import prevention_view
 from ojs_engine.wire.statistics.answers import Lately, Windows, lately, windows
 
 Status = Literal["active", "paused", "draining"]

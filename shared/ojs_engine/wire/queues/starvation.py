@@ -1,43 +1,18 @@
-"""`starvation_prevention` of pools and of queues (ojs-fair-scheduling §8, docs/adr/029)."""
+"""`starvation_prevention` of queues, and what pools have of it (ojs-fair-scheduling §8, docs/adr/029)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from msgspec import UNSET, Meta, UnsetType
-
+from ojs_api.queues import StarvationPrevention
 from ojs_engine.base.errors import OjsError, invalid
-from ojs_engine.base.fields import below, duration_ms, flag, is_extension, mapping, shown
+from ojs_engine.base.fields import below, duration_ms, flag, is_extension, mapping
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.times import format_duration
-from ojs_engine.domain.fair_pools import Prevention
-from ojs_engine.wire.members import Duration, OpenStruct
+from ojs_engine.domain.starvation import USUAL_INTERVAL_MS
 
 _MEMBERS: Final = ("enabled", "rotation_interval", "min_dispatch_ratio")
 _SHORTEST_MS: Final = 1_000
-_DEFAULT: Final = Prevention()
-
-
-class StarvationPrevention(OpenStruct, kw_only=True, omit_defaults=True):
-    """What a queue, or each queue of a pool, is guaranteed while it has jobs."""
-
-    enabled: bool
-    rotation_interval: Duration | UnsetType = UNSET
-    min_dispatch_ratio: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-
-
-def parse_prevention(value: Any, path: str, queues: int, limits: PayloadLimits) -> Prevention | None:
-    """`{enabled, rotation_interval?, min_dispatch_ratio?}` of a pool of so many queues; None where it isn't enabled."""
-    if value is None:
-        return None
-    members = _members(value, path)
-    most = 1 / queues
-    ratio = members.get("min_dispatch_ratio", min(_DEFAULT.ratio, most))
-    if type(ratio) not in (int, float) or not 0 <= ratio <= most:
-        field = f"{path}.min_dispatch_ratio"
-        raise invalid(field, f"{field} must be a number from 0 to {most:g}, since {queues} queues share 1, not {shown(ratio)}")
-    interval_ms = _interval_ms(members, path, limits)
-    return Prevention(interval_ms=interval_ms, ratio=float(ratio)) if _enabled(members, path) else None
 
 
 def parse_rotation(value: Any, path: str, limits: PayloadLimits) -> int:
@@ -49,18 +24,24 @@ def parse_rotation(value: Any, path: str, limits: PayloadLimits) -> int:
             f"{field} belongs to pools (PUT /ojs/v1/admin/pools/{{name}}); the priorities of a queue have rotation_interval"
         )
         raise OjsError("unsupported", message, details={"field": field})
-    interval_ms = _interval_ms(members, path, limits)
-    return interval_ms if _enabled(members, path) else 0
+    found_ms = interval_ms(members.get("rotation_interval"), path, limits)
+    return found_ms if flag(members.get("enabled", False), f"{path}.enabled") else 0
+
+
+def interval_ms(sent: Any, path: str, limits: PayloadLimits) -> int:
+    """Return the `rotation_interval` of an object at a path, the usual one where none was sent. Raises invalid_request."""
+    field = f"{path}.rotation_interval"
+    found_ms = duration_ms(USUAL_INTERVAL_MS / 1_000 if sent is None else sent, field, 1_000, limits)
+    if found_ms < _SHORTEST_MS:
+        raise invalid(field, f"{field} must be at least {format_duration(_SHORTEST_MS)}, not {format_duration(found_ms)}")
+    return found_ms
 
 
 def prevention_view(interval_ms: int | None, ratio: float | None = None) -> StarvationPrevention:
     """The same as it is answered; `interval_ms` None or 0 where it isn't enabled."""
     if not interval_ms:
         return StarvationPrevention(enabled=False)
-    answer = StarvationPrevention(enabled=True, rotation_interval=format_duration(interval_ms))
-    if ratio is not None:
-        answer.min_dispatch_ratio = ratio
-    return answer
+    return StarvationPrevention(enabled=True, rotation_interval=format_duration(interval_ms), min_dispatch_ratio=ratio)
 
 
 def _members(value: Any, path: str) -> dict[str, Any]:
@@ -70,15 +51,3 @@ def _members(value: Any, path: str) -> dict[str, Any]:
             field = below(path, name)
             raise invalid(field, f"{field} is not a setting; settings are {', '.join(_MEMBERS)}")
     return members
-
-
-def _interval_ms(members: dict[str, Any], path: str, limits: PayloadLimits) -> int:
-    field = f"{path}.rotation_interval"
-    interval_ms = duration_ms(members.get("rotation_interval", _DEFAULT.interval_ms / 1_000), field, 1_000, limits)
-    if interval_ms < _SHORTEST_MS:
-        raise invalid(field, f"{field} must be at least {format_duration(_SHORTEST_MS)}, not {format_duration(interval_ms)}")
-    return interval_ms
-
-
-def _enabled(members: dict[str, Any], path: str) -> bool:
-    return flag(members.get("enabled", False), f"{path}.enabled")

@@ -35,7 +35,6 @@ class Extension(NamedTuple):
 EXTENSIONS: Final = (
     Extension("admin-api"),
     Extension("backpressure"),
-    Extension("fair-scheduling", capability="fair_scheduling"),
     Extension("graceful-shutdown"),
     Extension("observability"),
     Extension("payload-limits"),

@@ -8,11 +8,12 @@ from math import inf
 import pytest
 
 from integration.samples import acked, configure, draft, fetch, refusal, timed
-from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.job import State
 from ojs_engine.jetstream.connection import Reply, ReplyOrFailure
 from ojs_engine.store.records.write_timings import WriteTimings
 from ojs_engine.store.store import Store
+from ojs_features.pools.rules import Pool
+from ojs_features.pools.store import Pools
 from support.outside import Send, tapped
 
 Do = Callable[[Store, str], Awaitable[object]]
@@ -29,8 +30,8 @@ async def limit(store: Store, queue: str) -> None:
 
 
 async def pool(store: Store, queue: str) -> None:
-    await store.pools.put(Pool(name=queue, weights={queue: 1}))
-    await store.pools.delete(queue)
+    await store.of(Pools).put(Pool(name=queue, weights={queue: 1}))
+    await store.of(Pools).delete(queue)
 
 
 class Stall:

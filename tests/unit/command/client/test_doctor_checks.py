@@ -19,7 +19,7 @@ def client(**subjects: Any) -> Client:
 
     def answering(answers: dict[str, Any]) -> SimpleNamespace:
         def operation(answer: Any) -> Any:
-            async def asked() -> Any:
+            async def asked(*_asked: Any) -> Any:
                 return answer() if callable(answer) else answer
 
             return asked
@@ -46,7 +46,7 @@ async def test_clocks(seconds: float, said: str | None) -> None:
     def stats() -> SimpleNamespace:
         return SimpleNamespace(computed_at=datetime.now(UTC) + timedelta(seconds=seconds))
 
-    [found] = await server.check_clock(client(pools={"scheduling_stats": stats}))
+    [found] = await server.check_clock(client(queues={"stats": stats}))
     assert found.status == ("ok" if said is None else "warning")
     assert said is None or said in found.found.replace("59s", "1m")
 

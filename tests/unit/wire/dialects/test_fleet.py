@@ -7,7 +7,6 @@ import pytest
 from msgspec import Struct
 
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
-from ojs_engine.domain.fair_pools import Pool
 from ojs_engine.domain.queues.config import Rate
 from ojs_engine.domain.queues.record import Maintenance, maintained
 from ojs_engine.domain.rate_limits.policy import LimitPolicy
@@ -18,7 +17,6 @@ from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.pages import Page
-from ojs_engine.wire.queues.fair_pools import PoolList, listed_pool
 from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_engine.wire.system.maintenance import maintenance_answer
 from ojs_engine.wire.system.manifest import manifest
@@ -88,14 +86,6 @@ def test_the_admin_ui_reads_one_number_of_a_limit_that_of_a_rate_before_the_othe
     assert read(raised, "standard")["override"] == {"rate": rate}
     narrowed = limit_answer("k", msgspec.structs.replace(LIMIT, override=LimitOverride(concurrency=1)), 0, NOW)
     assert read(narrowed, "ui")["override"] == {"concurrency": 1, "limit": 1}
-
-
-def test_the_admin_ui_reads_pools_with_their_workers() -> None:
-    answer = PoolList([listed_pool(Pool(name="p", weights={"a": 2}), [ROW], 4)])
-    [plain] = read(answer, "standard")["items"]
-    assert (plain["queues"], plain["weights"]) == (["a"], {"a": 2})
-    assert (plain["active_workers"], plain["active_jobs"], plain["concurrency"]) == (1, 4, 1)
-    assert read(answer, "ui") == {"items": [plain], "pools": [plain | {"id": "p", "workers": 1}]}
 
 
 @pytest.mark.parametrize("reader", ["cli", "ui"])

@@ -9,10 +9,10 @@ import pytest
 from msgspec import Struct
 
 from ojs_api.crons import OneCron
+from ojs_api.pools import OnePool
 from ojs_api.schemas import OneSchema
 from ojs_api.webhooks import OneWebhook
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
-from ojs_engine.domain.fair_pools import Pool, Prevention
 from ojs_engine.domain.queues.config import Patch, QueueConfig, Rate, patched
 from ojs_engine.domain.queues.record import QueueRecord
 from ojs_engine.domain.rate_limits.policy import LimitPolicy
@@ -21,7 +21,6 @@ from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import bare, encode
 from ojs_engine.wire.queues.answers import configured_queue
-from ojs_engine.wire.queues.fair_pools import OnePool, parse_pool, pool_answer
 from ojs_engine.wire.queues.requests import parse_config
 from ojs_features.crons.answers import cron_answer
 from ojs_features.crons.changes import register
@@ -30,6 +29,8 @@ from ojs_features.crons.requests import parse_registration
 from ojs_features.limits.answers import limit_answer, parse_override
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord
+from ojs_features.pools.bodies import parse_pool, pool_answer
+from ojs_features.pools.rules import Pool, Prevention
 from ojs_features.schemas.bodies import parse_schema, schema_answer
 from ojs_features.schemas.record import SchemaRecord
 from ojs_features.webhooks.answers import webhook_answer

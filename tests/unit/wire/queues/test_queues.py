@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import Retention
-from ojs_engine.domain.queues.config import NOT_SET, QueueConfig, patched
+from ojs_engine.domain.queues.config import NOT_SET, SETTINGS, QueueConfig, not_honoured, patched
 from ojs_engine.wire.members import bare
-from ojs_engine.wire.queues.answers import queue_settings
+from ojs_engine.wire.queues.answers import QueueSettings, queue_settings
 from ojs_engine.wire.queues.requests import parse_config
+from ojs_features.all import FEATURES
 from support.tables import each
 
 DAY_S = 86_400
@@ -116,3 +117,25 @@ def test_a_wrong_setting_is_refused_by_name(body: Any, field: str, status: int) 
 
 def test_max_depth_is_another_name_of_max_size() -> None:
     assert parse_config(b'{"max_depth":5}', DEFAULT_LIMITS) == parse_config(b'{"max_size":5}', DEFAULT_LIMITS)
+
+
+def test_a_queue_rotates_its_priorities_and_has_no_ratio() -> None:
+    def parsed(value: Any) -> Any:
+        return parse_config(msgspec.json.encode({"starvation_prevention": value}), DEFAULT_LIMITS)
+
+    assert parsed({"enabled": True, "rotation_interval": "PT10M"}) == {"rotation_ms": 600_000}
+    assert parsed({"enabled": False}) == {"rotation_ms": 0}
+    assert parsed(None) == {"rotation_ms": None}
+    with pytest.raises(OjsError) as caught:
+        parsed({"enabled": True, "min_dispatch_ratio": 0.1})
+    assert caught.value.code == "unsupported"
+    for rotation_ms, expected in ((600_000, {"enabled": True, "rotation_interval": "PT10M"}), (0, {"enabled": False})):
+        answer = msgspec.to_builtins(queue_settings(QueueConfig(rotation_ms=rotation_ms)))
+        assert answer == {"starvation_prevention": expected}
+
+
+def test_each_setting_has_a_row_that_says_where_it_is_and_whose() -> None:
+    assert [setting.name for setting in SETTINGS] == [*QueueSettings.__struct_encode_fields__]
+    assert {setting.attribute for setting in SETTINGS} | {"extensions"} == {*QueueConfig.__struct_fields__}
+    assert {setting.feature for setting in SETTINGS} - {""} <= {feature.name for feature in FEATURES}
+    assert not_honoured([feature.name for feature in FEATURES]) == ()

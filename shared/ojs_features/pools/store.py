@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import msgspec
 import structlog
 
 from ojs_engine.base.errors import OjsError, not_found
-from ojs_engine.domain.fair_pools import DispatchHistory, Pool
 from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.jetstream.subjects import ANY, encode_token
 from ojs_engine.store.records.backoff import contended
-from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.documents import Beside, Documents
 from ojs_engine.store.records.writer import Conflict
+from ojs_engine.store.store import Store
 from ojs_engine.telemetry import metrics
+from ojs_features.pools.rules import DispatchHistory, Pool
 
 log = structlog.get_logger(__name__)
 
@@ -49,42 +50,48 @@ class Plan:
                 metrics.starved(queue)
 
 
-class FairPools:
-    """The fair pools, and what this process has handed out of each."""
+class Pools:
+    """The pools, and what this process has handed out of each: the order of fetches from their queues."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
         self._records = bucket.records
         self._clock = bucket.clock
         self._tries = bucket.tries
         self._kept = bucket.kept
-        self._config = bucket.config
-        self._documents = Documents(bucket, bucket.config.pool, pool_reader, lambda pool, op: pool.op == op)
-        subjects = [bucket.config.pool(ANY)]
-        self._watch = bucket.watches.add("pools", subjects, self._changed)
+        self._everyone = bucket.config.record(pool_reader.kind, ANY)
+        self._documents = Documents(
+            bucket, lambda token: bucket.config.record(pool_reader.kind, token), pool_reader, lambda pool, op: pool.op == op
+        )
+        self._watch = bucket.watches.add("pools", [self._everyone], self._changed)
         self._known: dict[str, Pool] = {}
         self._of_queue: dict[str, Pool] = {}
         self._past: dict[str, DispatchHistory] = {}
-        self._isolated: dict[str, str] = {}
-        """The pool of each queue that only its own workers are served from."""
+        self.queues: AbstractSet[str] | None = None
 
-    async def open_to(self, queues: Sequence[str], pool: str | None) -> Sequence[str]:
-        """Those of the queues that a worker of a pool, or of none, may have jobs of."""
-        if not self._watch.loaded:
-            await self._watch.begin()
-        if not self._isolated:
-            return queues
-        return [queue for queue in queues if self._isolated.get(queue, pool) == pool]
+    async def learn(self) -> None:
+        """Return when the pools are known. Raises OjsError backend_unavailable."""
+        await self._watch.begin()
 
-    async def plan(self, queues: Sequence[str], count: int) -> Plan | None:
-        """How to serve a fetch; None if its queues aren't together in one fair pool, and are served from left to right."""
-        if not self._watch.loaded:
-            await self._watch.begin()
-        if not self._of_queue or len(queues) < 2:
-            return None
-        pool = self._of_queue.get(queues[0])
+    def open_to(self, queues: Sequence[str], pool: str | None) -> Sequence[str]:
+        """Return those of the queues that a worker of a pool, or of none, may have jobs of."""
+        return [queue for queue in queues if self._takes(self._of_queue.get(queue), pool)]
+
+    @staticmethod
+    def _takes(of_queue: Pool | None, pool: str | None) -> bool:
+        return of_queue is None or not of_queue.isolated or of_queue.name == pool
+
+    def plan(self, queues: Sequence[str], count: int) -> Plan | None:
+        """Return how to serve a fetch; None if its queues aren't together in one fair pool."""
+        pool = self._of_queue.get(queues[0]) if len(queues) > 1 else None
         if pool is None or not pool.fair or any(queue not in pool.weights for queue in queues):
             return None
         return Plan(pool, self._past.setdefault(pool.name, DispatchHistory()), queues, count, self._clock.now())
+
+    async def intervals(self) -> Mapping[str, int]:
+        """Return the intervals of queues whose pools say them, as of some milliseconds ago."""
+        pools = await self.all()
+        return {queue: pool.prevention.interval_ms for pool in pools if pool.prevention is not None for queue in pool.weights}
 
     async def all(self) -> list[Pool]:
         """By name, as of some milliseconds ago."""
@@ -109,12 +116,8 @@ class FairPools:
         await self._write(msgspec.structs.replace(pool, deleted=True))
         return pool
 
-    async def clear(self) -> None:
-        """Forget what was handed out (reset)."""
-        self._past.clear()
-
     async def _write(self, wanted: Pool) -> tuple[Pool | None, Pool]:
-        everyone = self._config.pool(ANY)
+        everyone = self._everyone
         async for _ in self._tries():
             # Two pools that claim one queue are different records, so each write is over the last one of all pools.
             sequence, _ = await self._records.leader_raw(everyone) or (0, b"")
@@ -134,13 +137,13 @@ class FairPools:
                 written = await self._documents.write(token, pool, sequence, pool.op, beside, among=everyone)
             except Conflict:
                 continue
-            self._watch.put(self._config.pool(token), written, _encode(pool))
+            self._watch.put(self._documents.subject(token), written, _encode(pool))
             return old, pool
         raise contended(f"pool {wanted.name!r}")
 
     def _readable(self, found: Mapping[str, tuple[int, bytes]]) -> list[Pool]:
         """Those that can be read of some records by subject."""
-        prefix = len(self._config.pool(""))
+        prefix = len(self._documents.subject(""))
         read = [pool_reader.read(subject[prefix:], *one) for subject, one in found.items() if one[1]]
         return [pool for pool in read if pool is not None]
 
@@ -149,7 +152,7 @@ class FairPools:
         known = self._known
         self._known = {pool.name: pool for pool in pools if not pool.deleted}
         self._of_queue = {queue: pool for pool in self._known.values() for queue in pool.weights}
-        self._isolated = {queue: pool.name for queue, pool in self._of_queue.items() if pool.isolated}
+        self.queues = self._of_queue.keys() if self._watch.loaded else None
         # A pool that was changed begins anew: what was due by its old weights is not held against the new ones.
         self._past = {name: past for name, past in self._past.items() if self._known.get(name) == known.get(name)}
 

@@ -1,4 +1,4 @@
-"""Fair pools, and what they come to (ojs-fair-scheduling §10)."""
+"""Pools, and what they come to (ojs-fair-scheduling §10)."""
 
 from __future__ import annotations
 
@@ -7,57 +7,50 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ojs_api.pools import DeletedPool, ListedPool, OnePool, PoolList
 from ojs_engine.api.call import Call, Response
-from ojs_engine.domain.fair_pools import Pool
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.read.messages import DispatchesOfQueue, WorkerRow
+from ojs_engine.read.walk import live_workers
 from ojs_engine.store.announce import announce
-from ojs_engine.wire.members import Extended
-from ojs_engine.wire.queues.fair_pools import (
-    DeletedPool,
-    ListedPool,
-    OnePool,
-    PoolList,
-    listed_pool,
-    parse_pool,
-    pool_answer,
-    pool_name,
-)
-from ojs_engine.wire.queues.scheduling import scheduling_stats
-from ojs_gateway.context import Context
-from ojs_gateway.handlers.worker_admin import live_workers
+from ojs_features.pools.bodies import listed_pool, parse_pool, pool_answer, pool_name
+from ojs_features.pools.rules import Pool
+from ojs_features.pools.scheduling import scheduling_stats
+from ojs_features.pools.store import Pools
 
 
 class PoolHandlers:
     """Handlers under /admin/pools and /admin/scheduling."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
+        self._pools = context.store.of(Pools)
         self._queries = context.queries
         self._limits = context.limits
 
     async def list(self, _call: Call) -> Response:
         """GET /admin/pools: by name, each with who works for it."""
-        pools = await self._store.pools.all()
+        pools = await self._pools.all()
         if not pools:
             return Response(200, PoolList([]))
         workers = await live_workers(self._queries)
         return Response(200, PoolList(await asyncio.gather(*(self._listed(pool, workers) for pool in pools))))
 
-    async def _listed(self, pool: Pool, workers: Sequence[WorkerRow]) -> ListedPool | Extended[ListedPool]:
+    async def _listed(self, pool: Pool, workers: Sequence[WorkerRow]) -> ListedPool:
         queues = await asyncio.gather(*(self._queries.queue(name) for name in pool.weights))
         serving = [worker for worker in workers if not pool.weights.keys().isdisjoint(worker.record.queues)]
         return listed_pool(pool, serving, sum(queue.counts.active for queue in queues))
 
     async def read(self, call: Call) -> Response:
         """GET /admin/pools/{name}."""
-        pool = await self._store.pools.get(pool_name(call.parameters[0], self._limits))
+        pool = await self._pools.get(pool_name(call.parameters[0], self._limits))
         return Response(200, OnePool(pool_answer(pool)))
 
     async def put(self, call: Call) -> Response:
         """PUT /admin/pools/{name}: 201 for a new pool, 200 for one that was there."""
         wanted = await call.read(parse_pool, call.parameters[0], self._limits)
-        await self._store.pools.all()
-        before, pool = await self._store.pools.put(wanted)
+        await self._pools.all()
+        before, pool = await self._pools.put(wanted)
         if before is None:
             return Response(201, OnePool(pool_answer(pool)))
         if msgspec.structs.replace(before, updated_at=pool.updated_at, op=pool.op) != pool:
@@ -67,12 +60,12 @@ class PoolHandlers:
 
     async def delete(self, call: Call) -> Response:
         """DELETE /admin/pools/{name}."""
-        pool = await self._store.pools.delete(pool_name(call.parameters[0], self._limits))
+        pool = await self._pools.delete(pool_name(call.parameters[0], self._limits))
         return Response(200, DeletedPool(True, pool.name))
 
     async def stats(self, _call: Call) -> Response:
         """GET /admin/scheduling/stats: what each queue gave within the last minute, through whichever gateway."""
-        pools = await self._store.pools.all()
+        pools = await self._pools.all()
         held = {name for name, record in (await self._store.queues.all()).items() if record.held}
         lately = await self._queries.dispatches(tuple(queue for pool in pools for queue in pool.weights))
         if await self._store.queues.under_maintenance():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_engine.domain.fair_pools import DispatchHistory, Pool, Prevention, Shares
+from ojs_features.pools.rules import DispatchHistory, Pool, Prevention, Shares
 
 WEIGHTS = {"a": 5, "b": 3, "c": 1}
 

@@ -7,12 +7,9 @@ import pytest
 
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import PayloadLimits
-from ojs_engine.domain.fair_pools import Pool, Prevention
-from ojs_engine.domain.queues.config import QueueConfig
 from ojs_engine.wire.members import bare
-from ojs_engine.wire.queues.answers import queue_settings
-from ojs_engine.wire.queues.fair_pools import parse_pool, pool_answer
-from ojs_engine.wire.queues.requests import parse_config
+from ojs_features.pools.bodies import parse_pool, pool_answer
+from ojs_features.pools.rules import Pool, Prevention
 
 LIMITS = PayloadLimits()
 QUEUES = {"queues": ["a", "b"], "strategy": "strict"}
@@ -54,21 +51,6 @@ def test_a_bad_member_is_named(sent: dict[str, Any], field: str) -> None:
     with pytest.raises(OjsError) as caught:
         pool(starvation_prevention=sent)
     assert (caught.value.code, caught.value.details["field"]) == ("invalid_request", f"starvation_prevention.{field}")
-
-
-def test_a_queue_rotates_its_priorities_and_has_no_ratio() -> None:
-    def parsed(value: Any) -> Any:
-        return parse_config(msgspec.json.encode({"starvation_prevention": value}), LIMITS)
-
-    assert parsed({"enabled": True, "rotation_interval": "PT10M"}) == {"rotation_ms": 600_000}
-    assert parsed({"enabled": False}) == {"rotation_ms": 0}
-    assert parsed(None) == {"rotation_ms": None}
-    with pytest.raises(OjsError) as caught:
-        parsed({"enabled": True, "min_dispatch_ratio": 0.1})
-    assert caught.value.code == "unsupported"
-    for rotation_ms, expected in ((600_000, {"enabled": True, "rotation_interval": "PT10M"}), (0, {"enabled": False})):
-        answer = msgspec.to_builtins(queue_settings(QueueConfig(rotation_ms=rotation_ms)))
-        assert answer == {"starvation_prevention": expected}
 
 
 @pytest.mark.parametrize(("weights", "field"), [({"c": 2}, "weights.c"), ([1], "weights"), ({"a": 0}, "queues.a.weight")])

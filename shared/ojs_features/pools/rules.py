@@ -15,7 +15,7 @@ from msgspec import Struct
 from ojs_api import words
 from ojs_engine.base.extensions import Extensions
 from ojs_engine.base.numbers import At, Ms, Positive
-from ojs_engine.domain.starvation import StarvationClock
+from ojs_engine.domain.starvation import USUAL_INTERVAL_MS, StarvationClock
 
 Strategy = words.PoolStrategy
 
@@ -25,7 +25,7 @@ _ROUNDING: Final = 1e-9
 class Prevention(Struct, frozen=True, kw_only=True):
     """What each queue of a pool is guaranteed while it has jobs."""
 
-    interval_ms: Ms = 30_000
+    interval_ms: Ms = USUAL_INTERVAL_MS
     """A queue that got nothing for so long comes next, with one job."""
     ratio: float = 0.05
     """The part of the jobs handed out that is each queue's."""
@@ -169,9 +169,3 @@ def _raised(shares: dict[str, int], floors: Mapping[str, int]) -> dict[str, int]
         richest = max(raised, key=lambda queue: raised[queue] - floors.get(queue, 0))
         raised[richest] -= 1
     return raised
-
-
-def is_starved(pool: Pool | None, oldest_at: int | None, last_at: int | None, now: int) -> bool:
-    """Whether jobs of a queue wait, and none was handed out for the interval of its `pool` (ojs-fair-scheduling §11.1)."""
-    prevention = Prevention() if pool is None or pool.prevention is None else pool.prevention
-    return oldest_at is not None and now - max(oldest_at, last_at or 0) > prevention.interval_ms

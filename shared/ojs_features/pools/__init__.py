@@ -1,0 +1,1 @@
+"""Pools: queues that share what a fetch gets (ojs-fair-scheduling)."""
