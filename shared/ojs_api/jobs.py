@@ -72,7 +72,11 @@ class RetryPolicy(OpenAnswer, frozen=True, kw_only=True):
 
 
 class SkippedJob(Struct, frozen=True):
-    """A job that was left as it is, and why."""
+    """A job that was left as it is.
+
+    Attributes:
+        error: Why.
+    """
 
     job_id: Uuid
     error: str

@@ -42,6 +42,10 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "updateJobPriority": {"priority": 5},
     "getJobResults": {"ids": []},
     "putPool": {"queues": ["a"], "starvation_prevention": {}},
+    "retryDeadLetterJob": {"override": {"queue": "q"}},
+    "bulkRetryDeadLetter": {"filter": {"queue": "q"}, "confirm": True},
+    "purgeDeadLetter": {"filter": {"queue": "q"}},
+    "clearDeadLetter": {"filter": {"queue": "q"}, "confirm": True},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
 BY_HAND: Final = {"createWorkflow"}
@@ -124,7 +128,9 @@ def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
         return
     kinds = schema.get("anyOf", [schema])
     taken = {kind.get("type", "string") for kind in kinds}
-    yield from [[[5]], 10**400, _HUGE]
+    if all(kind.get("items") != {} for kind in kinds):
+        yield [[5]]
+    yield from [10**400, _HUGE]
     yield from (value for kind, value in _SAMPLES.items() if kind not in taken)
     for kind in kinds:
         match kind:
@@ -139,7 +145,7 @@ def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
                 yield from [kind["minimum"] - 1] if "minimum" in kind else []
                 yield from [kind["maximum"] + 1] if "maximum" in kind else []
             case {"type": "array"}:
-                yield from ([value] for value in _wrong(kind["items"]))
+                yield from ([value] for value in _wrong(kind["items"])) if kind["items"] else []
                 yield from [["x"] * (kind["maxItems"] + 1)] if "maxItems" in kind else []
                 yield from [[]] if kind.get("minItems") else []
             case _:

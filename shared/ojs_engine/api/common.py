@@ -14,7 +14,6 @@ from ojs_engine.api.schema import (
     ANYTHING,
     FLAG,
     TEXT,
-    TIME,
     Named,
     either,
     map_of,
@@ -67,10 +66,6 @@ IDEMPOTENCY_KEY: Final = Parameter(
     "header",
 )
 
-PERIOD: Final = (
-    Parameter("since", TIME, "Not before this moment."),
-    Parameter("until", TIME, "Not after this moment."),
-)
 CONCURRENCY: Final = whole(0, MAX_CONCURRENCY, "How many at once; 0 lets none start.")
 RATE: Final = Named(
     "Rate",

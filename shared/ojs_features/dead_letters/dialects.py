@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ojs_api.dead_letters import RetriedDeadLetters
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import members
-from ojs_features.dead_letters.answers import RetriedDeadLetters
 
 
 def _retried_for_ui(answer: RetriedDeadLetters) -> dict[str, Any]:

@@ -6,30 +6,24 @@ import asyncio
 
 import msgspec
 
+from ojs_api.dead_letters import DeletedDeadLetter
 from ojs_api.jobs import JobPage, OneJob, OneJobDetail
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.whole_jobs import whole_jobs
-from ojs_engine.base.errors import invalid
-from ojs_engine.base.fields import before_ms, queue_name, shown, struct_of, timestamp
+from ojs_engine.base.fields import queue_name
 from ojs_engine.base.ids import job_id_of
-from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.job import Job
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_engine.domain.strict import require_metadata
 from ojs_engine.domain.transitions.manual import RetryOverride
 from ojs_engine.read.messages import DeadLettersAsk, is_time_cursor
 from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.jobs.lists import admin_job_page, job_detail, job_page
-from ojs_engine.wire.members import encode
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
-from ojs_features.dead_letters.answers import (
-    DeletedDeadLetter,
-    dead_letter_stats,
-    deleted_dead_letters,
-    retried_dead_letters,
-)
+from ojs_features.dead_letters.answers import dead_letter_stats, deleted_dead_letters, retried_dead_letters
 from ojs_features.dead_letters.changes import DeadLetters
-from ojs_features.dead_letters.requests import NOTHING_ASKED, DeadBulk, DeadFilter, DeadQuery, parse_override
+from ojs_features.dead_letters.requests import parse_change, parse_narrowed, parse_override
 
 
 class DeadLetterHandlers:
@@ -51,8 +45,7 @@ class DeadLetterHandlers:
 
     async def _list(self, call: Call, asked: Page) -> JobPage:
         check_cursor(asked, is_time_cursor, "a page of dead letters")
-        named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
-        wanted = _narrowed(self._asked(msgspec.convert(named, DeadFilter)), call)
+        wanted = _narrowed(parse_narrowed(call.queries, self._store.clock.now(), self._limits), call)
         page = await self._queries.dead_letters(
             msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset, whole=True)
         )
@@ -96,7 +89,7 @@ class DeadLetterHandlers:
         """DELETE /dead-letter/{id}."""
         job_id = job_id_of(call.parameters[0])
         await self._of(call).delete(job_id)
-        return Response(200, DeletedDeadLetter(job_id))
+        return Response(200, DeletedDeadLetter(job_id=job_id, deleted=True))
 
     async def admin_delete(self, call: Call) -> Response:
         """DELETE /admin/dead-letter/{id}: answers 204 (ojs-admin-api §6.5)."""
@@ -118,42 +111,12 @@ class DeadLetterHandlers:
 
     async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body(self._limits.max_control_bytes)
-        asked = struct_of(body, DeadBulk) if body else NOTHING_ASKED
-        in_query = {name: value for name, value in call.queries.items() if name in DeadQuery.__struct_fields__}
-        if in_query:
-            if asked != NOTHING_ASKED:
-                name = next(iter(in_query))
-                raise invalid(name, f"{name} is in the query, and more in the body: put all in one of them")
-            query = struct_of(encode(in_query), DeadQuery, strict=False)
-            asked = DeadBulk(query, None, query.confirm)
-        if not (confirmed if asked.confirm is None else asked.confirm):
-            raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")
-        wanted = asked.filter or DeadFilter()
-        for name, value in msgspec.structs.asdict(wanted).items():
-            if value == "":  # somebody's form with a field that was not filled in
-                raise invalid(name, f"{name} is empty; leave it out to match any")
-        if asked.older_than is not None:
-            wanted = msgspec.structs.replace(wanted, older_than=asked.older_than)
-        return _narrowed(self._asked(wanted), call)
+        now = self._store.clock.now()
+        return _narrowed(parse_change(body, call.queries, now, self._limits, confirmed=confirmed), call)
 
     def _of(self, call: Call) -> DeadLetters:
-        """Those that a request may be about."""
+        """Return the operations on those that a request may be about."""
         return DeadLetters(self._store, self._queries, call.own)
-
-    def _asked(self, wanted: DeadFilter) -> DeadLettersAsk:
-        until = timestamp(wanted.until, "until")
-        if wanted.older_than is not None:
-            before = before_ms(wanted.older_than, "older_than", self._store.clock.now(), self._limits)
-            until = before - 1 if until is None else min(until, before - 1)
-        if wanted.state not in {None, "", State.DISCARDED}:
-            raise invalid("state", f"state must be discarded, as every dead letter is, not {shown(wanted.state)}")
-        return DeadLettersAsk(
-            queue=wanted.queue or None,
-            type=wanted.type or None,
-            error_type=wanted.error_type or None,
-            since=timestamp(wanted.since, "since"),
-            until=until,
-        )
 
 
 def _narrowed(asked: DeadLettersAsk, call: Call) -> DeadLettersAsk:

@@ -20,7 +20,7 @@ from ojs_api.history import (
     JobLineage,
     JobRetries,
 )
-from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, PlannedTransition, TimelineEntry
+from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, PlannedTransition, SkippedJob, TimelineEntry
 from ojs_api.members import ItemError
 from ojs_api.unique import UniqueJob
 
@@ -80,17 +80,6 @@ class ReportedProgress(Progress, frozen=True, kw_only=True):
     """
 
     accepted: bool
-
-
-class SkippedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was left as it is.
-
-    Attributes:
-        error: The reason.
-    """
-
-    job_id: str
-    error: str
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from ojs_api.dead_letters import (
+    DELETE,
+    GET,
+    LIST,
+    PURGE,
+    RETRY,
+    RETRY_ALL,
+    STATS,
+    ChangeDeadLetters,
+    Override,
+    RetryDeadLetter,
+    RetryDeadLetters,
+    WhichDeadLetters,
+)
 from ojs_api.jobs import JobDetail
 from ojs_nats._durations import Duration, moment
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import Request
 from ojs_nats._options import policy
 from ojs_nats.jobs import Job
 from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
-from ojs_nats.operations._subject import Subject, body, parameters, seconds
+from ojs_nats.operations._subject import Subject, body, parameters, seconds, sent
 from ojs_nats.options import Retry
 
 __all__ = ["DeadLetterFilter", "DeadLetters"]
-
-_LIST: Final = Operation("listDeadLetterJobs", "GET", "/dead-letter")
-_GET: Final = Operation("getDeadLetterJob", "GET", "/dead-letter/{job_id}")
-_STATS: Final = Operation("getDeadLetterStats", "GET", "/dead-letter/stats")
-_RETRY: Final = Operation("retryDeadLetterJob", "POST", "/dead-letter/{job_id}/retry")
-_RETRY_ALL: Final = Operation("bulkRetryDeadLetter", "POST", "/dead-letter/retry")
-_DELETE: Final = Operation("deleteDeadLetterJob", "DELETE", "/dead-letter/{job_id}")
-_PURGE: Final = Operation("purgeDeadLetter", "POST", "/dead-letter/purge")
 
 
 class DeadLetterFilter(msgspec.Struct, frozen=True):
@@ -72,7 +78,7 @@ class DeadLetters(Subject):
             limit: How many at most. None means all.
         """
         asked = parameters(queue=queue, type=type, error_type=error_type, since=since, until=until)
-        return self._each(Job, "jobs", _LIST, limit, asked, queue)
+        return self._each(Job, "jobs", LIST, limit, asked, queue)
 
     async def get(self, job_id: str) -> JobDetail:
         """Return a dead letter.
@@ -80,7 +86,7 @@ class DeadLetters(Subject):
         Raises:
             NotFoundError: There is no such dead letter.
         """
-        return await self._asked(JobDetail, Request(_GET, {"job_id": job_id}), "job")
+        return await self._asked(JobDetail, Request(GET, {"job_id": job_id}), "job")
 
     async def stats(self, queue: str | None = None) -> DeadLetterStats:
         """Count dead letters by queue, type and error.
@@ -88,7 +94,7 @@ class DeadLetters(Subject):
         Args:
             queue: The queue. None means all queues.
         """
-        return await self._asked(DeadLetterStats, Request(_STATS, parameters(queue=queue), queue=queue))
+        return await self._asked(DeadLetterStats, Request(STATS, parameters(queue=queue), queue=queue))
 
     async def retry(
         self,
@@ -116,10 +122,11 @@ class DeadLetters(Subject):
             ConflictError: The job can't be retried.
             DuplicateError: Another job has the identity of this unique job.
         """
-        override = body(args=None if args is None else [*args], meta=meta, queue=queue, retry=retry and policy(retry))
-        return await self._asked(
-            Job, Request(_RETRY, {"job_id": job_id}, body(override=override or None), repeatable=False), "job"
+        changes: dict[str, Any] = body(
+            args=None if args is None else [*args], meta=meta, queue=queue, retry=retry and policy(retry)
         )
+        asked = RetryDeadLetter(override=Override(**changes) if changes else None)
+        return await self._asked(Job, Request(RETRY, {"job_id": job_id}, sent(asked), repeatable=False), "job")
 
     async def retry_all(self, which: DeadLetterFilter) -> RetriedDeadLetters:
         """Retry the dead letters that match a filter.
@@ -127,8 +134,8 @@ class DeadLetters(Subject):
         Returns:
             The outcome. If `remaining` isn't 0, ask again for the rest.
         """
-        asked = {"filter": _sent(which), "confirm": True}
-        return await self._asked(RetriedDeadLetters, Request(_RETRY_ALL, body=asked, queue=which.queue, repeatable=False))
+        asked = RetryDeadLetters(filter=_which(which), confirm=True)
+        return await self._asked(RetriedDeadLetters, Request(RETRY_ALL, body=sent(asked), queue=which.queue, repeatable=False))
 
     async def delete(self, job_id: str) -> None:
         """Delete a dead letter.
@@ -136,7 +143,7 @@ class DeadLetters(Subject):
         Raises:
             NotFoundError: There is no such dead letter.
         """
-        await self._transport.send(Request(_DELETE, {"job_id": job_id}))
+        await self._transport.send(Request(DELETE, {"job_id": job_id}))
 
     async def purge(self, which: DeadLetterFilter) -> DeletedDeadLetters:
         """Delete the dead letters that match a filter.
@@ -144,16 +151,16 @@ class DeadLetters(Subject):
         Returns:
             The outcome. If `remaining` isn't 0, ask again for the rest.
         """
-        asked = {"filter": _sent(which), "confirm": True}
-        return await self._asked(DeletedDeadLetters, Request(_PURGE, body=asked, queue=which.queue))
+        asked = ChangeDeadLetters(filter=_which(which), confirm=True)
+        return await self._asked(DeletedDeadLetters, Request(PURGE, body=sent(asked), queue=which.queue))
 
 
-def _sent(which: DeadLetterFilter) -> dict[str, object]:
-    return body(
+def _which(which: DeadLetterFilter) -> WhichDeadLetters:
+    return WhichDeadLetters(
         queue=which.queue,
         type=which.type,
         error_type=which.error_type,
-        since=which.since and moment(which.since, "since"),
-        until=which.until and moment(which.until, "until"),
+        since=None if which.since is None else moment(which.since, "since"),
+        until=None if which.until is None else moment(which.until, "until"),
         older_than=seconds(which.older_than),
     )

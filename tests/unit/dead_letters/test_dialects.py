@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ojs_api.dead_letters import RetriedDeadLetters
 from ojs_engine.wire.members import encode
-from ojs_features.dead_letters.answers import RetriedDeadLetters, retried_dead_letters
+from ojs_features.dead_letters.answers import retried_dead_letters
 from ojs_features.dead_letters.changes import DeadLettersChanged
 from ojs_features.dead_letters.dialects import SHAPES
 
