@@ -44,10 +44,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """Keys of the API."""
     pulse_s: float = 2.0
     """Between two frames of statistics for who watches."""
-    listens_s: float = 2.0
-    """How long, at most, a subscriber waits until live events arrive: without NATS it goes on, as with stored ones."""
-    again_s: float = 1.0
-    """The pause of a socket behind events that could not be read."""
     settling_s: float = 0.002
     """A record's message is seen when it is sent, which may be just before it is stored."""
     leaving_ms: int = 1_000

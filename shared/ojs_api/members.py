@@ -30,7 +30,7 @@ Measure = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 
 
 HIDDEN: Final = Meta(extra={"hidden": True})
-"""The mark of a member that is taken and isn't described."""
+"""The mark of a member that is taken and isn't described; of an answer, of one that the client adds."""
 REQUIRED: Final = Meta(extra={"required": True})
 """The mark of a member that is described as required, though readers take it for absent, or another name of it may stand
 in for it.

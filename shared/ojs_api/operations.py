@@ -48,6 +48,8 @@ class Parameter(Struct, frozen=True):
     same_as: str | None = None
     """The parameter that it is another name of: only one of both may be given."""
     place: Literal["query", "header"] = "query"
+    several: bool = False
+    """Whether all count that are given."""
 
 
 def query_of(kind: type) -> tuple[Parameter, ...]:

@@ -12,6 +12,7 @@ from ojs_features.bulk.plug import BULK
 from ojs_features.checkpoints.plug import CHECKPOINTS
 from ojs_features.crons.plug import CRONS
 from ojs_features.dead_letters.plug import DEAD_LETTERS
+from ojs_features.events.plug import EVENTS
 from ojs_features.findings.plug import FINDINGS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
@@ -26,6 +27,7 @@ FEATURES: Final[tuple[Feature, ...]] = (
     POOLS,
     CHECKPOINTS,
     HISTORY,
+    EVENTS,
     FINDINGS,
     BULK,
     DEAD_LETTERS,

@@ -14,10 +14,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from ojs_api.events import OF_JOB, STREAM
 from ojs_nats._importing import importing
 from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups  # not later: handlers of `atexit` can't import pools of threads any more
-from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, AnyOperation, Request
+from ojs_nats._operations import AnyOperation, Request
 from ojs_nats._sse import frames
 from ojs_nats._timings import HttpTimings
 from ojs_nats._tls import HTTPS, Trust
@@ -103,8 +104,8 @@ class HttpTransport(Transport):
         filters = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
         said = {name: ",".join(values) for name, values in filters.items() if values} | {"last_event_id": after}
         if wanted.job_id is None:
-            return connections.stream(*self._address(STREAM_EVENTS, said))
-        return connections.stream(*self._address(STREAM_JOB_EVENTS, {"job_id": wanted.job_id, **said}))
+            return connections.stream(*self._address(STREAM, said))
+        return connections.stream(*self._address(OF_JOB, {"job_id": wanted.job_id, **said}))
 
     def _address(self, operation: AnyOperation, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
         """Return the address of an operation, and the parameters that it doesn't have in its path."""

@@ -17,13 +17,14 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from ojs_api import jobs as contract
+from ojs_api.events import POLL
 from ojs_link.address import Address, files_of
 from ojs_link.client import LinkClient, is_refused
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._names import is_queue_name
 from ojs_nats._nats_address import nats_address
-from ojs_nats._operations import LIST_EVENTS, Request
+from ojs_nats._operations import Request
 from ojs_nats._refusals import refused
 from ojs_nats._timings import NatsTimings
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
@@ -160,7 +161,7 @@ class NatsTransport(Transport):
         asked = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
         said = {name: ",".join(values) for name, values in asked.items() if values}
         queue = wanted.queues[0] if len(wanted.queues) == 1 else None
-        answer = await self.send(Request(LIST_EVENTS, {"after": after, "limit": _PAGE, **said}, queue=queue))
+        answer = await self.send(Request(POLL, {"after": after, "limit": _PAGE, **said}, queue=queue))
         return decoded(answer, EventPage)
 
     async def _has_ended(self, job_id: str) -> bool:

@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ojs_api.events import POLL
 from ojs_link.address import masked
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._loops import running_loop
-from ojs_nats._operations import LIST_EVENTS, Request
+from ojs_nats._operations import Request
 from ojs_nats._plain import encoded
 from ojs_nats._refusals import is_refusal, refusal
 from ojs_nats._timings import TransportTimings
@@ -92,7 +93,7 @@ class Transport(ABC):
 
     async def cursor_now(self) -> str:
         """The cursor behind what has happened: from there on, a connection that breaks loses no event."""
-        newest = await self.send(Request(LIST_EVENTS, {"page": "1", "per_page": "1"}))
+        newest = await self.send(Request(POLL, {"page": "1", "per_page": "1"}))
         return decoded(newest, EventPage).cursor
 
     async def send(self, request: Request, *, retry_for_s: float | None = None) -> bytes:

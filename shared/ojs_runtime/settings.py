@@ -92,7 +92,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_connections: int = 10_000
     max_connections_per_address: int = 1_000
     idle_timeout: float = 115.0
-    max_subscriptions: int = 1_000
     request_log: RequestLogMode = "off"
     key_pushes_per_second: int = 0
     dashboard: bool = True
@@ -412,14 +411,6 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.seconds(0.1, 3600),
         "SECONDS",
         "how long a connection may stay open without a request; longer than the proxy in front keeps its own",
-        _HTTP,
-    ),
-    Option(
-        "max_subscriptions",
-        setting_readers.integer(1, 100_000),
-        "N",
-        "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
-        "event that it wants",
         _HTTP,
     ),
     Option(

@@ -8,7 +8,7 @@ from typing import cast
 
 from ojs_engine.base.errors import unavailable
 from ojs_engine.jetstream.event_reader import EventFilter, EventPage, EventReader, Kept, StoredEvent
-from ojs_gateway.hub import EventHub
+from ojs_features.events.hub import EventHub
 
 
 class FakeReader:

@@ -190,7 +190,7 @@ export type EnqueuedJob = { job: Job; warnings?: Array<AnswerWarning> };
 
 export type Error = { error: Refusal };
 
-export type Event = { specversion: string; id: string; type: string; source: string; time: string; subject: string; datacontenttype: string; data: Record<string, unknown> };
+export type Event = { id: string; type: string; time: string; subject: string; source: string; data: Record<string, unknown>; specversion: string; datacontenttype: string };
 
 export type EventPage = { events: Array<Event>; cursor: string; has_more: boolean; cursors?: Array<string>; pagination?: Pagination };
 
@@ -617,11 +617,6 @@ export interface Operations {
 	'PUT /admin/queues/{queue}/rate-limit': { permission: "configure"; query: { }; body: RateLimitPolicy; answer: ConfiguredQueue };
 	'POST /queues/{queue}/purge': { permission: "destroy"; query: { }; body: PurgeQueueBody; answer: PurgedQueue };
 	'DELETE /admin/queues/{queue}/jobs': { permission: "destroy"; query: { }; body: AdminPurgeQueueBody; answer: PurgedQueue };
-	'GET /events': { permission: "read"; query: { after?: Value; cursor?: Value; limit?: Value; page?: Value; per_page?: Value; types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; }; body: undefined; answer: EventPage };
-	'GET /events/stream': { permission: "read"; query: { channel?: Value; types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
-	'GET /jobs/{job_id}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
-	'GET /queues/{queue}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
-	'GET /ws': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /admin/workers': { permission: "read"; query: { state?: Value; search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: FleetPage };
 	'GET /workers': { permission: "read"; query: { state?: Value; search?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: WorkerList };
 	'GET /admin/workers/{worker_id}': { permission: "read"; query: { }; body: undefined; answer: WorkerDetail };
@@ -651,6 +646,11 @@ export interface Operations {
 	'GET /admin/jobs/{job_id}/trace': { permission: "read"; query: { }; body: undefined; answer: JobTrace };
 	'GET /events/{job_id}/history': { permission: "read"; query: { }; body: undefined; answer: JobHistory };
 	'GET /debug/failures': { permission: "read"; query: { limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; queue?: Value; }; body: undefined; answer: FailurePage };
+	'GET /events': { permission: "read"; query: { after?: Value; cursor?: Value; limit?: Value; page?: Value; per_page?: Value; types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; }; body: undefined; answer: EventPage };
+	'GET /events/stream': { permission: "read"; query: { channel?: Value; types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
+	'GET /jobs/{job_id}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
+	'GET /queues/{queue}/events': { permission: "read"; query: { types?: Value; type?: Value; event_types?: Value; queues?: Value; queue?: Value; job_types?: Value; job_type?: Value; last_event_id?: Value; }; body: undefined; answer: null };
+	'GET /ws': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /admin/findings': { permission: "read"; query: { }; body: undefined; answer: Findings };
 	'GET /admin/jobs/{job_id}/why': { permission: "read"; query: { }; body: undefined; answer: Explanation };
 	'POST /jobs/batch': { permission: "enqueue"; query: { }; body: CreateJobBatchBody; answer: PushedBatch };

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.base.errors import OjsError, not_found
+from ojs_engine.base.errors import OjsError
 from ojs_engine.base.fields import queue_name
 from ojs_engine.domain import transitions
 from ojs_engine.domain.queues import config
 from ojs_engine.domain.queues import record as queue_record
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueConfig
 from ojs_engine.domain.queues.record import QueueRecord
+from ojs_engine.operations.known_queues import known_queue
 from ojs_engine.operations.queue_removal import QueueRemoval, tell_of_queue
-from ojs_engine.read.client import settled
-from ojs_engine.read.numbers import Queue
 from ojs_engine.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
 from ojs_engine.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)
-
-
-async def known_queue(context: Context, name: str) -> tuple[QueueRecord | None, Queue]:
-    """What is set for a queue, and its numbers. Raises not_found if nobody ever configured it or pushed to it."""
-    record, queue = await asyncio.gather(context.store.queues.get(name), context.queries.queue(name))
-    if record is None and queue.created_at is None:
-        settled(queue)
-        raise not_found("queue", name)
-    return record, queue
 
 
 class QueueHandlers:
@@ -60,7 +48,7 @@ class QueueHandlers:
     async def read(self, call: Call) -> Response:
         """GET /queues/{name}: settings and numbers; 404 if nobody ever configured it or pushed to it."""
         name = queue_name(call.parameters[0], "queue", self._limits)
-        record, queue = await known_queue(self._context, name)
+        record, queue = await known_queue(self._store, self._context.queries, name)
         return Response(200, queue_detail(queue, record, await self._common(name), self._store.clock.now()))
 
     async def read_config(self, call: Call) -> Response:

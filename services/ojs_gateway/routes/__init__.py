@@ -24,7 +24,6 @@ from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.queries import KnownQueries, checks
 from ojs_gateway.routes.access import KEYS
-from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.queues import QUEUES
 from ojs_gateway.routes.system import SYSTEM
@@ -54,7 +53,6 @@ _PARTS: Final = (
     JOBS,
     WORKERS,
     QUEUES,
-    EVENTS,
     FLEET,
 )
 _LAST: Final = (KEYS, _DESCRIPTION)

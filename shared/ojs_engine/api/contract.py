@@ -40,7 +40,7 @@ def route_of(operation: Operation, owner: Callable[[Any], Any], handler: RouteHa
         operation.about,
         body=None if operation.body is None else sent_as(operation.body),
         query=tuple(
-            Parameter(each.name, sent_member(each.kind), each.about, each.place, same_as=each.same_as)
+            Parameter(each.name, sent_member(each.kind), each.about, each.place, each.several, each.same_as)
             for each in operation.query
         ),
         beginnings=operation.beginnings,

@@ -165,6 +165,8 @@ def answer_of(kind: type[Struct]) -> Named:
     required: dict[str, Schema] = {}
     optional: dict[str, Schema] = {REDACTED: list_of(TEXT, 1, about="Members that its reader may not see.")} if left_out else {}
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+        if note_of(hints[field], "hidden"):
+            continue
         parts = _parts(hints[field])
         nothing = types.NoneType if field in absent else UnsetType
         said = note_of(hints[field], "required")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from ojs_nats._operations import LIST_EVENTS, Request
+from ojs_api.events import POLL
+from ojs_nats._operations import Request
 from ojs_nats._transport import EventFilter
 from ojs_nats.models.events import Event, EventPage
 from ojs_nats.operations._subject import Subject, parameters
@@ -81,7 +82,7 @@ class Events(Subject):
             limit: How many at most.
         """
         asked = parameters(after=after, types=types or None, queues=queue, job_types=job_type, limit=limit)
-        return await self._asked(EventPage, Request(LIST_EVENTS, asked, queue=queue))
+        return await self._asked(EventPage, Request(POLL, asked, queue=queue))
 
     async def recent(self, *, type: str | None = None, queue: str | None = None, limit: int = 50) -> list[Event]:
         """Return the last events, the newest first.
@@ -95,7 +96,7 @@ class Events(Subject):
         page, size = 1, min(limit, _PAGE)
         while len(found) < limit:
             asked = parameters(page=page, per_page=size, type=type, queue=queue)
-            answer = await self._asked(EventPage, Request(LIST_EVENTS, asked, queue=queue))
+            answer = await self._asked(EventPage, Request(POLL, asked, queue=queue))
             found |= {event.id: event for event in answer.events}  # what happens meanwhile moves others to the next page
             if not answer.has_more:
                 break
@@ -104,4 +105,4 @@ class Events(Subject):
 
     async def cursor(self) -> str:
         """Return the cursor of now. Events behind it are those that happen from now on."""
-        return (await self._asked(EventPage, Request(LIST_EVENTS, parameters(page=1, per_page=1)))).cursor
+        return (await self._asked(EventPage, Request(POLL, parameters(page=1, per_page=1)))).cursor

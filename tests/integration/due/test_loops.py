@@ -13,7 +13,7 @@ from ojs_engine.jetstream.event_reader import EventFilter, EventReader, StoredEv
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.store.store import Store, StoreTimings
 from ojs_engine.store.workers.presence import PresenceTimings
-from ojs_gateway.hub import EventHub
+from ojs_features.events.hub import EventHub
 from support.nats import NatsServer
 from support.outside import Send, Wanted, tapped
 from support.waiting import eventually

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from integration.gateway.conftest import Serve
+from ojs_features.events.startup import MAX_SUBSCRIPTIONS
 from ojs_gateway.context import GatewayTimings
 from support.waiting import eventually
 
@@ -21,7 +22,7 @@ NEVER_WRITTEN_TO = GatewayTimings(keep_alive_s=3_600.0)
 
 @pytest.fixture
 async def http(serve: Serve) -> AsyncIterator[aiohttp.ClientSession]:
-    gateway = await serve(timings=NEVER_WRITTEN_TO, max_subscriptions=PLACES)
+    gateway = await serve(timings=NEVER_WRITTEN_TO, features={MAX_SUBSCRIPTIONS: PLACES})
     async with aiohttp.ClientSession(gateway.url, connector=aiohttp.TCPConnector(limit=0)) as session:
         yield session
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from ojs_engine.wire.dialects.events import EVENTS
 from ojs_engine.wire.dialects.fleet import FLEET
 from ojs_engine.wire.dialects.jobs import JOBS
 from ojs_engine.wire.dialects.queues import QUEUES
@@ -26,7 +25,6 @@ from ojs_engine.wire.redaction import redacted
 _SHAPES: Final[Shapes] = {
     **JOBS,
     **QUEUES,
-    **EVENTS,
     **STATISTICS,
     **FLEET,
 }

@@ -41,7 +41,6 @@ EXTENSIONS: Final = (
     Extension("progress"),
     Extension("results"),
     Extension("job-versioning", "0.1.0", "experimental"),
-    Extension("realtime", "0.1.0", "experimental"),
 )
 _CORE: Final = (
     "conformance",

@@ -23,7 +23,6 @@ _UNIQUENESS: Final[tuple[_Strength, str]] = (
 _NO_UNIQUENESS: Final[tuple[_Strength, str]] = ("best_effort", "none: unique jobs are refused")
 _CAPABILITIES: Final = {
     "delayed_jobs": True,
-    "events": True,
     "job_ttl": True,
     "pause_resume": True,
     "priority_queues": True,

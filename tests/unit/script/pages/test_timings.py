@@ -45,6 +45,7 @@ IN_STRUCTS = (
     "shared/ojs_nats",
     "shared/ojs_features/audit",
     *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),
+    *(f"shared/ojs_features/events/{one}.py" for one in ("following", "hub", "sockets", "stream")),
     *(f"shared/ojs_features/crons/{one}.py" for one in ("store", "loop", "index")),
 )
 """Packages whose durations are all in structs."""

@@ -12,7 +12,7 @@ from ojs_engine.domain.events.envelope import Event
 from ojs_engine.domain.events.vocabulary import ENTERED
 from ojs_engine.jetstream.event_reader import EventFilter, StoredEvent
 from ojs_engine.wire.members import encode
-from ojs_gateway.channels import channel_of, cursor_of, ends, resumed
+from ojs_features.events.channels import channel_of, cursor_of, ends, resumed
 from support.tables import each
 
 JOB = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"

@@ -8,17 +8,17 @@ from typing import cast
 
 import pytest
 
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import not_found, unavailable
 from ojs_engine.domain.events.vocabulary import events_of
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
 from ojs_engine.wire.members import encode
-from ojs_gateway.channels import channel_of
-from ojs_gateway.context import Context, GatewayTimings
-from ojs_gateway.handlers.events import _Writer
-from ojs_gateway.handlers.following import Following
-from ojs_gateway.hub import Dropped, HubReset, Missed
-from ojs_runtime.settings import Settings
+from ojs_features.events.channels import channel_of
+from ojs_features.events.following import Following
+from ojs_features.events.hub import Dropped, HubReset, Missed
+from ojs_features.events.stream import ChannelStream
+from ojs_features.events.timings import SubscriptionTimings
 from support.call import Request
 from support.fake_events import FakeReader
 from support.waiting import eventually
@@ -41,8 +41,7 @@ class Answer:
 class World:
     """A gateway's context with one job, or none, and a stream of events."""
 
-    def __init__(self, timings: GatewayTimings) -> None:
-        self.timings = timings
+    def __init__(self, keep_alive_s: float) -> None:
         self.job: Job | None = None
         self.relaying = True
         self.reader = FakeReader(page=1)
@@ -51,16 +50,15 @@ class World:
         store = SimpleNamespace(jobs=jobs, clock=SimpleNamespace(now=lambda: 0))
         queries = SimpleNamespace(until_relayed=self._until_relayed)
         self.context = cast(
-            "Context",
+            "HandlerContext",
             SimpleNamespace(
                 store=store,
                 queries=queries,
-                settings=Settings(max_subscriptions=10),
-                keep_alive_s=self.timings.keep_alive_s,
-                timings=self.timings,
+                setting=lambda _option: 10,
+                keep_alive_s=keep_alive_s,
             ),
         )
-        self.following = Following(self.context, cast("EventReader", self.reader))
+        self.following = Following(self.context, cast("EventReader", self.reader), SubscriptionTimings())
 
     async def _get(self, job_id: str) -> Job:
         if self.job is None:
@@ -81,24 +79,24 @@ class World:
     async def follow(self, *, after: int | None = None, types: str = "") -> None:
         """Write a stream of the job to its end."""
         followed = await self.following.open(channel_of(f"job:{JOB}", {"types": types}), after)
-        writer = _Writer(self.context, self.following, followed, Request(), replays=after is not None)
+        stream = ChannelStream(self.following, followed, Request(), replays=after is not None)
         async with asyncio.timeout(60):
-            async for data in writer.frames():
+            async for data in stream.frames():
                 self.answer.body += data
         followed.subscription.close()
 
 
 @pytest.fixture
-def timings() -> GatewayTimings:
-    return GatewayTimings()
+def keep_alive_s() -> float:
+    return 15.0
 
 
 @pytest.fixture
-def world(timings: GatewayTimings) -> World:
-    return World(timings)
+def world(keep_alive_s: float) -> World:
+    return World(keep_alive_s)
 
 
-impatient = pytest.mark.parametrize("timings", [GatewayTimings(keep_alive_s=0.01)], ids=["impatient"])
+impatient = pytest.mark.parametrize("keep_alive_s", [0.01])
 
 
 async def test_the_events_of_its_end_are_told_though_they_are_read_one_by_one(world: World) -> None:
@@ -153,10 +151,10 @@ async def test_the_end_of_a_finished_job_is_filtered_too(world: World) -> None:
 async def test_what_a_reader_did_not_get_is_told_in_both_vocabularies(world: World) -> None:
     world.job = available(id=JOB)
     followed = await world.following.open(channel_of(f"job:{JOB}", {}), 7)
-    writer = _Writer(world.context, world.following, followed, Request(), replays=True)
+    stream = ChannelStream(world.following, followed, Request(), replays=True)
     kept = await world.reader.kept()
     beat = StoredEvent(0, "job.heartbeat", "q", JOB, b'{"id":"evt_1","time":"T"}')
-    told = [writer._told(found).decode() for found in (Missed(3, kept), HubReset(kept), Dropped(2, beat, beat))]
+    told = [stream._told(found).decode() for found in (Missed(3, kept), HubReset(kept), Dropped(2, beat, beat))]
     assert told[0].startswith('event: missed\ndata: {"missed":3}\n\nid: 7\nevent: system.gap\n')
     assert f'"channel":"job:{JOB}"' in told[0]
     assert '"estimated_missed_count":3' in told[0]

@@ -18,15 +18,14 @@ from ojs_engine.api.streams import SHUTDOWN, SHUTDOWN_DATA, Socket
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.fields import shown
 from ojs_engine.base.times import format_ms
-from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
-from ojs_engine.wire.dialects.events import told_body
+from ojs_engine.jetstream.event_reader import StoredEvent
 from ojs_engine.wire.errors import error_body
-from ojs_engine.wire.events import Told, time_of
 from ojs_engine.wire.members import encode
-from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
-from ojs_gateway.context import Context
-from ojs_gateway.handlers.following import Followed, Following, final
-from ojs_gateway.hub import Dropped, HubReset, Missed
+from ojs_features.events.answers import Told, time_of
+from ojs_features.events.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
+from ojs_features.events.dialects import told_body
+from ojs_features.events.following import Followed, Following, final
+from ojs_features.events.hub import Dropped, HubReset, Missed
 
 log = structlog.get_logger(__name__)
 
@@ -37,9 +36,9 @@ MAX_MESSAGE_BYTES: Final = 65_536
 _ACTIONS: Final = "subscribe, unsubscribe or resume"
 
 
-async def hold_socket(context: Context, following: Following, events: EventReader, call: Call, socket: Socket) -> None:
+async def hold_socket(following: Following, call: Call, socket: Socket) -> None:
     """Talk to a client over a WebSocket, until one of both leaves. Raises ConnectionError."""
-    await _Talk(context, following, events, socket, call).serve()
+    await _Talk(following, socket, call).serve()
 
 
 class _Request(Struct, forbid_unknown_fields=True):
@@ -66,10 +65,8 @@ class _Sender(NamedTuple):
 class _Talk:
     """One WebSocket and its subscriptions, by their ids."""
 
-    def __init__(self, context: Context, following: Following, events: EventReader, socket: Socket, call: Call) -> None:
-        self._context = context
+    def __init__(self, following: Following, socket: Socket, call: Call) -> None:
         self._following = following
-        self._events = events
         self._socket = socket
         self._call = call
         self._count = 0
@@ -178,7 +175,7 @@ class _Talk:
             after = cursor_of(str(last_event_id), "last_event_id")
         except OjsError as error:
             raise _unknown(error.message) from None
-        if after > (last := await self._events.last_sequence()):
+        if after > (last := await self._following.reader.last_sequence()):
             raise _unknown(f"last_event_id is beyond the last event, {last}: what it counted is no more; read the state anew")
         return after
 
@@ -194,10 +191,10 @@ class _Talk:
                     await self._send_event(name, channel, told)
             while True:
                 try:
-                    found = await subscription.next(self._context.keep_alive_s)
+                    found = await subscription.next(self._following.keep_alive_s)
                 except OjsError as error:
                     await self._refuse(error)
-                    await asyncio.sleep(self._context.timings.again_s)
+                    await asyncio.sleep(self._following.again_s)
                     continue
                 if isinstance(found, StoredEvent):
                     for told in channel.told(found, subscription.cursor):
@@ -250,7 +247,7 @@ class _Talk:
         await self._socket.send(body)
 
     def _now(self) -> str:
-        return format_ms(self._context.store.clock.now())
+        return format_ms(self._following.now())
 
 
 def _channel(request: _Request, sees: Sees | None) -> Channel:

@@ -1,19 +1,16 @@
-"""Events as clients get them: pages of stored ones, and what a stream tells beside them (ojs-realtime §4)."""
+"""What a stream says beside stored events (ojs-realtime §4)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from ojs_engine.base.times import format_ms
-from ojs_engine.domain.events.envelope import Event
 from ojs_engine.domain.events.vocabulary import ENTERED
 from ojs_engine.jetstream.event_reader import Kept, StoredEvent
 from ojs_engine.wire.members import encode
-from ojs_engine.wire.pages import Pagination
 
 STATE_CHANGED: Final = "job.state_changed"
 """Made of a stored event for those who follow a job, a queue or all; nowhere stored itself (docs/adr/007)."""
@@ -28,16 +25,6 @@ class Told(NamedTuple):
     type: str
     id: str
     data: bytes
-
-
-class EventPage(Struct, kw_only=True, omit_defaults=True):
-    """Events, oldest first; by `page` the newest first. `pagination` is there for those who count pages."""
-
-    events: Sequence[Annotated[Raw, Event]]
-    cursor: Annotated[str, Meta(description="Goes into `after` for what follows.")]
-    has_more: bool
-    cursors: Annotated[Sequence[str], Meta(description="For each event the cursor behind it.")] | UnsetType = UNSET
-    pagination: Pagination | UnsetType = UNSET
 
 
 class StateChange(Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):

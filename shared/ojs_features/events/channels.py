@@ -17,8 +17,8 @@ from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.events.vocabulary import ENTERED
 from ojs_engine.domain.job import TERMINAL
 from ojs_engine.jetstream.event_reader import EventFilter, StoredEvent
-from ojs_engine.wire.events import LIVE_TYPES, STATE_CHANGED, Told, lifted, state_change
 from ojs_engine.wire.members import encode
+from ojs_features.events.answers import LIVE_TYPES, STATE_CHANGED, Told, lifted, state_change
 
 FILTERS: Final = ("event_types", "types", "type", "queues", "queue", "job_types", "job_type")
 EVENTS: Final = "events"

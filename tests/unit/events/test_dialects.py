@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from ojs_api.events import EventPage
 from ojs_engine.domain.events.envelope import Event
-from ojs_engine.wire.dialects.events import event_body
-from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
-from ojs_engine.wire.events import EventPage
-from ojs_engine.wire.members import encode
+from ojs_engine.wire.members import encode, written
+from ojs_features.events.dialects import SHAPES, event_body
 
 STORED = encode(Event(id="evt_1", type="job.started", time="T", subject="j", data={"job_id": "j", "queue": "q", "attempt": 1}))
 MORE: dict[Reader, dict[str, Any]] = {
@@ -38,5 +37,6 @@ def test_an_event_that_is_about_no_job_has_none_to_lift() -> None:
 
 
 def test_the_admin_ui_finds_the_list_under_its_name() -> None:
-    body = json.loads(answer_body(EventPage(events=[Raw(STORED)], cursor="1", has_more=False), "ui"))
+    page = EventPage(events=written([Raw(STORED)]), cursor="1", has_more=False)
+    body = json.loads(encode(SHAPES[EventPage]["ui"](page)))
     assert body["items"] == body["events"] == [json.loads(STORED) | MORE["ui"]]

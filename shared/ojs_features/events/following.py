@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import not_found
 from ojs_engine.domain.events.vocabulary import events_of
 from ojs_engine.domain.job import TERMINAL, Job
 from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
-from ojs_engine.wire.events import Told, dropped, gap
+from ojs_engine.operations.known_queues import known_queue
 from ojs_engine.wire.members import encode
-from ojs_gateway.channels import Channel
-from ojs_gateway.context import Context
-from ojs_gateway.handlers.queues import known_queue
-from ojs_gateway.hub import Dropped, EventHub, HubReset, Missed, Subscription
+from ojs_features.events.answers import Told, dropped, gap
+from ojs_features.events.channels import Channel
+from ojs_features.events.hub import Dropped, EventHub, HubReset, Missed, Subscription
+from ojs_features.events.startup import MAX_SUBSCRIPTIONS
+from ojs_features.events.timings import SubscriptionTimings
 
 GAP: Final = "system.gap"
 DROPPED: Final = "system.events_dropped"
@@ -28,11 +30,16 @@ class Followed(NamedTuple):
 
 
 class Following:
-    """The subscriptions of one gateway."""
+    """The subscriptions of one gateway, and what each of them needs."""
 
-    def __init__(self, context: Context, reader: EventReader) -> None:
-        self._context = context
-        self._hub = EventHub(reader, context.settings.max_subscriptions, context.timings.listens_s)
+    def __init__(self, context: HandlerContext, reader: EventReader, timings: SubscriptionTimings) -> None:
+        self.reader = reader
+        self.again_s = timings.again_s
+        self.keep_alive_s = context.keep_alive_s
+        self.until_relayed = context.queries.until_relayed
+        self._store = context.store
+        self._queries = context.queries
+        self._hub = EventHub(reader, context.setting(MAX_SUBSCRIPTIONS), timings.listens_s)
 
     async def open(self, channel: Channel, after: int | None = None) -> Followed:
         """Follow a channel from a cursor, or from now. Raises not_found for a job or queue that isn't there."""
@@ -42,7 +49,7 @@ class Following:
             if channel.queue is not None:
                 if channel.wanted.sees is not None and not channel.wanted.sees(channel.queue, None):
                     raise not_found("queue", channel.queue)
-                await known_queue(self._context, channel.queue)
+                await known_queue(self._store, self._queries, channel.queue)
         except BaseException:
             subscription.close()
             raise
@@ -52,14 +59,18 @@ class Following:
         """The channel's job if it has come to its end. Raises not_found if it is no more."""
         if channel.job_id is None:
             return None
-        job = await self._context.store.jobs.get(channel.job_id)
+        job = await self._store.jobs.get(channel.job_id)
         if channel.wanted.sees is not None and not channel.wanted.sees(job.queue, job.type):
             raise not_found("job", job.id)
         return job if job.state in TERMINAL else None
 
+    def now(self) -> int:
+        """Return the server's time (Unix ms)."""
+        return self._store.clock.now()
+
     def notice(self, found: Missed | HubReset | Dropped, channel: Channel) -> tuple[str, bytes]:
         """What a subscriber is told of events that it didn't get: type and data (ojs-realtime §4.4, §4.5)."""
-        now = self._context.store.clock.now()
+        now = self.now()
         match found:
             case Missed():
                 return GAP, encode(gap(channel.name, found.kept, found.number, now))

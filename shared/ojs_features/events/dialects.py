@@ -7,11 +7,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from ojs_api.events import EventPage
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.events import STATE_CHANGED, EventPage, Told
-from ojs_engine.wire.members import encode, members
+from ojs_engine.wire.members import encode, members, written
 from ojs_engine.wire.redaction import redacted
+from ojs_features.events.answers import STATE_CHANGED, Told
 
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _SECOND: Final[dict[Reader, dict[str, str]]] = {
@@ -47,8 +48,8 @@ def told_body(told: Told, reader: Reader, *, hides: bool = False) -> bytes:
 
 
 def _page_for_ui(answer: EventPage) -> dict[str, Any]:
-    events = [Raw(event_body(event, "ui")) for event in answer.events]
+    events = [Raw(event_body(event, "ui")) for event in written(answer.events)]
     return members(answer) | {"events": events, "items": events}
 
 
-EVENTS: Final[Shapes] = {EventPage: {"ui": _page_for_ui}}
+SHAPES: Final[Shapes] = {EventPage: {"ui": _page_for_ui}}

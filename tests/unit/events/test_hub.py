@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ojs_engine.base.errors import OjsError
 from ojs_engine.jetstream.event_reader import EventFilter, Kept, StoredEvent
-from ojs_gateway.hub import BUFFER, LIVE_BUFFER, Dropped, HubReset, Missed, Subscription, _Index
+from ojs_features.events.hub import BUFFER, LIVE_BUFFER, Dropped, HubReset, Missed, Subscription, _Index
 from support.fake_events import FakeReader, hub_of
 from support.waiting import eventually
 
