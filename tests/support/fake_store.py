@@ -22,7 +22,7 @@ from ojs_engine.domain.transitions import Moment, Transition
 from ojs_engine.domain.transitions.deadlines import deadlines
 from ojs_engine.domain.transitions.effects import Apart
 from ojs_engine.domain.transitions.result import Change
-from ojs_engine.domain.unique import counts, policy_of
+from ojs_engine.domain.unique import policy_of
 from ojs_engine.domain.worker import Mark
 from ojs_engine.jetstream.connection import Connection
 from ojs_engine.jetstream.subjects import StoreConfig
@@ -35,6 +35,7 @@ from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.pools.store import Pools
 from ojs_features.schemas.registry import Schemas
+from ojs_features.unique.rules import counts
 from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.store import Workflows
 

@@ -1,4 +1,4 @@
-"""Uniqueness policies as pure functions: every client's dialect, the fingerprint, and who is a duplicate of whom.
+"""Uniqueness policies as a job carries them: every client's dialect, the fingerprint, and how long they keep a record.
 
 ojs-unique-jobs §2-§7. A job keeps its policy as sent (`Job.unique`) and the fingerprint that follows from it
 (`Job.unique_key`).
@@ -223,14 +223,7 @@ def _composed(value: Any) -> Any:
     return value
 
 
-# Duplicates
-
-
-def counts(policy: UniquePolicy, key: str, existing: Job, now: int) -> bool:
-    """Whether a job under `policy` with fingerprint `key` duplicates `existing` at `now` (Unix ms; ojs-unique-jobs §7.4)."""
-    if existing.unique_key != key or existing.deleted or existing.state not in policy.states:
-        return False
-    return policy.period_ms is None or now < existing.created_at + policy.period_ms
+# Retention
 
 
 def kept_s(job: Job) -> int:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from operator import attrgetter
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import structlog
@@ -24,7 +24,7 @@ from ojs_engine.base.portions import in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Moment, Transition
-from ojs_engine.domain.unique import UniquePolicy, counts, policy_of
+from ojs_engine.domain.unique import UniquePolicy, policy_of
 from ojs_engine.store.locks import Decide, Locate, Locked
 from ojs_engine.store.records.atomic import AtomicCommit
 from ojs_engine.store.records.backoff import contended
@@ -32,6 +32,7 @@ from ojs_engine.store.records.records import Stored
 from ojs_engine.store.records.writer import Conflict, Write
 from ojs_engine.store.store import Store
 from ojs_features.unique.locks import REMEMBERED, Lock, Locks, encode_lock, settled
+from ojs_features.unique.rules import counts, existing_instead
 from ojs_features.unique.timings import LockTimings
 
 log = structlog.get_logger(__name__)
@@ -335,22 +336,6 @@ class UniquePlan:
         revived = replace(decided, job=replace(job, lock=moment.op))
         lock = self._uniqueness.claim(revived.job, standing, moment)
         return Locked([AtomicCommit(revived, found.sequence, moment.op)], lock)
-
-
-def existing_instead(draft: Job, existing: Sequence[Job]) -> Job | None:
-    """The existing job that a push is answered with, None if the draft is to be stored. Raises OjsError duplicate."""
-    on_conflict = policy_of(draft).on_conflict
-    if not existing:
-        return None
-    match on_conflict:
-        case "reject":
-            raise duplicate(existing[0].id, existing[0].state, draft.unique_key)
-        case "ignore":
-            return existing[0]
-        case "replace" | "replace_except_schedule":
-            return None
-        case unknown:
-            assert_never(unknown)
 
 
 def _scheduled_as(draft: Job, planned: Job) -> Job:

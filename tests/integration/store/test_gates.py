@@ -147,3 +147,19 @@ async def test_a_leave_that_led_to_no_start_goes_back_to_its_gate(gated: Store, 
     with before(gated.nats, gated.config.job(asking.id), is_cancelled):
         assert await fetch(gated, queue, wait_ms=0) == []
     assert door.unstarted == [asking.id]
+
+
+async def test_a_store_without_features_pushes_spawns_and_retries_jobs(
+    open_store: OpenStore, store: Store, shared_nats_server: NatsServer, queue: str
+) -> None:
+    bare = await open_store(shared_nats_server.url, namespace=store.config.namespace, features=StoreFeatures())
+    pushed = await bare.enqueue.push_all([draft(queue=queue) for _ in range(2)])
+    named = draft(queue=queue)
+    assert await bare.spawner.missing([pushed[0].id, named.id], tend=False) == [named.id]
+    async with bare.enqueue.places([named], lambda error, _index: error):
+        assert await bare.spawner.ensure([named]) == []
+    await bare.jobs.change(pushed[0].id, transitions.cancel)
+    revived = (await bare.jobs.revive(pushed[0].id, transitions.retry_one)).after
+    assert revived.state is State.AVAILABLE
+    found = {job.id for job in await fetch(bare, queue, count=9, wait_ms=5_000)}
+    assert found == {*(job.id for job in pushed), named.id}

@@ -14,7 +14,7 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import NOTHING, Job, State
 from ojs_engine.domain.transitions.retention import RETENTION_S, retention_s
-from ojs_engine.domain.unique import UniquePolicy, counts, kept_s, keyed, parse_policy
+from ojs_engine.domain.unique import UniquePolicy, kept_s, keyed, parse_policy
 from support.examples import costly
 from support.tables import each
 
@@ -206,32 +206,6 @@ def shuffled(value: Any) -> Any:
 @given(st.lists(json_values, max_size=3))
 def test_the_order_of_members_makes_no_difference(args: list[Any]) -> None:
     assert key({"keys": ["args"]}, args=args) == key({"keys": ["args"]}, args=shuffled(args))
-
-
-# Duplicates
-
-
-@each("state", State)
-def test_only_the_listed_states_count(state: State) -> None:
-    existing = job({"keys": ["type"]}, state=state)
-    assert existing.unique_key is not None
-    assert counts(policy(), existing.unique_key, existing, NOW) is (state in LIVE)
-    assert counts(policy(states=[state.value]), existing.unique_key, existing, NOW)
-
-
-def test_the_period_counts_from_the_existing_job_and_its_end_is_free() -> None:
-    existing = job({"keys": ["type"]})
-    assert existing.unique_key is not None
-    limited = policy(period="PT10S")
-    assert counts(limited, existing.unique_key, existing, NOW + 9_999)
-    assert not counts(limited, existing.unique_key, existing, NOW + 10_000)
-
-
-def test_a_tombstone_and_a_job_of_another_fingerprint_do_not_count() -> None:
-    existing = job({"keys": ["type"]})
-    assert existing.unique_key is not None
-    assert not counts(policy(), existing.unique_key, replace(existing, deleted=True), NOW)
-    assert not counts(policy(), "other", existing, NOW)
 
 
 # Retention
