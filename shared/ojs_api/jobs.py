@@ -36,8 +36,8 @@ META: Final = "meta."
 """The beginning of the names of parameters for members of `meta`."""
 MOST_META: Final = 8
 """The most such parameters in one request."""
-LONGEST_WAIT_S: Final = 60
-STANDARD_WAIT_S: Final = 30
+LONGEST_WAIT_S: Final = 60.0
+STANDARD_WAIT_S: Final = 30.0
 
 State = Annotated[str, described_as("State", words.JobState)]
 Priority = Annotated[int, Meta(extra_json_schema={"minimum": -100, "maximum": 100})]

@@ -29,6 +29,10 @@ Part = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Measure = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 
 
+MOST_WHOLE: Final = 2**53 - 1
+"""The highest whole number that every reader of JSON has."""
+LONGEST_MS: Final = 10 * 366 * 86_400_000
+"""Ten years: the longest duration that a client may name."""
 HIDDEN: Final = Meta(extra={"hidden": True})
 """The mark of a member that is taken and isn't described; of an answer, of one that the client adds."""
 REQUIRED: Final = Meta(extra={"required": True})
@@ -73,8 +77,16 @@ def whole(low: int, high: int) -> Meta:
     return Meta(extra_json_schema=schema, extra={"wanted": f"an integer from {low} to {high}"})
 
 
-MOST_WHOLE: Final = 2**53 - 1
-"""The highest whole number that every reader of JSON has."""
+def listed(most: int, least: int | None = None) -> Meta:
+    """Return the size of a list in a request, for its description. The server checks it."""
+    return Meta(extra_json_schema={"maxItems": most} if least is None else {"minItems": least, "maxItems": most})
+
+
+def shaped(hint: Any) -> Meta:
+    """Return the type of what the server leaves undecoded, for its description."""
+    return Meta(extra={"shaped": hint})
+
+
 AttemptNumber = Annotated[int | float, whole(1, MOST_WHOLE)]
 """Which attempt of a job a request is about."""
 Ignored = Annotated[Any, HIDDEN]
@@ -91,6 +103,27 @@ Duration = Annotated[
     ),
     wanted("a number of seconds, or a duration such as PT30S or 5m"),
 ]
+DurationMs = Annotated[
+    int | float | str,
+    Meta(
+        description="Milliseconds, or a duration.",
+        extra_json_schema={
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": LONGEST_MS},
+                {"type": "string", "description": "A duration such as PT30S (ISO 8601)."},
+            ]
+        },
+    ),
+    wanted("a number or a duration"),
+]
+Whole = Annotated[int, Meta(ge=-MOST_WHOLE, le=MOST_WHOLE)]
+"""An integer that has no limits of its own."""
+ShortText = Annotated[
+    str,
+    Meta(extra_json_schema={"minLength": 1, "maxLength": 255}),
+    wanted("a text of 1 to 255 printable characters"),
+]
+"""As `Text`. The server checks it itself, after what it reads often is decoded."""
 QueueName = Annotated[str, Meta(extra_json_schema={"pattern": r"^[a-z0-9][a-z0-9.\-]*$", "maxLength": 255})]
 """The name of a queue. The server checks it itself, as it does a job type."""
 TypeName = Annotated[

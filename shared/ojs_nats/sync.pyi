@@ -20,13 +20,7 @@ from ojs_api.limits import Limit
 from ojs_api.pools import ListedPool, Pool, SchedulingStats
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_api.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
-from ojs_api.workers import (
-    DirectedWorkers,
-    FleetSummary,
-    Worker,
-    WorkerDetail,
-    WorkerHealth,
-)
+from ojs_api.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
 from ojs_api.workflows import CancelledWorkflow, Workflow, WorkflowHead, WorkflowProgress
 from ojs_nats._durations import Duration
 from ojs_nats.errors import (

@@ -12,10 +12,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from ojs_api.work import FETCH
 from ojs_nats import App, Client, Worker, chain
 from ojs_nats._handed_on import with_results
 from ojs_nats._lookups import Loop
-from ojs_nats._operations import FETCH, Request
+from ojs_nats._operations import Request
 from ojs_nats.errors import DuplicateError, InvalidRequestError
 from ojs_nats.jobs import Job, JobRequest
 from ojs_nats.sync import SyncClient

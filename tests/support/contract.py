@@ -18,6 +18,7 @@ SUBJECTS: Final = [
     for value in vars(importlib.import_module(f"ojs_api.{found.name}")).values()
     if isinstance(value, Subject)
 ]
+_JOB: Final = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "putJobCheckpoint": {"state": {}, "metadata": {}},
     "registerSchema": {"type": "a.b", "version": 1, "schema": {}, "validation": {}},
@@ -46,12 +47,23 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "bulkRetryDeadLetter": {"filter": {"queue": "q"}, "confirm": True},
     "purgeDeadLetter": {"filter": {"queue": "q"}},
     "clearDeadLetter": {"filter": {"queue": "q"}, "confirm": True},
+    "fetchJobs": {"queues": ["default"]},
+    "ackJob": {"job_id": _JOB},
+    "ackJobs": {"jobs": [{"job_id": _JOB}]},
+    "nackJob": {"job_id": _JOB, "error": {"message": "m"}},
+    "workerHeartbeat": {"worker_id": "w", "active_jobs": 0, "complete": {"since": "5-1000", "until": "7-2000"}},
+    "registerWorker": {"worker_id": "w"},
+    "deregisterWorker": {"worker_id": "w"},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
 BY_HAND: Final = {"createWorkflow"}
 """Operations whose bodies are read by hand: a refusal names a place of the definition."""
+REPORTS: Final = {"nackJob", "workerHeartbeat"}
+"""Operations whose requests aren't refused for a side member: it is left out, with a warning."""
+EACH: Final = {"acks", "jobs"}
+"""Lists whose items are answered one by one."""
 PLACES: Final = {
-    "job_id": "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f",
+    "job_id": _JOB,
     "schema": "a.b",
     "version": "1",
     "key_id": "none",
@@ -63,7 +75,13 @@ PLACES: Final = {
     "pool": "p",
 }
 """What stands for the names in paths."""
-OTHER_NAMES: Final = {"args_schema": "schema", "job_type": "type", "expression": "cron", "schedule": "cron"}
+OTHER_NAMES: Final = {
+    "args_schema": "schema",
+    "job_type": "type",
+    "expression": "cron",
+    "schedule": "cron",
+    "active_job_ids": "active_jobs",
+}
 """Members that count only where the other one is absent."""
 _HUGE: Final = "1e400"
 _SAMPLES: Final[dict[str, Any]] = {"string": "x", "boolean": True, "object": {"a": 1}}
@@ -88,6 +106,11 @@ def operations() -> Iterator[Operation]:
         yield from subject.operations
 
 
+def refusing() -> Iterator[Operation]:
+    """Yield the operations with a body of which each wrong member is refused."""
+    yield from (operation for operation in operations() if operation.body and operation.name not in REPORTS)
+
+
 def wrong_requests(operation: Operation) -> list[Wrong]:
     """Return a request for each way in which each member of a body can be wrong."""
     if operation.body is None or operation.name in BY_HAND:
@@ -109,9 +132,12 @@ def _spoilt(schema: dict[str, Any], sound: dict[str, Any]) -> Iterator[tuple[str
         if not _takes_anything(schema["properties"][name]):
             yield name, sound | {name: None}
     for name, one in schema["properties"].items():
+        if not one.keys() & {"type", "anyOf", "enum"}:
+            continue  # any JSON
         beside = {other: value for other, value in sound.items() if other != OTHER_NAMES.get(name)}
         for value in _wrong(one):
-            yield name, beside | {name: value}
+            if name not in EACH or not isinstance(value, list):
+                yield name, beside | {name: value}
         if "properties" in one:
             yield from ((f"{name}.{path}", sound | {name: inner}) for path, inner in _spoilt(one, sound[name]))
 
@@ -146,7 +172,7 @@ def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
                 yield from [kind["maximum"] + 1] if "maximum" in kind else []
             case {"type": "array"}:
                 yield from ([value] for value in _wrong(kind["items"])) if kind["items"] else []
-                yield from [["x"] * (kind["maxItems"] + 1)] if "maxItems" in kind else []
+                yield from [[f"x{number}" for number in range(kind["maxItems"] + 1)]] if "maxItems" in kind else []
                 yield from [[]] if kind.get("minItems") else []
             case _:
                 pass

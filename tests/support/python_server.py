@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_api.work import ACK_MANY, DEREGISTER, FETCH, HEARTBEAT, NACK, REGISTER
 from ojs_nats._connect import stand_ins
-from ojs_nats._operations import ACK, DEREGISTER, FETCH, HEARTBEAT, NACK, REGISTER, Request
+from ojs_nats._operations import Request
 from ojs_nats._transport import Answer, NotNow, Transport
 
 URL: Final = "http://worker-under-test.invalid"
@@ -157,7 +158,7 @@ class Server:
             state = "requeued" if said.get("requeue") else "failed"
             score.state, score.error, score.decided = state, said["error"], score.decided + 1
             return _ok({"job": {"id": said["job_id"]}})
-        assert request.operation is ACK
+        assert request.operation is ACK_MANY
         return _ok({"items": self._all_acked(said["jobs"])})
 
     def _all_acked(self, acks: Any) -> list[dict[str, Any]]:

@@ -306,7 +306,7 @@ export type MiddlewareEntry = { name: string; phase: string; order: number };
 
 export type Nack = { id: string; state: State; attempt: number; max_attempts: number; job: Job; completed_at?: string; discarded_at?: string; next_attempt_at?: string; retry_delay_ms?: number; rate_limit_until?: string; warnings?: Array<AnswerWarning> };
 
-export type NackJobBody = { job_id?: string; error?: { message: string; code?: string; type?: string; retryable?: boolean; action?: "RETRY" | "DISCARD" | "DEAD_LETTER" | "FAIL"; details?: unknown; backtrace?: unknown; rate_limit_until?: string } | string; worker_id?: string; attempt?: number; requeue?: boolean; retry_after_ms?: number | string };
+export type NackJobBody = { job_id?: string; error?: { message: string; code?: string; type?: string; retryable?: boolean; action?: "DEAD_LETTER" | "DISCARD" | "FAIL" | "RETRY"; details?: unknown; backtrace?: unknown; rate_limit_until?: string } | string; worker_id?: string; attempt?: number; requeue?: boolean; retry_after_ms?: number | string };
 
 export type NumberedCheckpoint = { job_id: string; sequence: number; created_at: string };
 
@@ -401,6 +401,8 @@ export type Refusal = { code: string; message: string; retryable: boolean; detai
 export type RegisterCronJobBody = { name: string; cron?: string; expression?: string; schedule?: string; timezone?: string; overlap_policy?: "skip" | "allow" | "cancel_previous" | "enqueue"; enabled?: boolean; description?: string; job_template?: Record<string, unknown> };
 
 export type RegisterSchemaBody = { version: number | string; schema: Record<string, unknown>; uri?: string; validation?: { mode?: "off" | "warn" | "strict" }; compatibility?: "semver" | "none" | "backward" | "forward" | "full"; type?: string; job_type?: string };
+
+export type RegisterWorkerBody = { worker_id: string; state?: string; hostname?: string; pid?: number; queues?: Array<string>; concurrency?: number; labels?: unknown; started_at?: string; handlers?: Array<{ type: string; versions?: string }> };
 
 export type RegisteredWorker = { ok: boolean; worker_id: string; server_time: string; mark: string; heartbeat_interval: number; heartbeat_timeout: number; visibility_timeout_default: number };
 
@@ -530,9 +532,9 @@ export type WorkerHandler = { type: string; versions: string };
 
 export type WorkerHealth = { worker_id: string; state: string; status: "draining" | "healthy" | "stale"; active_jobs: number; last_heartbeat_at: string };
 
-export type WorkerList = { workers: Array<Worker>; summary: FleetSummary; pagination: Pagination; partial?: boolean; index_progress?: number };
+export type WorkerHeartbeatBody = { worker_id: string; state?: string; hostname?: string; pid?: number; queues?: Array<string>; concurrency?: number; labels?: unknown; started_at?: string; handlers?: Array<{ type: string; versions?: string }>; active_jobs?: Array<string> | number; active_job_ids?: Array<string>; visibility_timeout_ms?: number | string; complete?: { since: string; until: string } };
 
-export type WorkerReport = { worker_id: string; active_jobs?: Array<string> | number; active_job_ids?: Array<string>; visibility_timeout_ms?: number | string; state?: string; hostname?: string; pid?: number; queues?: Array<string>; concurrency?: number; labels?: Record<string, unknown>; started_at?: string; handlers?: Array<{ type: string; versions?: string }>; complete?: { since: string; until: string } };
+export type WorkerList = { workers: Array<Worker>; summary: FleetSummary; pagination: Pagination; partial?: boolean; index_progress?: number };
 
 export type Workflow = { id: string; type: "batch" | "chain" | "dag" | "group"; name: string; state: "cancelled" | "completed" | "failed" | "running"; created_at: string; steps: Array<WorkflowStep>; redacted?: Array<string>; steps_total?: number; steps_completed?: number; jobs_total?: number; jobs_completed?: number; started_at?: string; completed_at?: string; cancelled_at?: string; metadata?: WorkflowMetadata; retries?: number; errors?: Array<WorkflowError>; failed_step_index?: number; failed_step_id?: string; callbacks?: Record<string, WorkflowStep>; steps_pagination?: StepsPagination };
 
@@ -592,9 +594,9 @@ export interface Operations {
 	'POST /workers/fail': { permission: "work"; query: { }; body: NackJobBody; answer: Nack };
 	'POST /jobs/{job_id}/nack': { permission: "work"; query: { }; body: NackJobBody; answer: Nack };
 	'POST /jobs/{job_id}/fail': { permission: "work"; query: { }; body: NackJobBody; answer: Nack };
-	'POST /workers/heartbeat': { permission: "work"; query: { }; body: WorkerReport; answer: Heartbeat };
-	'POST /workers/beat': { permission: "work"; query: { }; body: WorkerReport; answer: Heartbeat };
-	'POST /workers/register': { permission: "work"; query: { }; body: WorkerReport; answer: RegisteredWorker };
+	'POST /workers/heartbeat': { permission: "work"; query: { }; body: WorkerHeartbeatBody; answer: Heartbeat };
+	'POST /workers/beat': { permission: "work"; query: { }; body: WorkerHeartbeatBody; answer: Heartbeat };
+	'POST /workers/register': { permission: "work"; query: { }; body: RegisterWorkerBody; answer: RegisteredWorker };
 	'GET /workers/{worker_id}/health': { permission: "read"; query: { }; body: undefined; answer: WorkerHealth };
 	'POST /workers/deregister': { permission: "work"; query: { }; body: DeregisterWorkerBody; answer: DeregisteredWorker };
 	'DELETE /workers/{worker_id}': { permission: "work"; query: { }; body: DeregisterWorkerBody; answer: DeregisteredWorker };

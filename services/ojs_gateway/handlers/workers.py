@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
+from ojs_api.work import AcksAnswer, DeregisteredWorker, FetchedJobs
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.pressure import refusal_headers
 from ojs_engine.base.errors import OjsError, not_found, require_backend
@@ -30,19 +31,15 @@ from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
 from ojs_engine.wire.errors import error_view
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.workers.answers import (
-    AcksAnswer,
     Along,
-    DeregisteredWorker,
-    FetchedJobs,
-    RegisteredWorker,
     acknowledged,
     acks_answer,
     fetched_jobs,
     heartbeat_answer,
     nacked,
+    registered,
 )
 from ojs_engine.wire.workers.fleet import worker_health
-from ojs_engine.wire.workers.marks import mark_text
 from ojs_engine.wire.workers.requests import (
     Ack,
     Deregistration,
@@ -116,7 +113,7 @@ class WorkerHandlers:
         except OjsError as error:
             return Response(200, FetchedJobs([], acks, error_view(error)))
 
-    async def _fetched_jobs(self, ask: Fetch, call: Call, acks: AcksAnswer | UnsetType = UNSET) -> bytes:
+    async def _fetched_jobs(self, ask: Fetch, call: Call, acks: AcksAnswer | None = None) -> bytes:
         """The answer to a fetch, with what became of its acks."""
         with call.waiting() if ask.wait_ms > 0 else nullcontext():
             jobs = await self._work(ask, call)
@@ -141,7 +138,7 @@ class WorkerHandlers:
         self,
         jobs: list[Job],
         along: Mapping[str, Sequence[Along]],
-        acks: AcksAnswer | UnsetType,
+        acks: AcksAnswer | None,
         undelivered: set[str],
         most: int | None,
         room: int,
@@ -372,7 +369,7 @@ class WorkerHandlers:
         await self._context.worker_notes.withdraw(worker.id, worker.handlers or ())
         started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
         await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
-        return Response(200, RegisteredWorker(True, worker.id, format_ms(mark.at), mark_text(mark)))
+        return Response(200, registered(worker.id, mark))
 
     async def deregister(self, call: Call) -> Response:
         """POST /workers/deregister, DELETE /workers/{id}. What the worker still holds is given back."""

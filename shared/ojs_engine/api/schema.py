@@ -29,7 +29,6 @@ Schema = dict[str, Any] | Named | type[Struct]
 ANYTHING: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
 FLAG: Final = {"type": "boolean"}
-TIME: Final = {"type": "string", "format": "date-time"}
 
 
 def text(about: str = "", *, pattern: str | None = None, most: int | None = None) -> dict[str, Any]:
@@ -100,6 +99,10 @@ def _of(hint: Any) -> Schema:
     return msgspec.json.schema(hint)
 
 
+def _described(schema: Schema, about: str | None) -> Schema:
+    return _with(schema, description=about) if isinstance(schema, dict) else schema
+
+
 def _named(note: Meta) -> Named:
     """Return the words that stand in the document once, under the name that a note of the contract gives them."""
     return Named((note.extra or {})["named"], dict(note.extra_json_schema or {}))
@@ -133,14 +136,22 @@ def sent_member(hint: Any) -> Schema:
     if named := [_named(note) for note in notes if note.extra and "named" in note.extra]:
         return named[0]
     about = next((note.description for note in reversed(notes) if note.description), None)
+    if (shape := note_of(kind, "shaped")) is not None:
+        return _described(sent_member(shape), about)
     written = [more for note in notes if (more := note.extra_json_schema or {}).keys() & {"type", "anyOf"}]
     if written:
         return _with(written[0], description=about)
     if isinstance(bare, type) and issubclass(bare, Struct):
         return _with(sent_as(bare), description=about)
+    if get_origin(bare) in {Union, types.UnionType}:
+        return _described(sent_member(bare), about)
     if get_origin(bare) is list:
-        sizes = [(note.min_length, note.max_length) for note in notes if (note.min_length, note.max_length) != (None, None)]
-        return list_of(sent_member(get_args(bare)[0]), *(sizes or [(None, None)])[0], about or "")
+        sizes = {
+            "minItems": next((note.min_length for note in notes if note.min_length is not None), None),
+            "maxItems": next((note.max_length for note in notes if note.max_length is not None), None),
+        }
+        said: dict[str, Any] = next((note.extra_json_schema for note in notes if note.extra_json_schema), {})
+        return _with(list_of(sent_member(get_args(bare)[0]), about=about or ""), **sizes) | said
     if get_origin(bare) is Literal:
         extra: dict[str, Any] = next((note.extra_json_schema for note in notes if note.extra_json_schema), {})
         return _with({"enum": list(get_args(bare)), **extra}, description=about)

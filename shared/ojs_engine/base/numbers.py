@@ -10,15 +10,15 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from ojs_api import members
+
 EARLIEST_MS: Final = -62_135_596_800_000
 """0001-01-01T00:00:00.000Z"""
 LATEST_MS: Final = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z"""
-LONGEST_MS: Final = 10 * 366 * 86_400_000
-"""Ten years: the longest duration that a client may name."""
+LONGEST_MS: Final = members.LONGEST_MS
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{0,18})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
-MAX_INTEGER: Final = 2**53 - 1
-"""What every reader of JSON takes for exact."""
+MAX_INTEGER: Final = members.MOST_WHOLE
 
 At = Annotated[int, Meta(ge=EARLIEST_MS, le=LATEST_MS)]
 """A moment in Unix milliseconds."""
@@ -27,8 +27,7 @@ Ms = Annotated[int, Meta(ge=0, le=LONGEST_MS)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 """What something is divided by."""
 Priority = Annotated[int, Meta(ge=-100, le=100)]
-Whole = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
-"""An integer that has no limits of its own."""
+Whole = members.Whole
 
 
 def whole_number(text: str, digits: int) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ojs_api import workflows
+from ojs_api import jobs, work, workflows
 from ojs_engine.base.numbers import LONGEST_MS
 
 
@@ -37,22 +37,22 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_label_bytes: int = 16_384
     """The labels of a worker."""
 
-    max_queues: int = 100
+    max_queues: int = work.MOST_QUEUES
     """Queues in one fetch or worker record."""
-    max_handlers: int = 1_000
+    max_handlers: int = work.MOST_HANDLERS
     """Job types that a worker says it can run."""
-    max_fetch_count: int = 1_000
+    max_fetch_count: int = work.MOST_JOBS
     max_fetch_bytes: int = 8_388_608
     """The answer to one fetch, unless its only job is larger with what belongs to it."""
-    max_active_jobs: int = 1_000
+    max_active_jobs: int = work.MOST_JOBS
     """Jobs in one heartbeat."""
-    max_result_ids: int = 100
+    max_result_ids: int = jobs.MOST_RESULTS
     """Ids in one request for results."""
-    max_wait_ms: int = 30_000
-    default_wait_ms: int = 200
+    max_wait_ms: int = work.LONGEST_WAIT_MS
+    default_wait_ms: int = work.STANDARD_WAIT_MS
     """How long an empty fetch waits when its body does not say."""
-    max_result_wait_s: float = 60.0
-    default_result_wait_s: float = 30.0
+    max_result_wait_s: float = jobs.LONGEST_WAIT_S
+    default_result_wait_s: float = jobs.STANDARD_WAIT_S
 
     max_batch_jobs: int = 10_000
     """Jobs in one batch push; a nats-server may be configured to take less."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
 
 from ojs_api import words
+from ojs_api.work import HEALTH
 from ojs_api.workers import (
     DIRECT,
     DIRECT_ALL,
@@ -20,12 +20,10 @@ from ojs_api.workers import (
     WorkerHealth,
 )
 from ojs_nats import _deprecated
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import Request
 from ojs_nats.operations._subject import Subject, parameters, sent
 
 __all__ = ["Directive", "Workers"]
-
-_HEALTH: Final = Operation("getWorkerHealth", "GET", "/workers/{worker_id}/health")
 
 Directive = words.Directive
 
@@ -60,7 +58,7 @@ class Workers(Subject):
         Raises:
             NotFoundError: There is no such worker.
         """
-        return await self._asked(WorkerHealth, Request(_HEALTH, {"worker_id": worker_id}, answered_as_well=frozenset({503})))
+        return await self._asked(WorkerHealth, Request(HEALTH, {"worker_id": worker_id}, answered_as_well=frozenset({503})))
 
     async def send_directive(self, worker_id: str, directive: Directive) -> Worker:
         """Send a directive to a worker, which gets it with its next heartbeat.

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_api.work import FETCH
 from ojs_link.lasting import Lasting
 from ojs_nats._logging import get_logger
 from ojs_nats._names import MOST_QUEUES
-from ojs_nats._operations import FETCH, Request
+from ojs_nats._operations import Request
 from ojs_nats._refusals import refused
 from ojs_nats._transport import Transport
 from ojs_nats.errors import NotFoundError, OjsError, PermissionDeniedError, RateLimitedError, UnauthorizedError

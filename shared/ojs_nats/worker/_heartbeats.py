@@ -13,9 +13,10 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from ojs_api.work import HEARTBEAT
 from ojs_link.lasting import Lasting
 from ojs_nats._logging import get_logger
-from ojs_nats._operations import HEARTBEAT, Request
+from ojs_nats._operations import Request
 from ojs_nats._transport import Transport
 from ojs_nats.errors import OjsError
 from ojs_nats.worker._marks import Complete

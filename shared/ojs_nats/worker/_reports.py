@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_api.work import ACK_MANY, NACK
 from ojs_nats._logging import get_logger
-from ojs_nats._operations import ACK, NACK, Request
+from ojs_nats._operations import Request
 from ojs_nats._refusals import refused
 from ojs_nats._transport import Transport
 from ojs_nats.errors import (
@@ -266,7 +267,7 @@ class Reports:
 
     async def _ack(self, portion: Sequence[Success]) -> None:
         body = {"worker_id": self._worker_id, "jobs": [success.member() for success in portion]}
-        request = Request(ACK, body=body, queue=self._queue)
+        request = Request(ACK_MANY, body=body, queue=self._queue)
         for success in portion:
             success.sent = True
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from ojs_api.work import DEREGISTER, REGISTER
 from ojs_nats import _deprecated
 from ojs_nats._connect import transport
 from ojs_nats._durations import Duration, milliseconds
@@ -19,7 +20,7 @@ from ojs_nats._ids import new_id
 from ojs_nats._logging import get_logger
 from ojs_nats._loops import running_loop
 from ojs_nats._names import MOST_QUEUES, check_worked_types, within, worked_queues
-from ojs_nats._operations import DEREGISTER, REGISTER, Request
+from ojs_nats._operations import Request
 from ojs_nats._transport import Transport
 from ojs_nats.app import App
 from ojs_nats.errors import JobCancelled, OjsError

@@ -11,9 +11,10 @@ from typing import Final, Protocol
 
 import pytest
 
+from ojs_api.work import FETCH
 from ojs_engine.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_nats._nats import NatsTransport
-from ojs_nats._operations import FETCH, Request
+from ojs_nats._operations import Request
 from ojs_nats._timings import NatsTimings
 from ojs_nats._transport import NotNow
 from ojs_nats.errors import RefusedError

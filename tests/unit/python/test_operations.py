@@ -9,7 +9,7 @@ from typing import Final
 from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
-from ojs_nats import _http, _operations, operations
+from ojs_nats import _http, _operations, operations, worker
 from ojs_nats._operations import AnyOperation
 from ojs_nats.worker import _context
 from support.tables import each
@@ -28,6 +28,7 @@ MODULES = [
     _context,
     _http,
     *(importlib.import_module(f"ojs_nats.operations.{found.name}") for found in pkgutil.iter_modules(operations.__path__)),
+    *(importlib.import_module(f"ojs_nats.worker.{found.name}") for found in pkgutil.iter_modules(worker.__path__)),
 ]
 ASKED = {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, AnyOperation)}
 

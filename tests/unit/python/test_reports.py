@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ojs_api.work import ACK_MANY, NACK
 from ojs_nats import Snooze
-from ojs_nats._operations import ACK, NACK, Request
+from ojs_nats._operations import Request
 from ojs_nats._transport import Answer, Transport
 from ojs_nats.jobs import Job
 from ojs_nats.worker import _outcome
@@ -49,7 +50,7 @@ class Server(Transport):
             if self._replies:
                 return self._replies.popleft()
             return Answer(200, msgspec.json.encode({"job": {"id": asked["job_id"]}}))
-        assert request.operation is ACK
+        assert request.operation is ACK_MANY
         self.acks.append([job["job_id"] for job in asked["jobs"]])
         await asyncio.sleep(0)
         if self._replies:

@@ -18,12 +18,10 @@ from ojs_engine.domain.rate_limits.policy import read_policy
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
 from ojs_engine.wire.queues.requests import parse_config
 from ojs_engine.wire.system.maintenance import parse_maintenance
-from ojs_engine.wire.workers.requests import parse_fetch, parse_heartbeat, parse_nack, parse_register
 from ojs_features.bulk.requests import parse_confirmed
 from support.tables import each
 
 NOW = 1_790_000_000_000
-JOB_ID = "01900000-0000-7000-8000-000000000000"
 HUGE = 10**400
 Parse = Callable[[dict[str, Any]], Any]
 
@@ -88,10 +86,6 @@ def test_moments_beyond_all_years_are_written_as_the_last() -> None:
     assert format_ms(-HUGE) == "0001-01-01T00:00:00.000Z"
 
 
-def _worker(parse: Callable[..., Any], **more: Any) -> Parse:
-    return lambda body: parse(json.dumps(body | more).encode(), DEFAULT_LIMITS)
-
-
 def _config(body: dict[str, Any]) -> Any:
     return parse_config(json.dumps(body).encode(), DEFAULT_LIMITS)
 
@@ -110,9 +104,6 @@ INTEGERS: list[tuple[Parse, str]] = [
     *((_push, f"retry.{name}") for name in ("initial_interval_ms", "max_interval_ms", "backoff_coefficient", "max_attempts")),
     *((_push, name) for name in ("priority", "options.timeout", "unique.period", "max_attempts")),
     *((_push, f"rate_limit.{name}") for name in ("concurrency", "max_per_second", "period")),
-    *((_worker(parse_fetch, queues=["q"]), name) for name in ("visibility_timeout_ms", "count", "wait_ms")),
-    *((_worker(parse_register, worker_id="w"), name) for name in ("pid", "concurrency")),
-    (_worker(parse_nack, job_id=JOB_ID, error={"message": "m"}), "attempt"),
     *((_config, name) for name in ("visibility_timeout", "default_timeout", "dead_letter_ttl", "max_size", "concurrency")),
     *((_config, name) for name in ("retention.completed", "default_retry.initial_interval_ms", "rotation_interval")),
     *((_maintenance, name) for name in ("duration", "estimated_duration")),
@@ -130,14 +121,6 @@ def test_an_integer_of_any_length_is_refused_naming_its_member(parse: Parse, pat
         parse(body)
     assert refused.value.code in {"invalid_request", "invalid_retry_policy"}
     assert path.rpartition(".")[2] in refused.value.message
-
-
-@each("value", [HUGE, -HUGE, 10**25, 10**310], ids=["400", "-400", "25", "310"])
-@each("name", ["visibility_timeout_ms", "pid", "concurrency", "active_jobs"])
-def test_an_integer_of_any_length_is_left_out_of_a_heartbeat_naming_its_member(name: str, value: int) -> None:
-    beat = _worker(parse_heartbeat, worker_id="w")({name: value})
-    assert [warning.field for warning in beat.warnings] == [name]
-    assert (beat.lease_ms, beat.worker.pid, beat.worker.concurrency, beat.worker.active_jobs) == (None, None, None, 0)
 
 
 @each("name", ["since", "until", "enqueued_before", "enqueued_after", "older_than"])

@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from ojs_api.jobs import AdminChangedJob, EnqueuedJob, JobPage, OneJob, PushedJob
+from ojs_api.work import AckAnswer, NackAnswer
 from ojs_engine.domain.members import PRINTED
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.jobs.lists import BareJobDetail
 from ojs_engine.wire.members import members
-from ojs_engine.wire.workers.answers import AckAnswer, NackAnswer
 
 _TIMESTAMPS: Final = (
     "created_at",

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
-from msgspec import UNSET, Meta, Struct, UnsetType
-
-from ojs_api.jobs import Job as JobAnswer
-from ojs_api.members import ItemError
+from ojs_api.work import AckAnswer, AckedItem, AcksAnswer, FetchedJobs, HeartbeatAnswer, NackAnswer, RegisteredWorker
 from ojs_engine.base.errors import OjsError
-from ojs_engine.base.times import format_ms
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_engine.domain.worker import Mark
 from ojs_engine.wire.errors import error_view
 from ojs_engine.wire.jobs.job import job_members, job_view, shown_job
-from ojs_engine.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, given, timestamp
+from ojs_engine.wire.members import AnswerWarning, moment
 from ojs_engine.wire.workers.marks import mark_text
 from ojs_engine.wire.workers.requests import Ack
 
 _HEARTBEAT_INTERVAL_S: Final = 5
-
-_Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
-_Mark = Annotated[str, Meta(description="When this was, for the `complete` of later heartbeats.")]
 
 
 class Along(Protocol):
@@ -37,97 +30,10 @@ class Along(Protocol):
         """Add it to the members of the job, without what it says twice if that has to be `brief`."""
 
 
-class JobOutcome(Struct, kw_only=True, omit_defaults=True):
-    """What has become of a job whose attempt has ended, and when it goes on."""
-
-    id: Uuid
-    state: State
-    attempt: Count
-    max_attempts: Count
-    job: JobAnswer
-    completed_at: Timestamp | UnsetType = UNSET
-    discarded_at: Timestamp | UnsetType = UNSET
-    next_attempt_at: Timestamp | UnsetType = UNSET
-
-
-class AckAnswer(JobOutcome, kw_only=True, omit_defaults=True):
-    """The job is done."""
-
-    acknowledged: bool
-
-
-class AckedItem(Struct, kw_only=True, omit_defaults=True):
-    """What became of one job of the request."""
-
-    index: Count
-    status: Literal["acknowledged", "failed"]
-    job_id: Uuid | UnsetType = UNSET
-    error: ItemError | UnsetType = UNSET
-
-
-class AcksAnswer(Struct):
-    """What became of each job."""
-
-    total: Count
-    succeeded: Count
-    failed: Count
-    items: list[AckedItem]
-
-
-class FetchedJobs(Struct, omit_defaults=True):
-    """Jobs to work on; those of workflows with what earlier steps hand on.
-
-    `acks`: what became of those that came with the fetch. `fetch_error`: why such a fetch brings no jobs, if it failed.
-    """
-
-    jobs: list[JobAnswer]
-    acks: AcksAnswer | UnsetType = UNSET
-    fetch_error: ItemError | UnsetType = UNSET
-
-
-class NackAnswer(JobOutcome, kw_only=True, omit_defaults=True):
-    """The attempt has failed. `rate_limit_until`: until when the job's limit lets nothing start."""
-
-    retry_delay_ms: Count | UnsetType = UNSET
-    rate_limit_until: Timestamp | UnsetType = UNSET
-    warnings: Warnings | UnsetType = UNSET
-
-
-class HeartbeatAnswer(Struct, kw_only=True, omit_defaults=True):
-    """What the worker should be, and which of its jobs are still its own."""
-
-    acknowledged: bool
-    state: Annotated[str, Meta(description="What the worker should be: running, quiet or terminate.")]
-    jobs_extended: Sequence[str]
-    server_time: Timestamp
-    mark: _Mark
-    cancelled_jobs: Annotated[Sequence[str], Meta(description="Jobs that the worker should stop.")] | UnsetType = UNSET
-    warnings: Warnings | UnsetType = UNSET
-
-
-class RegisteredWorker(Struct):
-    """The intervals that a worker should keep to (ojs-worker-protocol §3)."""
-
-    ok: bool
-    worker_id: str
-    server_time: Timestamp
-    mark: _Mark
-    heartbeat_interval: _Interval = _HEARTBEAT_INTERVAL_S
-    heartbeat_timeout: _Interval = LIVENESS_MS // 1_000
-    visibility_timeout_default: _Interval = DEFAULT_LEASE_MS // 1_000
-
-
-class DeregisteredWorker(Struct):
-    """The worker is gone."""
-
-    ok: bool
-    worker_id: str
-
-
 def fetched_jobs(
     jobs: Iterable[Job],
     along: Mapping[str, Sequence[Along]] = {},
-    acks: AcksAnswer | UnsetType = UNSET,
+    acks: AcksAnswer | None = None,
     *,
     brief: bool = False,
 ) -> FetchedJobs:
@@ -158,8 +64,8 @@ def acks_answer(asked: Sequence[Ack | OjsError], refused: Mapping[int, OjsError]
         AckedItem(
             index=index,
             status="failed" if index in refused else "acknowledged",
-            job_id=UNSET if isinstance(ask, OjsError) else ask.job_id,
-            error=error_view(refused[index]) if index in refused else UNSET,
+            job_id=None if isinstance(ask, OjsError) else ask.job_id,
+            error=error_view(refused[index]) if index in refused else None,
         )
         for index, ask in enumerate(asked)
     ]
@@ -171,9 +77,9 @@ def nacked(job: Job, closed_until: int | None = None, warnings: Sequence[AnswerW
     delay_ms = job.retry_delay_ms if job.state is State.RETRYABLE else None
     return NackAnswer(
         **_outcome(job),
-        retry_delay_ms=given(delay_ms),
-        rate_limit_until=timestamp(closed_until),
-        warnings=list(warnings) or UNSET,
+        retry_delay_ms=delay_ms,
+        rate_limit_until=moment(closed_until),
+        warnings=list(warnings) or None,
     )
 
 
@@ -185,9 +91,9 @@ def _outcome(job: Job) -> dict[str, Any]:
         "attempt": job.attempt,
         "max_attempts": job.retry.max_attempts,
         "job": job_view(job),
-        "completed_at": timestamp(job.completed_at),
-        "discarded_at": timestamp(job.discarded_at),
-        "next_attempt_at": timestamp(job.next_attempt_at),
+        "completed_at": moment(job.completed_at),
+        "discarded_at": moment(job.discarded_at),
+        "next_attempt_at": moment(job.next_attempt_at),
     }
 
 
@@ -198,9 +104,22 @@ def heartbeat_answer(
     return HeartbeatAnswer(
         acknowledged=True,
         state=state,
-        jobs_extended=extended,
-        server_time=format_ms(mark.at),
+        jobs_extended=list(extended),
+        server_time=moment(mark.at),
         mark=mark_text(mark),
-        cancelled_jobs=cancelled or UNSET,
-        warnings=list(warnings) or UNSET,
+        cancelled_jobs=list(cancelled) or None,
+        warnings=list(warnings) or None,
+    )
+
+
+def registered(worker_id: str, mark: Mark) -> RegisteredWorker:
+    """Return the answer to a registration, which was stored at `mark`."""
+    return RegisteredWorker(
+        ok=True,
+        worker_id=worker_id,
+        server_time=moment(mark.at),
+        mark=mark_text(mark),
+        heartbeat_interval=_HEARTBEAT_INTERVAL_S,
+        heartbeat_timeout=LIVENESS_MS // 1_000,
+        visibility_timeout_default=DEFAULT_LEASE_MS // 1_000,
     )

@@ -14,6 +14,18 @@ from msgspec.structs import replace
 
 from ojs_api import words
 from ojs_api.jobs import CancelJob, ReadResults
+from ojs_api.work import (
+    AckJob,
+    AckJobs,
+    DeregisterWorker,
+    FetchJobs,
+    NackJob,
+    RegisterWorker,
+    SentError,
+    SentHandler,
+    StopReason,
+)
+from ojs_api.work import Heartbeat as HeartbeatBody
 from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid
 from ojs_engine.base.fields import (
     absent,
@@ -26,12 +38,10 @@ from ojs_engine.base.fields import (
     queue_names,
     short_text,
     shown,
-    struct_of,
     text_list,
     value_of,
 )
 from ojs_engine.base.ids import is_job_id, job_id_of
-from ojs_engine.base.numbers import Whole
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.times import format_ms, parse_timestamp
 from ojs_engine.domain.handlers import ANY_VERSION, Handled, Handler
@@ -40,16 +50,14 @@ from ojs_engine.domain.transitions import Action, Failure, JobHolder
 from ojs_engine.domain.worker import CompleteList, Worker
 from ojs_engine.wire.jobs.enqueue import job_type_of
 from ojs_engine.wire.members import AnswerWarning, encode
-from ojs_engine.wire.requests import request_of
+from ojs_engine.wire.requests import plain_request_of, request_of
 from ojs_engine.wire.workers.marks import mark_of
 from ojs_engine.wire.workers.tolerance import read_report, side
 
 _T = TypeVar("_T")
 
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
-SHUTDOWN: Final = "shutdown"
-STOP_REASONS: Final = (SHUTDOWN, "signal", "error")
-"""Why a worker stops (ojs-events §4.3)."""
+SHUTDOWN: Final[StopReason] = "shutdown"
 _STATES: Final[frozenset[str]] = frozenset(get_args(words.WorkerState)) - {"stale"}
 _WHOSE: Final = frozenset({"job_id", "worker_id", "attempt"})
 """What says which job and who holds it: guessed or left out, a report could end what another is working on."""
@@ -107,7 +115,7 @@ class Deregistration(Struct, frozen=True):
     """A worker stops. `pid` and `started_at` are those of its process, as far as it says them."""
 
     worker: str
-    reason: str = SHUTDOWN
+    reason: StopReason = SHUTDOWN
     pid: int | None = None
     started_at: str | None = None
 
@@ -115,26 +123,9 @@ class Deregistration(Struct, frozen=True):
 # Fetch
 
 
-class HandlerBody(Struct):
-    type: str | None = None
-    versions: str | None = None
-
-
-class FetchBody(Struct):
-    queues: list[str] | None = None
-    count: int | float | None = None
-    worker_id: str | None = None
-    visibility_timeout_ms: int | float | str | None = None
-    wait_ms: int | float | None = None
-    pool: str | None = None
-    handlers: list[HandlerBody] | None = None
-    acks: Raw = NOTHING
-    handlers_declared: bool | None = None
-
-
 def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
     """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long, batch_size_exceeded."""
-    sent = struct_of(body, FetchBody)
+    sent = plain_request_of(body, FetchJobs)
     if not sent.queues:
         raise invalid("queues", "queues is required: a list of at least one queue name")
     wait_ms = limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms)
@@ -157,30 +148,7 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
 # Ack and nack
 
 
-class AckBody(Struct):
-    job_id: str | None = None
-    result: Raw = NOTHING
-    worker_id: str | None = None
-    attempt: Whole | None = None
-
-
-class AcksBody(Struct):
-    worker_id: str | None = None
-    jobs: Raw = NOTHING
-
-
-class ErrorBody(Struct):
-    message: str | None = None
-    code: str | None = None
-    type: str | None = None
-    retryable: bool | None = None
-    action: str | None = None
-    details: Raw = NOTHING
-    backtrace: Raw = NOTHING
-    rate_limit_until: str | None = None
-
-
-_ERROR_MEMBERS: Final = frozenset(ErrorBody.__struct_fields__)
+_ERROR_MEMBERS: Final = frozenset(SentError.__struct_fields__)
 
 
 class _ErrorMembers(Struct):
@@ -190,18 +158,9 @@ class _ErrorMembers(Struct):
 _error_members: Final = msgspec.json.Decoder(_ErrorMembers).decode
 
 
-class NackBody(Struct):
-    job_id: str | None = None
-    error: ErrorBody | str | None = None
-    worker_id: str | None = None
-    attempt: Whole | None = None
-    requeue: bool | None = None
-    retry_after_ms: int | float | str | None = None
-
-
 def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> Ack:
     """POST /workers/ack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
-    sent = struct_of(body, AckBody)
+    sent = plain_request_of(body, AckJob)
     if sent.result:
         value_of(sent.result, "result", limits)
     return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
@@ -209,7 +168,7 @@ def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> 
 
 def parse_acks(body: bytes, limits: PayloadLimits) -> Sequence[Ack | OjsError]:
     """POST /workers/acks: each job, or why its ack is refused. Raises invalid_payload, invalid_request, batch_size_exceeded."""
-    sent = struct_of(body, AcksBody)
+    sent = plain_request_of(body, AckJobs)
     acks = _acks(sent.jobs, "jobs", sent.worker_id, limits)
     if not acks:
         raise invalid("jobs", "jobs is required: a list of at least one job that is done")
@@ -243,15 +202,15 @@ def parse_nack(body: bytes, limits: PayloadLimits, job_id: str | None = None) ->
     Raises invalid_payload, invalid_request, not_found.
     """
     told: list[AnswerWarning] = []
-    sent = read_report(body, NackBody, _WHOSE, told)
+    sent = read_report(body, NackJob, _WHOSE, told)
     requeue = bool(sent.requeue)
     error = sent.error
     if isinstance(error, str):
-        error = ErrorBody(message=error)
+        error = SentError(message=error)
     elif error is None:
         if not (requeue or told):
             raise invalid("error", "error is required: an object with at least a message")
-        error = ErrorBody(message="requeued by its worker" if requeue else _NO_MESSAGE)
+        error = SentError(message="requeued by its worker" if requeue else _NO_MESSAGE)
     message = error.message
     if message is None:
         message = _NO_MESSAGE
@@ -328,34 +287,6 @@ def _kept(raw: Raw, path: str, limits: PayloadLimits) -> Raw:
 # Workers
 
 
-class CompleteBody(Struct):
-    since: str | None = None
-    until: str | None = None
-
-
-class WorkerBody(Struct):
-    worker_id: str | None = None
-    active_jobs: list[str] | Whole | None = None
-    active_job_ids: list[str] | None = None
-    visibility_timeout_ms: int | float | str | None = None
-    state: str | None = None
-    hostname: str | None = None
-    pid: Whole | None = None
-    queues: list[str] | None = None
-    concurrency: Whole | None = None
-    labels: Raw = NOTHING
-    started_at: str | int | float | None = None
-    handlers: list[HandlerBody] | None = None
-    complete: CompleteBody | None = None
-
-
-class DeregisterBody(Struct):
-    worker_id: str | None = None
-    reason: str | None = None
-    pid: Whole | None = None
-    started_at: str | int | float | None = None
-
-
 def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
     """POST /workers/heartbeat: `active_jobs` is a list of ids, or a number with the ids in `active_job_ids`.
 
@@ -363,7 +294,7 @@ def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
     invalid_request.
     """
     told: list[AnswerWarning] = []
-    sent = read_report(body, WorkerBody, _WHOSE, told)
+    sent = read_report(body, HeartbeatBody, _WHOSE, told)
     named = [*(sent.active_job_ids or ()), *(sent.active_jobs if isinstance(sent.active_jobs, list) else ())]
     ids = tuple(dict.fromkeys(job_id.lower() for job_id in named))
     if len(ids) > limits.max_active_jobs:
@@ -378,10 +309,10 @@ def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
 
 def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
     """POST /workers/register. Raises invalid_payload, invalid_request."""
-    return _worker(struct_of(body, WorkerBody), 0, limits)
+    return _worker(plain_request_of(body, RegisterWorker), 0, limits)
 
 
-def _complete(sent: WorkerBody, ids: Sequence[str]) -> CompleteList | None:
+def _complete(sent: HeartbeatBody, ids: Sequence[str]) -> CompleteList | None:
     """The ids as a list that names all. Raises invalid_request where the heartbeat's own number of jobs is another."""
     if sent.complete is None:
         return None
@@ -394,9 +325,7 @@ def _complete(sent: WorkerBody, ids: Sequence[str]) -> CompleteList | None:
 
 def parse_deregister(body: bytes, limits: PayloadLimits) -> Deregistration:
     """POST /workers/deregister. Raises invalid_payload, invalid_request."""
-    sent = struct_of(body, DeregisterBody)
-    if sent.reason is not None and sent.reason not in STOP_REASONS:
-        raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {shown(sent.reason)}")
+    sent = plain_request_of(body, DeregisterWorker)
     worker_id = _named(sent.worker_id, limits)
     return Deregistration(worker_id, sent.reason or SHUTDOWN, sent.pid, _started_at(sent.started_at, limits))
 
@@ -408,7 +337,7 @@ def _named(sent: str | None, limits: PayloadLimits) -> str:
     return worker_id
 
 
-def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Worker:
+def _worker(sent: RegisterWorker, active: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Worker:
     """`told` takes what is wrong with side members, which are left out then; without it they are refused."""
 
     def read(reader: Callable[[], _T], otherwise: _T) -> _T:
@@ -430,7 +359,7 @@ def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[Ans
     )
 
 
-def _handled(sent: Sequence[HandlerBody] | None, limits: PayloadLimits) -> Handled | None:
+def _handled(sent: Sequence[SentHandler] | None, limits: PayloadLimits) -> Handled | None:
     """What a worker can run (ojs-job-versioning §8.1); an empty list takes back what it said before."""
     if sent is None:
         return None

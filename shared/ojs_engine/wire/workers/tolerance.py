@@ -7,8 +7,7 @@ plainly means, else left out with a warning (docs/adr/047). What comes as descri
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from types import UnionType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,6 +15,7 @@ from msgspec import Raw, Struct
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.fields import absent, kind_of, members_of, object_of, struct_of
 from ojs_engine.wire.members import AnswerWarning
+from ojs_engine.wire.requests import kinds_of
 
 _Body = TypeVar("_Body", bound=Struct)
 _T = TypeVar("_T")
@@ -70,8 +70,7 @@ def _mended(sent: dict[str, Raw], kind: type[_Body], essential: Collection[str],
 
 
 def _struct_in(kind: Any) -> type[Struct] | None:
-    members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    return next((one for one in members if isinstance(one, type) and issubclass(one, Struct)), None)
+    return next((one for one in kinds_of(kind) if isinstance(one, type) and issubclass(one, Struct)), None)
 
 
 def _plainly(value: Any, kind: Any) -> Any:

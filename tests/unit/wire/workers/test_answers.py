@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.worker import Mark
 from ojs_engine.wire.members import encode
-from ojs_engine.wire.workers.answers import RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
+from ojs_engine.wire.workers.answers import acknowledged, fetched_jobs, heartbeat_answer, nacked, registered
 
 AT = 1_770_000_000_000
 AT_TEXT = "2026-02-02T02:40:00.000Z"
@@ -38,9 +38,9 @@ def test_the_answers_to_workers() -> None:
     beat = {"acknowledged": True, "state": "running", "jobs_extended": [ID], "server_time": AT_TEXT, "mark": f"7-{AT}"}
     assert read(heartbeat_answer("running", [ID], [], Mark(7, AT))) == beat
     assert read(heartbeat_answer("running", [ID], ["x"], Mark(7, AT))) == beat | {"cancelled_jobs": ["x"]}
-    assert read(RegisteredWorker(True, "w", AT_TEXT, "7-8")) == {
+    assert read(registered("w", Mark(7, AT))) == {
         "ok": True,
-        "mark": "7-8",
+        "mark": f"7-{AT}",
         "worker_id": "w",
         "server_time": AT_TEXT,
         "heartbeat_interval": 5,

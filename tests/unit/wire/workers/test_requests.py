@@ -67,31 +67,14 @@ def test_how_many_acks_a_fetch_may_have() -> None:
 @each(
     ("body", "field"),
     [
-        ({}, "queues"),
-        (b"", "queues"),
-        ({"queues": []}, "queues"),
-        ({"queues": "a"}, "queues"),
-        ({"queues": ["A"]}, "queues[0]"),
-        ({"queues": ["a", 5]}, "queues[1]"),
-        ({"queues": [f"q{n}" for n in range(101)]}, "queues"),
-        ({"queues": ["a"], "count": -1}, "count"),
-        ({"queues": ["a"], "count": 1_001}, "count"),
-        ({"queues": ["a"], "count": "1"}, "count"),
-        ({"queues": ["a"], "wait_ms": 30_001}, "wait_ms"),
         ({"queues": ["a"], "wait_ms": -1, "acks": [{"job_id": ID}]}, "wait_ms"),
-        ({"queues": ["a"], "acks": {"job_id": ID}}, "acks"),
-        ({"queues": ["a"], "wait_ms": -1}, "wait_ms"),
         ({"queues": ["a"], "visibility_timeout_ms": 0}, "visibility_timeout_ms"),
         ({"queues": ["a"], "worker_id": ""}, "worker_id"),
         ({"queues": ["a"], "worker_id": "a\nb"}, "worker_id"),
-        ({"queues": ["a"], "worker_id": "w" * 256}, "worker_id"),
-        ({"queues": ["a"], "handlers": {}}, "handlers"),
-        ({"queues": ["a"], "handlers": ["b"]}, "handlers[0]"),
         ({"queues": ["a"], "handlers": [{"type": "b"}, {"versions": "*"}]}, "handlers[1].type"),
         ({"queues": ["a"], "handlers": [{"type": "b"}, {"type": "B"}]}, "handlers[1].type"),
         ({"queues": ["a"], "handlers": [{"type": "b", "versions": "new"}]}, "handlers[0].versions"),
         ({"queues": ["a"], "handlers": [{"type": "b", "versions": 2}]}, "handlers[0].versions"),
-        ({"queues": ["a"], "handlers": [{"type": "b"}] * 1_001}, "handlers"),
     ],
 )
 def test_a_bad_fetch_names_the_field(body: Any, field: str) -> None:
@@ -159,7 +142,6 @@ def test_nack(body: dict[str, Any], failure: Failure) -> None:
         ({"error": {"message": "m"}}, "job_id"),
         ({"job_id": ID}, "error"),
         ({"job_id": ID, "error": {"message": "m"}, "attempt": "first"}, "attempt"),
-        ({"job_id": ID, "error": {"message": "m"}, "attempt": [1]}, "attempt"),
         ({"job_id": ID, "error": {"message": 5}, "worker_id": {}}, "worker_id"),
     ],
 )
@@ -274,18 +256,6 @@ def test_a_state_that_no_worker_has_counts_as_running() -> None:
     assert call("register", {"worker_id": "w", "state": "stopped"}).state == "running"
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "worker_id"),
-        ({"worker_id": "w", "active_jobs": [f"{n}" for n in range(1_001)]}, "active_jobs"),
-        ({"worker_id": []}, "worker_id"),
-    ],
-)
-def test_a_bad_heartbeat_names_the_field(body: dict[str, Any], field: str) -> None:
-    assert refused("heartbeat", body).details["field"] == field
-
-
 def test_a_heartbeat_is_read_as_it_is_plainly_meant() -> None:
     sent = {"worker_id": 7, "pid": "12", "active_jobs": 1.0, "started_at": 1_700_000_000, "hostname": 5}
     beat = call("heartbeat", sent)
@@ -296,18 +266,10 @@ def test_a_heartbeat_is_read_as_it_is_plainly_meant() -> None:
 @each(
     ("name", "value"),
     [
-        ("active_jobs", "x"),
         ("labels", {"x": "y" * 20_000}),
-        ("hostname", "h" * 300),
-        ("queues", ["q"] * 101),
-        ("queues", {"a": 1}),
         ("pid", "main"),
         ("started_at", 1e300),
-        ("started_at", {}),
         ("visibility_timeout_ms", 0),
-        ("visibility_timeout_ms", "soon"),
-        ("handlers", [5]),
-        ("handlers", "a"),
     ],
 )
 def test_a_heartbeat_is_never_refused_for_a_side_member(name: str, value: Any) -> None:
