@@ -9,10 +9,10 @@ import structlog
 
 from ojs_engine.base.loops import start_loop
 from ojs_engine.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
-from ojs_engine.wire.dialects.statistics import metrics
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.statistics.answers import admin_stats
 from ojs_gateway.context import Context
+from ojs_gateway.dialects.statistics import metrics
 
 log = structlog.get_logger(__name__)
 

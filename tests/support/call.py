@@ -9,9 +9,9 @@ import msgspec
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
-from ojs_engine.wire.dialects.layer import answer_body
-from ojs_engine.wire.dialects.readers import dialect_of
 from ojs_engine.wire.queries import Queries
+from ojs_gateway.dialects.layer import answer_body
+from ojs_gateway.dialects.readers import dialect_of
 
 
 def answered(response: Response) -> Any:

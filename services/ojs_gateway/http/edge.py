@@ -23,9 +23,10 @@ from ojs_engine.base.ids import new_request_id, request_id_of
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.readable import ALL_READABLE, readable_headers, require_readable
 from ojs_engine.telemetry import metrics
-from ojs_engine.wire.dialects.readers import Dialect, dialect_of
+from ojs_engine.wire.dialects.readers import Dialect
 from ojs_engine.wire.errors import error_body
 from ojs_engine.wire.system.extensions import SupportedExtensions
+from ojs_gateway.dialects.readers import dialect_of
 from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.wire.dialects.layer import answer_body, redacted_body
+from ojs_gateway.dialects.layer import answer_body, redacted_body
 
 
 def shown(call: Call, answer: Response) -> bytes:

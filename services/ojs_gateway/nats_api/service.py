@@ -24,8 +24,9 @@ from ojs_engine.jetstream.inboxes import Inboxes
 from ojs_engine.jetstream.streams import no_way_to_nats
 from ojs_engine.jetstream.subjects import REST, StoreConfig
 from ojs_engine.telemetry import metrics
-from ojs_engine.wire.dialects.readers import Dialect, dialect_of
+from ojs_engine.wire.dialects.readers import Dialect
 from ojs_engine.wire.system.extensions import SupportedExtensions
+from ojs_gateway.dialects.readers import dialect_of
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.showing import shown

@@ -85,6 +85,6 @@ class Part(NamedTuple):
     about: str
     routes: tuple[Route, ...]
     shapes: Shapes = MappingProxyType({})
-    """Its answers as official clients read them, beside those of `ojs_engine.wire.dialects`."""
+    """Its answers as official clients read them, beside those of `ojs_gateway/dialects`."""
     in_paths: tuple[Parameter, ...] = ()
     """The names in its paths that no other part has."""

@@ -17,9 +17,9 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, Retry, State
 from ojs_engine.jetstream.connection import Connection, ReplyOrFailure
 from ojs_engine.store.store import Store
-from ojs_engine.wire.dialects.readers import dialect_of
 from ojs_features.bulk.handlers import BulkHandlers
 from ojs_gateway.context import Context
+from ojs_gateway.dialects.readers import dialect_of
 from ojs_runtime.settings import Settings
 from support.call import Request, answered
 from support.outside import Send, tapped

@@ -9,7 +9,6 @@ from msgspec import Struct
 from ojs_api.crons import DeletedCron, OneCron, TriggeredCron
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.transitions import Moment
-from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.pages import Page
@@ -17,6 +16,7 @@ from ojs_features.crons.answers import cron_answer, cron_history, cron_page
 from ojs_features.crons.changes import register, switch
 from ojs_features.crons.dialects import SHAPES
 from ojs_features.crons.requests import parse_registration
+from ojs_gateway.dialects.layer import answer_body
 
 NOW = 1_800_000_000_000
 BODY = {"name": "n", "cron": "* * * * *", "type": "a.b", "args": [1], "queue": "q", "meta": {"m": 1}}

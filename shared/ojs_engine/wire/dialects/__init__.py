@@ -1,1 +1,1 @@
-"""What official clients read beside the answers that everybody gets: one compatibility layer (docs/clients.md)."""
+"""The official clients, and how a part of the API says what they read beside its answers (docs/clients.md)."""

@@ -12,15 +12,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from ojs_engine.wire.dialects.fleet import FLEET
-from ojs_engine.wire.dialects.jobs import JOBS
-from ojs_engine.wire.dialects.queues import QUEUES
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.dialects.statistics import STATISTICS
 from ojs_engine.wire.jobs.lists import BareJobDetail
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.redaction import redacted
+from ojs_gateway.dialects.fleet import FLEET
+from ojs_gateway.dialects.jobs import JOBS
+from ojs_gateway.dialects.queues import QUEUES
+from ojs_gateway.dialects.statistics import STATISTICS
 
 _SHAPES: Final[Shapes] = {
     **JOBS,

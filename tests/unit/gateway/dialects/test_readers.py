@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ojs_engine.base.ids import request_id_of
-from ojs_engine.wire.dialects.readers import dialect_of
 from ojs_engine.wire.media_types import accepts_media_type
+from ojs_gateway.dialects.readers import dialect_of
 from support.tables import each
 
 OJS = "application/openjobspec+json"

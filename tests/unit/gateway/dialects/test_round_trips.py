@@ -17,7 +17,6 @@ from ojs_engine.domain.queues.config import Patch, QueueConfig, Rate, patched
 from ojs_engine.domain.queues.record import QueueRecord
 from ojs_engine.domain.rate_limits.policy import LimitPolicy
 from ojs_engine.domain.transitions import Moment
-from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import bare, encode
 from ojs_engine.wire.queues.answers import configured_queue
@@ -36,6 +35,7 @@ from ojs_features.schemas.record import SchemaRecord
 from ojs_features.webhooks.answers import webhook_answer
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes
+from ojs_gateway.dialects.layer import answer_body
 from support.tables import each
 
 NOW: Final = 1_800_000_000_000

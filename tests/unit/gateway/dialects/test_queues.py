@@ -10,7 +10,6 @@ from ojs_engine.domain.queues.record import QueueRecord
 from ojs_engine.domain.statistics.point import Point
 from ojs_engine.operations.queue_removal import Emptied, Purge
 from ojs_engine.read.numbers import Counts, Levels, Queue
-from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.queues.answers import (
     configured_queue,
@@ -20,6 +19,7 @@ from ojs_engine.wire.queues.answers import (
     queue_stats,
     switched_queue,
 )
+from ojs_gateway.dialects.layer import answer_body
 
 NOW = 1_800_000_000_000
 COUNTS = Counts(available=3, active=2)

@@ -13,7 +13,6 @@ from ojs_engine.domain.rate_limits.policy import LimitPolicy
 from ojs_engine.domain.transitions import Moment
 from ojs_engine.read.messages import WorkerPage, WorkerRow, WorkerSummary
 from ojs_engine.store.workers.presence import WorkerRecord
-from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.pages import Page
@@ -24,6 +23,7 @@ from ojs_engine.wire.workers.fleet import fleet_page, worker_answer, worker_deta
 from ojs_features.limits.answers import limit_answer, limit_page
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord, PermitHolder
+from ojs_gateway.dialects.layer import answer_body
 
 NOW = 1_800_000_000_000
 AT = "2027-01-15T08:00:00.000Z"

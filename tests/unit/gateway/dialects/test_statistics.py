@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from ojs_engine.read.messages import WorkerSummary
 from ojs_engine.read.numbers import Counts, Queue, Totals
-from ojs_engine.wire.dialects.layer import answer_body
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
+from ojs_gateway.dialects.layer import answer_body
 
 NOW = 1_800_000_000_000
 WORKERS = WorkerSummary(total=5, running=2, quiet=1, terminate=1, stale=1)
