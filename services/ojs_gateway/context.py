@@ -85,6 +85,8 @@ class Context(HandlerContext):
             missing=lambda: self.roles.missing,
             without=self.roles.without,
             checks=[check for feature in features for check in feature.checks],
+            records=[reader for feature in features for reader in feature.records],
+            removed={kind: after for feature in features for kind, after in feature.removed.items()},
             reasons=[extras.why for feature in features for extras in feature.jobs],
         )
         super().__init__(

@@ -16,6 +16,7 @@ from ojs_features.events.plug import EVENTS
 from ojs_features.findings.plug import FINDINGS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
+from ojs_features.maintenance.plug import MAINTENANCE
 from ojs_features.pools.plug import POOLS
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.statistics.plug import STATISTICS
@@ -40,6 +41,7 @@ FEATURES: Final[tuple[Feature, ...]] = (
     WEBHOOKS,
     AUDIT,
     BACKUP,
+    MAINTENANCE,
 )
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)

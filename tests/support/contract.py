@@ -31,6 +31,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "registerCronJob": {"name": "daily", "cron": "@daily", "type": "a.b", "job_template": {"type": "a.b"}},
     "updateCronJob": {"cron": "@daily"},
     "previewCron": {"cron": "@daily"},
+    "setMaintenance": {"enabled": True},
     "overrideRateLimit": {
         "concurrency": 1,
         "rate": {"limit": 1, "period": "PT1S"},

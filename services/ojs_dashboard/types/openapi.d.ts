@@ -296,7 +296,7 @@ export type Liveness = { status: "ok"; uptime_seconds: number };
 
 export type MadeKey = { key: Key; token: string };
 
-export type Maintenance = { maintenance: boolean; reason?: string; enabled_at?: string; ends_at?: string; estimated_end?: string; restored?: Restored };
+export type Maintenance = { maintenance: boolean; reason?: string; enabled_at?: string; ends_at?: string; estimated_end?: string; restored?: RestoredSystem };
 
 export type Manifest = { specversion: string; implementation: Implementation; conformance_level: number; conformance_tier: "full" | "parser" | "runtime"; protocols: Array<string>; backend: string; capabilities: Record<string, boolean>; unique_job_strength: "best_effort" | "strong"; uniqueness: UniquenessStrength; schema_validation: boolean; event_delivery: "at_least_once" | "best_effort"; extensions: Array<string>; extension_details: DeclaredExtensions; authentication: Authentication; endpoints: Record<string, string>; payload_limits: PayloadLimits; limits: Record<string, number> };
 
@@ -414,7 +414,7 @@ export type ReportJobProgressBody = { job_id?: string; progress?: number; percen
 
 export type ReportedProgress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; accepted: boolean; redacted?: Array<string>; percentage?: number; data?: Record<string, unknown> | null; message?: string };
 
-export type Restored = { namespace: string; taken_at: string; restored_at: string };
+export type RestoredSystem = { namespace: string; taken_at: string; restored_at: string };
 
 export type Resume = { job_id: string; has_checkpoint: boolean; redacted?: Array<string>; checkpoint?: CheckpointOfJob };
 
@@ -556,16 +556,10 @@ export interface Operations {
 	'GET /admin/stats': { permission: "read"; query: { queue?: Value; detail?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminStats };
 	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /debug/status': { permission: "read"; query: { }; body: undefined; answer: DebugStatus };
-	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
-	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
-	'GET /admin/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
-	'POST /admin/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
 	'GET /admin/services': { permission: "read"; query: { }; body: undefined; answer: ServiceList };
 	'GET /admin/system/config': { permission: "read"; query: { }; body: undefined; answer: SystemConfig };
 	'GET /admin/config': { permission: "read"; query: { }; body: undefined; answer: SystemConfig };
 	'GET /middleware': { permission: "read"; query: { }; body: undefined; answer: Middleware };
-	'GET /admin/unreadable': { permission: "read"; query: { kind?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UnreadableRecordPage };
-	'DELETE /admin/unreadable/{kind}/{record}': { permission: "destroy"; query: { }; body: undefined; answer: RemovedRecord };
 	'POST /jobs': { permission: "enqueue"; query: { }; body: JobRequest; answer: PushedJob | EnqueuedJob };
 	'GET /jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; worker_id?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: JobPage };
 	'GET /admin/jobs': { permission: "read"; query: { state?: Value; queue?: Value; type?: Value; tag?: Value; error_type?: Value; worker?: Value; since?: Value; until?: Value; sort?: Value; order?: Value; worker_id?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminJobPage };
@@ -744,6 +738,12 @@ export interface Operations {
 	'GET /webhooks/deliveries/{delivery}': { permission: "read"; query: { }; body: undefined; answer: OneDelivery };
 	'POST /webhooks/deliveries/{delivery}/retry': { permission: "control"; query: { }; body: undefined; answer: OneDelivery };
 	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; per_page?: Value; offset?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
+	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
+	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
+	'GET /admin/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
+	'POST /admin/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
+	'GET /admin/unreadable': { permission: "read"; query: { kind?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UnreadableRecordPage };
+	'DELETE /admin/unreadable/{kind}/{record}': { permission: "destroy"; query: { }; body: undefined; answer: RemovedRecord };
 	'GET /admin/keys': { permission: "admin"; query: { all?: Value; }; body: undefined; answer: KeyList };
 	'POST /admin/keys': { permission: "admin"; query: { }; body: CreateKeyBody; answer: MadeKey };
 	'GET /admin/keys/{key_id}': { permission: "admin"; query: { }; body: undefined; answer: OneKey };

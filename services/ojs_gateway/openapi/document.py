@@ -38,8 +38,6 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "key": ({"type": "string", "minLength": 1, "maxLength": 255}, "The limit's key."),
     "subscription": (SHORT, "The subscription's id."),
     "delivery": (SHORT, "The delivery's id."),
-    "kind": (SHORT, "What kind of record it is, the first word of its key in the bucket."),
-    "record": (SHORT, "The rest of its key."),
 }
 _ALWAYS: Final = (
     "unsupported",

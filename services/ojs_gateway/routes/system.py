@@ -5,31 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api.statistics import STREAM
-from ojs_engine.api.common import NUMBERED_50, PAGED, QUEUE_NAME, SHORT
+from ojs_engine.api.common import PAGED, QUEUE_NAME
 from ojs_engine.api.contract import route_of
-from ojs_engine.api.envelope import SECONDS
 from ojs_engine.api.route import Other, Parameter, Part, Route
 from ojs_engine.api.schema import (
     FLAG,
-    TEXT,
-    body_of,
     one_of,
 )
 from ojs_engine.telemetry import metrics
 from ojs_engine.wire.statistics.answers import AdminStats
 from ojs_engine.wire.system.debugging import DebugStatus
 from ojs_engine.wire.system.health import Health, Liveness
-from ojs_engine.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
 from ojs_engine.wire.system.manifest import Manifest
 from ojs_engine.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
 from ojs_engine.wire.system.services import ServiceList
-from ojs_engine.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
 from ojs_gateway.handlers.statistics import StatisticsStreamHandlers
 from ojs_gateway.handlers.system import SystemHandlers
-from ojs_gateway.handlers.unreadable import UnreadableHandlers
 
 _EXPOSITION: Final = Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")
 
@@ -112,26 +106,6 @@ SYSTEM: Final = Part(
         ),
         Route(
             OperationHandlers,
-            OperationHandlers.maintenance,
-            ("GET /admin/system/maintenance getMaintenance", "GET /admin/maintenance"),
-            "read",
-            "Read whether there is maintenance",
-            {200: MaintenanceAnswer},
-        ),
-        Route(
-            OperationHandlers,
-            OperationHandlers.maintain,
-            ("POST /admin/system/maintenance setMaintenance", "POST /admin/maintenance"),
-            "admin",
-            "Begin or end maintenance",
-            {200: MaintenanceAnswer},
-            "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available. "
-            "A restored system that waits for its release is under maintenance until `ojs-nats release`.",
-            errors=("conflict",),
-            body=body_of(MaintenanceBody, "enabled", reason=SHORT, duration=SECONDS, estimated_duration=SECONDS),
-        ),
-        Route(
-            OperationHandlers,
             OperationHandlers.services,
             ("GET /admin/services listServices",),
             "read",
@@ -155,27 +129,6 @@ SYSTEM: Final = Part(
             "List the middleware, of which the server has none",
             {200: MiddlewareAnswer},
             "The outermost first. Workers have their own.",
-        ),
-        Route(
-            UnreadableHandlers,
-            UnreadableHandlers.list,
-            ("GET /admin/unreadable listUnreadableRecords",),
-            "read",
-            "List records that can't be read",
-            {200: UnreadableRecordPage},
-            "Written by hand, or by another version. Each is passed over by itself. Jobs, workflows, workers, cron entries, "
-            "unique locks, queues, pools and statistics are listed; who meets another kind is told its name.",
-            query=(Parameter("kind", TEXT, "Of this kind alone."), *NUMBERED_50),
-        ),
-        Route(
-            UnreadableHandlers,
-            UnreadableHandlers.remove,
-            ("DELETE /admin/unreadable/{kind}/{record} removeUnreadableRecord",),
-            "destroy",
-            "Remove a record that can't be read",
-            {200: RemovedRecord},
-            "With its timers and results; its name is free again. 409 if it can be read.",
-            errors=("not_found", "conflict"),
         ),
         Route(
             SystemHandlers,

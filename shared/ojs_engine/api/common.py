@@ -56,7 +56,6 @@ PAGED: Final = _paged(DEFAULT_PAGE, MAX_PAGE)
 """What `parse_page` reads."""
 NUMBERED: Final = _paged(ADMIN_PAGE, MAX_NUMBERED)
 """What it reads for lists that count pages."""
-NUMBERED_50: Final = _paged(DEFAULT_PAGE, MAX_NUMBERED)
 
 
 IDEMPOTENCY_KEY: Final = Parameter(

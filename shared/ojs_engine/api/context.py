@@ -11,6 +11,7 @@ from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.strict import Strict
+from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.operations.finding import Check, Reason
 from ojs_engine.operations.job_checks import FeatureCheck, job_check
 from ojs_engine.operations.rejections import RejectionEvents
@@ -19,7 +20,7 @@ from ojs_engine.store.store import Store
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """Facts that a gateway knows of the system, and the checks and reasons that features have."""
+    """Facts that a gateway knows of the system, and what features have for operators."""
 
     test_mode: bool
     damage: Callable[[], str | None]
@@ -29,6 +30,10 @@ class Known(Struct, frozen=True, kw_only=True):
     without: Mapping[str, str]
     """What users miss without a role of a feature."""
     checks: Sequence[Check]
+    records: Sequence[RecordReader[Any]]
+    """Readers of the records that features have."""
+    removed: Mapping[str, Callable[[Store, str], Awaitable[None]]]
+    """By the kind of record: follows the removal of one of a name that can't be read."""
     reasons: Sequence[Callable[[Store, Job], Awaitable[Sequence[Reason]]]]
     """Return why a feature keeps an available job back. They raise OjsError backend_unavailable."""
 

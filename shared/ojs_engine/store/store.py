@@ -50,7 +50,6 @@ from ojs_engine.store.records.writer import Writer
 from ojs_engine.store.reset import Drop, Reset, ResetTimings
 from ojs_engine.store.spawner import Spawner
 from ojs_engine.store.threshold_alerts import AlertTimings, ThresholdAlerts
-from ojs_engine.store.unreadable import UnreadableRecords
 from ojs_engine.store.workers.presence import Presence, PresenceTimings, Workers
 from ojs_link.timings import Order, Timings
 
@@ -235,7 +234,6 @@ class Store:
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)
-        self.unreadable = UnreadableRecords(bucket)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.clear)

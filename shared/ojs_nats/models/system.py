@@ -8,6 +8,7 @@ import msgspec
 
 from ojs_api.audit import AuditDetail, AuditEntry, AuditPage
 from ojs_api.findings import Finding, Findings
+from ojs_api.maintenance import Maintenance, RestoredSystem, UnreadableRecord
 from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
 
 __all__ = [
@@ -235,59 +236,12 @@ class SystemConfig(msgspec.Struct, frozen=True, kw_only=True):
     middleware: list[str]
 
 
-class RestoredSystem(msgspec.Struct, frozen=True, kw_only=True):
-    """The backup that a system was restored from.
-
-    Attributes:
-        taken_at: When the backup was taken.
-    """
-
-    namespace: str
-    taken_at: datetime
-    restored_at: datetime
-
-
-class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of maintenance.
-
-    Attributes:
-        maintenance: Whether the system is under maintenance.
-        ends_at: When it ends by itself. None if it doesn't.
-        estimated_end: When operators expect it to end.
-        restored: The backup, of a restored system that waits for its release.
-    """
-
-    maintenance: bool
-    reason: str | None = None
-    enabled_at: datetime | None = None
-    ends_at: datetime | None = None
-    estimated_end: datetime | None = None
-    restored: RestoredSystem | None = None
-
-
 class MiddlewareEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A middleware of the server around pushes."""
 
     name: str
     phase: str
     order: int
-
-
-class UnreadableRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored record that can't be read.
-
-    Attributes:
-        kind: The kind of record, by its key.
-        size: In bytes.
-        problem: Why it can't be read.
-    """
-
-    kind: str
-    key: str
-    sequence: int
-    stored_at: datetime
-    size: int
-    problem: str
 
 
 class Projector(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,9 @@ from typing import Final
 from ojs_api.audit import LIST as LIST_AUDIT
 from ojs_api.findings import LIST as LIST_FINDINGS
 from ojs_api.history import FAILURES
+from ojs_api.maintenance import GET as GET_MAINTENANCE
+from ojs_api.maintenance import LIST_UNREADABLE, REMOVE_UNREADABLE, SetMaintenance
+from ojs_api.maintenance import SET as SET_MAINTENANCE
 from ojs_api.statistics import HISTORY
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
@@ -28,7 +31,7 @@ from ojs_nats.models.system import (
     SystemStats,
     UnreadableRecord,
 )
-from ojs_nats.operations._subject import Subject, body, parameters
+from ojs_nats.operations._subject import Subject, parameters, sent
 from ojs_nats.operations.queues import Period
 
 __all__ = ["ServerSystem"]
@@ -38,11 +41,7 @@ _HEALTH: Final = Operation("getHealth", "GET", "/health")
 _STATS: Final = Operation("adminStats", "GET", "/admin/stats")
 _SERVICES: Final = Operation("listServices", "GET", "/admin/services")
 _CONFIG: Final = Operation("getConfig", "GET", "/admin/system/config")
-_GET_MAINTENANCE: Final = Operation("getMaintenance", "GET", "/admin/system/maintenance")
-_SET_MAINTENANCE: Final = Operation("setMaintenance", "POST", "/admin/system/maintenance")
 _MIDDLEWARE: Final = Operation("listMiddleware", "GET", "/middleware")
-_UNREADABLE: Final = Operation("listUnreadableRecords", "GET", "/admin/unreadable")
-_REMOVE_UNREADABLE: Final = Operation("removeUnreadableRecord", "DELETE", "/admin/unreadable/{kind}/{record}")
 _STATUS: Final = Operation("debugStatus", "GET", "/debug/status")
 
 
@@ -184,7 +183,7 @@ class ServerSystem(Subject):
 
     async def maintenance(self) -> Maintenance:
         """Return whether the system is under maintenance."""
-        return await self._asked(Maintenance, Request(_GET_MAINTENANCE))
+        return await self._asked(Maintenance, Request(GET_MAINTENANCE))
 
     async def begin_maintenance(
         self, *, reason: str | None = None, duration: Duration | None = None, estimated: Duration | None = None
@@ -197,12 +196,12 @@ class ServerSystem(Subject):
                 `end_maintenance`.
             estimated: How long it will probably take, for those who are refused.
         """
-        asked = body(enabled=True, reason=reason, duration=_seconds(duration), estimated_duration=_seconds(estimated))
-        return await self._asked(Maintenance, Request(_SET_MAINTENANCE, body=asked))
+        asked = SetMaintenance(enabled=True, reason=reason, duration=_seconds(duration), estimated_duration=_seconds(estimated))
+        return await self._asked(Maintenance, Request(SET_MAINTENANCE, body=sent(asked)))
 
     async def end_maintenance(self) -> Maintenance:
         """End maintenance."""
-        return await self._asked(Maintenance, Request(_SET_MAINTENANCE, body={"enabled": False}))
+        return await self._asked(Maintenance, Request(SET_MAINTENANCE, body={"enabled": False}))
 
     # Records that can't be read
 
@@ -213,7 +212,7 @@ class ServerSystem(Subject):
             kind: The kind of record. None means all kinds.
             limit: How many at most. None means all.
         """
-        return self._each(UnreadableRecord, "items", _UNREADABLE, limit, parameters(kind=kind))
+        return self._each(UnreadableRecord, "items", LIST_UNREADABLE, limit, parameters(kind=kind))
 
     async def remove_unreadable(self, kind: str, key: str) -> None:
         """Delete a stored record that can't be read.
@@ -226,7 +225,7 @@ class ServerSystem(Subject):
             NotFoundError: There is no such record.
             ConflictError: The record can be read.
         """
-        await self._transport.send(Request(_REMOVE_UNREADABLE, {"kind": kind, "record": key}))
+        await self._transport.send(Request(REMOVE_UNREADABLE, {"kind": kind, "record": key}))
 
 
 def _seconds(duration: Duration | None) -> float | None:

@@ -26,7 +26,6 @@ from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
 from ojs_engine.store.records.commit import encode_job
 from ojs_engine.store.store import Store
-from ojs_engine.store.unreadable import removable
 from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.workers.answers import fetched_jobs
@@ -37,6 +36,7 @@ from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_scope
 from ojs_features.limits.plug import LIMITS
 from ojs_features.limits.subjects import Subjects
+from ojs_features.maintenance.unreadable import UnreadableRecords, removable
 from ojs_features.pools.rules import Pool
 from ojs_features.pools.store import Pools
 from ojs_features.schemas.plug import SCHEMAS
@@ -405,7 +405,7 @@ async def test_a_record_that_can_not_be_read_is_listed_until_it_is_removed(
     assert (await asking.unreadable(UnreadableAsk(kind="workflow"))).records == []
     assert (await asking.queue("q")).counts.available == 0, "nobody is shown it"
 
-    await store.unreadable.remove("job", job.id)
+    await store.of(UnreadableRecords).remove("job", job.id)
     assert (await asking.unreadable(UnreadableAsk())).records == []
 
     async def is_over() -> bool:
@@ -425,7 +425,7 @@ async def test_whoever_takes_the_name_of_a_removed_record_at_once_keeps_his_time
         await store.enqueue.push(draft(id=job.id, queue="q", expires_at=later))
 
     with after(store.nats, store.config.job(job.id), is_pushed) as removed:
-        await store.unreadable.remove("job", job.id)
+        await store.of(UnreadableRecords).remove("job", job.id)
     assert removed
 
     async def is_purged() -> bool:
@@ -448,24 +448,24 @@ async def test_a_record_that_can_be_read_again_is_no_longer_listed(start_project
 async def test_only_what_can_not_be_read_is_removed(store: Store) -> None:
     job = await store.enqueue.push(draft(queue="q"))
     with refusal("conflict"):
-        await store.unreadable.remove("job", job.id)
+        await store.of(UnreadableRecords).remove("job", job.id)
     assert (await store.jobs.get(job.id)).id == job.id
     with refusal("not_found"):
-        await store.unreadable.remove("job", new_id())
+        await store.of(UnreadableRecords).remove("job", new_id())
     for kind, key in (("barrier", "x"), ("nonsense", "x"), ("job", ">"), ("job", "*")):
         with refusal("invalid_request"):
-            await store.unreadable.remove(kind, key)
+            await store.of(UnreadableRecords).remove(kind, key)
 
 
 async def test_every_kind_of_record_can_be_removed(store: Store) -> None:
     features = [reader for feature in FEATURES for reader in feature.records]
     for kind in removable(features):
         await put_raw(store, store.config.record(kind, "any"), b"{")
-        await store.unreadable.remove(kind, "any", features)
+        await store.of(UnreadableRecords).remove(kind, "any", features)
         with refusal("not_found"):
-            await store.unreadable.remove(kind, "any", features)
+            await store.of(UnreadableRecords).remove(kind, "any", features)
     await put_raw(store, store.config.record("worker", "w.directive"), b"{")
-    await store.unreadable.remove("worker", "w.directive")
+    await store.of(UnreadableRecords).remove("worker", "w.directive")
 
 
 # One limit, one pool, one lock
@@ -481,7 +481,7 @@ async def test_jobs_of_a_limit_that_can_not_be_read_wait_and_others_go_on(store:
     assert (waiting.state, waiting.attempt) == (State.SCHEDULED, 0), "it is looked at again later"
     with refusal("unreadable_record"):
         await store.of(Limits).permits.read(key_scope("torn"))
-    await store.unreadable.remove("limit", key_scope("torn"), LIMITS.records)
+    await store.of(UnreadableRecords).remove("limit", key_scope("torn"), LIMITS.records)
     assert (await store.of(Limits).permits.read(key_scope("torn")))[1].holders == ()
 
 
@@ -505,7 +505,7 @@ async def test_a_schema_that_can_not_be_read_holds_up_no_push(store: Store, open
     with refusal("schema_validation"):
         await late.of(Schemas).check(draft(type="sound"))
     assert [one.type for one in (await late.of(Schemas).catalogue()).all()] == ["sound"]
-    await store.unreadable.remove("schema", "torn.1=2E0=2E0", SCHEMAS.records)
+    await store.of(UnreadableRecords).remove("schema", "torn.1=2E0=2E0", SCHEMAS.records)
 
 
 async def test_a_lock_that_can_not_be_read_is_in_the_way_of_its_fingerprint_alone(store: Store) -> None:
@@ -515,7 +515,7 @@ async def test_a_lock_that_can_not_be_read_is_in_the_way_of_its_fingerprint_alon
     with refusal("unreadable_record"):
         await store.enqueue.push(job)
     await store.enqueue.push(keyed(draft(queue="q", args=Raw(b"[2]"), unique=Raw(b'{"keys":["type","args"]}'))))
-    await store.unreadable.remove("unique", job.unique_key, UNIQUE.records)
+    await store.of(UnreadableRecords).remove("unique", job.unique_key, UNIQUE.records)
     await store.enqueue.push(job)
 
 

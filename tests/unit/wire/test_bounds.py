@@ -17,8 +17,8 @@ from ojs_engine.base.times import format_ms, parse_moment, parse_timestamp
 from ojs_engine.domain.rate_limits.policy import read_policy
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
 from ojs_engine.wire.queues.requests import parse_config
-from ojs_engine.wire.system.maintenance import parse_maintenance
 from ojs_features.bulk.requests import parse_confirmed
+from ojs_features.maintenance.answers import parse_maintenance
 from support.tables import each
 
 NOW = 1_790_000_000_000

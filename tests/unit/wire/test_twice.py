@@ -13,9 +13,9 @@ from ojs_engine.base.fields import check_once, struct_of
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
 from ojs_engine.wire.queues.requests import DeletionBody, PurgeBody, parse_config
-from ojs_engine.wire.system.maintenance import parse_maintenance
 from ojs_features.bulk.requests import parse_confirmed, parse_selection
 from ojs_features.limits.answers import parse_override
+from ojs_features.maintenance.answers import parse_maintenance
 from ojs_features.pools.bodies import parse_pool
 from support.tables import each
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from ojs_engine.base.errors import OjsError
-from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.domain.queues.record import (
     Maintenance,
@@ -16,8 +15,6 @@ from ojs_engine.domain.queues.record import (
     waiting_for_release,
 )
 from ojs_engine.domain.transitions import Moment
-from ojs_engine.wire.members import bare
-from ojs_engine.wire.system.maintenance import MaintenanceAnswer, RestoredAnswer, maintenance_answer, parse_maintenance
 
 NOW = 1_800_000_000_000
 
@@ -67,43 +64,3 @@ def test_a_release_leaves_maintenance_as_it_was() -> None:
     assert (free.holds_at(NOW + 9), free.holds_at(NOW + 10)) == (True, False)
     assert released(free, Moment(NOW + 4, "op")) is None
     assert released(None, Moment(NOW, "op")) is None
-
-
-def test_a_system_that_waits_for_its_release_is_under_maintenance_that_says_so() -> None:
-    shown = bare(maintenance_answer(waiting_for_release(None, Moment(NOW, "op"), MARK), NOW + 1))
-    assert (shown.maintenance, shown.enabled_at) == (True, "2027-01-15T08:00:00.000Z")
-    assert "waits for its release" in str(shown.reason)
-    assert shown.restored == RestoredAnswer(
-        namespace="ojs", taken_at="2027-01-15T07:59:59.995Z", restored_at="2027-01-15T08:00:00.000Z"
-    )
-
-
-def test_it_is_shown_with_its_end() -> None:
-    sent = b'{"enabled": true, "reason": "moving", "duration": "15m", "estimated_duration": "PT10M"}'
-    plan = parse_maintenance(sent, NOW, PayloadLimits())
-    assert plan == Maintenance(reason="moving", ends_at=NOW + 900_000, expected_at=NOW + 600_000)
-    assert maintenance_answer(under(plan), NOW) == MaintenanceAnswer(
-        maintenance=True,
-        reason="moving",
-        enabled_at="2027-01-15T08:00:00.000Z",
-        ends_at="2027-01-15T08:15:00.000Z",
-        estimated_end="2027-01-15T08:10:00.000Z",
-    )
-    over = MaintenanceAnswer(maintenance=False)
-    assert maintenance_answer(None, NOW) == maintenance_answer(under(plan), NOW + 900_000) == over
-    assert parse_maintenance(b'{"enabled": false}', NOW, PayloadLimits()) is None
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        (b"{}", "enabled"),
-        (b'{"enabled": "yes"}', "enabled"),
-        (b'{"enabled": true, "duration": "soon"}', "duration"),
-        (b'{"enabled": true, "until": "x"}', "until"),
-    ],
-)
-def test_a_bad_request_is_refused_by_name(body: bytes, field: str) -> None:
-    with pytest.raises(OjsError) as caught:
-        parse_maintenance(body, NOW, PayloadLimits())
-    assert caught.value.details["field"] == field

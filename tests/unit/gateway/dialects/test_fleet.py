@@ -3,21 +3,17 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import msgspec
-import pytest
 from msgspec import Struct
 
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.queues.config import Rate
-from ojs_engine.domain.queues.record import Maintenance, maintained
 from ojs_engine.domain.rate_limits.policy import LimitPolicy
-from ojs_engine.domain.transitions import Moment
 from ojs_engine.read.messages import WorkerPage, WorkerRow, WorkerSummary
 from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.pages import Page
 from ojs_engine.wire.system.extensions import SupportedExtensions
-from ojs_engine.wire.system.maintenance import maintenance_answer
 from ojs_engine.wire.system.manifest import manifest
 from ojs_engine.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
 from ojs_features.limits.answers import limit_answer, limit_page
@@ -86,13 +82,6 @@ def test_the_admin_ui_reads_one_number_of_a_limit_that_of_a_rate_before_the_othe
     assert read(raised, "standard")["override"] == {"rate": rate}
     narrowed = limit_answer("k", msgspec.structs.replace(LIMIT, override=LimitOverride(concurrency=1)), 0, NOW)
     assert read(narrowed, "ui")["override"] == {"concurrency": 1, "limit": 1}
-
-
-@pytest.mark.parametrize("reader", ["cli", "ui"])
-def test_maintenance_has_the_words_of_those_who_began_it(reader: Reader) -> None:
-    under = maintenance_answer(maintained(None, Moment(NOW, "op"), Maintenance(ends_at=NOW + 1_000)), NOW)
-    assert read(under, reader) == read(under, "standard") | {"enabled": True, "started_at": AT}
-    assert read(maintenance_answer(None, NOW), reader) == {"maintenance": False, "enabled": False}
 
 
 def test_only_sdks_read_the_version_of_the_manifest_under_the_bindings_name() -> None:

@@ -15,10 +15,10 @@ from ojs_engine.store.jobs.progress import progress_reader
 from ojs_engine.store.keys import key_reader
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.blobs import blob_reader
-from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.idempotency import request_reader
 from ojs_engine.store.records.records import job_reader
 from ojs_engine.store.records.writer import Conflict, Write
+from ojs_engine.store.store import Store
 from ojs_engine.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_engine.store.workers.presence import worker_reader
 
@@ -41,7 +41,8 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
 class UnreadableRecords:
     """Records that can't be read, as an operator removes them."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
         self._nats = bucket.nats
         self._records = bucket.records
         self._kept = bucket.kept

@@ -1,22 +1,23 @@
-"""Records that can't be read: which there are, and removing them (docs/admin.md)."""
+"""Handlers of records that can't be read (docs/admin.md)."""
 
 from __future__ import annotations
 
+from ojs_api.maintenance import RemovedRecord
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.read.messages import UnreadableAsk
 from ojs_engine.wire.pages import DEFAULT_PAGE, parse_page
-from ojs_engine.wire.system.unreadable import RemovedRecord, unreadable_page
-from ojs_gateway.context import Context
+from ojs_features.maintenance.answers import unreadable_page
+from ojs_features.maintenance.unreadable import UnreadableRecords
 
 
 class UnreadableHandlers:
     """Handlers under /admin/unreadable."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
         self._queries = context.queries
-        self._of_features = [reader for feature in context.features for reader in feature.records]
-        self._removed = {kind: after for feature in context.features for kind, after in feature.removed.items()}
+        self._known = context.known
 
     async def list(self, call: Call) -> Response:
         """GET /admin/unreadable, of one `kind` if it is named."""
@@ -30,7 +31,7 @@ class UnreadableHandlers:
     async def remove(self, call: Call) -> Response:
         """DELETE /admin/unreadable/{kind}/{key}: 409 if it can be read."""
         kind, key = call.parameters
-        await self._store.unreadable.remove(kind, key, self._of_features)
-        if (after := self._removed.get(kind)) is not None:
+        await self._store.of(UnreadableRecords).remove(kind, key, self._known.records)
+        if (after := self._known.removed.get(kind)) is not None:
             await after(self._store, key)
-        return Response(200, RemovedRecord(True, kind, key))
+        return Response(200, RemovedRecord(removed=True, kind=kind, key=key))
