@@ -44,8 +44,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """Keys of the API."""
     pulse_s: float = 2.0
     """Between two frames of statistics for who watches."""
-    settling_s: float = 0.002
-    """A record's message is seen when it is sent, which may be just before it is stored."""
     leaving_ms: int = 1_000
     """How often a worker that is leaving is checked again."""
     goodbye_s: float = 1.0

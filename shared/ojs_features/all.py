@@ -18,6 +18,7 @@ from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
 from ojs_features.maintenance.plug import MAINTENANCE
 from ojs_features.pools.plug import POOLS
+from ojs_features.progress.plug import PROGRESS
 from ojs_features.schemas.plug import SCHEMAS
 from ojs_features.statistics.plug import STATISTICS
 from ojs_features.unique.plug import UNIQUE
@@ -26,6 +27,7 @@ from ojs_features.workflows.plug import WORKFLOWS
 
 FEATURES: Final[tuple[Feature, ...]] = (
     POOLS,
+    PROGRESS,
     CHECKPOINTS,
     HISTORY,
     EVENTS,

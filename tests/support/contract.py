@@ -20,6 +20,7 @@ SUBJECTS: Final = [
 ]
 _JOB: Final = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 BODIES: Final[dict[str, dict[str, Any]]] = {
+    "reportJobProgress": {"progress": 0.5, "data": {}},
     "putJobCheckpoint": {"state": {}, "metadata": {}},
     "registerSchema": {"type": "a.b", "version": 1, "schema": {}, "validation": {}},
     "adminPutSchema": {"schema": {}, "validation": {}},
@@ -145,7 +146,12 @@ def _spoilt(schema: dict[str, Any], sound: dict[str, Any]) -> Iterator[tuple[str
 
 def _takes_anything(schema: dict[str, Any]) -> bool:
     """Tell whether any JSON is allowed, null included."""
-    return schema.keys() <= {"description"}
+    return not _bounds(schema)
+
+
+def _bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what a schema says beside its description."""
+    return {word: value for word, value in schema.items() if word != "description"}
 
 
 def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
@@ -157,7 +163,8 @@ def _wrong(schema: dict[str, Any]) -> Iterator[Any]:
     taken = {kind.get("type", "string") for kind in kinds}
     if all(kind.get("items") != {} for kind in kinds):
         yield [[5]]
-    yield from [10**400, _HUGE]
+    yield _HUGE
+    yield from [] if _bounds(schema) == {"type": "number"} else [10**400]
     yield from (value for kind, value in _SAMPLES.items() if kind not in taken)
     for kind in kinds:
         match kind:

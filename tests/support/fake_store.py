@@ -34,6 +34,7 @@ from ojs_features.checkpoints.store import Checkpoints
 from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
 from ojs_features.pools.store import Pools
+from ojs_features.progress.store import JobProgress
 from ojs_features.schemas.registry import Schemas
 from ojs_features.unique.rules import counts
 from ojs_features.webhooks.subscriptions import Webhooks
@@ -393,6 +394,7 @@ class FakeStore:
         """Return what a feature has here."""
         stores: dict[Any, Any] = {
             Checkpoints: self.checkpoints,
+            JobProgress: None,
             Crons: FakeCrons(),
             Webhooks: FakeWebhooks(),
             Limits: FakeLimits(),

@@ -354,7 +354,7 @@ export type PreviewCronBody = { cron?: string; expression?: string; schedule?: s
 
 export type PriorityStats = { queue: string; counts_by_priority: Record<string, number>; total: number; partial?: boolean; index_progress?: number };
 
-export type Progress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; redacted?: Array<string>; percentage?: number; data?: Record<string, unknown> | null; message?: string };
+export type Progress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; redacted?: Array<string>; data?: Record<string, unknown> | null; percentage?: number; message?: string };
 
 export type Projector = { instance: string; index_progress: number; lag_ms: number; applied: number; relaying: boolean; relayed: number; repaired: Record<string, number> };
 
@@ -410,9 +410,9 @@ export type RemovedRecord = { removed: boolean; kind: string; key: string };
 
 export type RemovedWorker = { deleted: boolean; worker_id: string };
 
-export type ReportJobProgressBody = { job_id?: string; progress?: number; percentage?: number; message?: string; data?: Record<string, unknown>; checkpoint?: unknown; worker_id?: string; attempt?: number };
+export type ReportJobProgressBody = { job_id?: string; progress?: number; percentage?: number; message?: string; data?: Record<string, unknown>; worker_id?: string; attempt?: number };
 
-export type ReportedProgress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; accepted: boolean; redacted?: Array<string>; percentage?: number; data?: Record<string, unknown> | null; message?: string };
+export type ReportedProgress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; accepted: boolean; redacted?: Array<string>; data?: Record<string, unknown> | null; percentage?: number; message?: string };
 
 export type RestoredSystem = { namespace: string; taken_at: string; restored_at: string };
 
@@ -575,10 +575,6 @@ export interface Operations {
 	'POST /jobs/{job_id}/activate': { permission: "control"; query: { }; body: undefined; answer: OneJob };
 	'GET /jobs/{job_id}/result': { permission: "payloads"; query: { wait?: Value; timeout?: Value; }; body: undefined; answer: JobResult };
 	'POST /jobs/results': { permission: "payloads"; query: { }; body: GetJobResultsBody; answer: JobResults };
-	'PUT /jobs/{job_id}/progress': { permission: "work"; query: { }; body: ReportJobProgressBody; answer: ReportedProgress };
-	'GET /jobs/{job_id}/progress': { permission: "read"; query: { }; body: undefined; answer: Progress };
-	'POST /workers/progress': { permission: "work"; query: { }; body: ReportJobProgressBody; answer: ReportedProgress };
-	'GET /jobs/{job_id}/progress/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'POST /workers/fetch': { permission: "work"; query: { }; body: FetchJobsBody; answer: FetchedJobs };
 	'POST /jobs/fetch': { permission: "work"; query: { }; body: FetchJobsBody; answer: FetchedJobs };
 	'POST /workers/ack': { permission: "work"; query: { }; body: AckJobBody; answer: Ack };
@@ -625,6 +621,10 @@ export interface Operations {
 	'PUT /admin/pools/{pool}': { permission: "configure"; query: { }; body: PutPoolBody; answer: OnePool };
 	'DELETE /admin/pools/{pool}': { permission: "configure"; query: { }; body: undefined; answer: DeletedPool };
 	'GET /admin/scheduling/stats': { permission: "read"; query: { }; body: undefined; answer: SchedulingStats };
+	'PUT /jobs/{job_id}/progress': { permission: "work"; query: { }; body: ReportJobProgressBody; answer: ReportedProgress };
+	'GET /jobs/{job_id}/progress': { permission: "read"; query: { }; body: undefined; answer: Progress };
+	'POST /workers/progress': { permission: "work"; query: { }; body: ReportJobProgressBody; answer: ReportedProgress };
+	'GET /jobs/{job_id}/progress/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'PUT /jobs/{job_id}/checkpoint': { permission: "work"; query: { }; body: PutJobCheckpointBody; answer: SavedCheckpoint };
 	'POST /jobs/{job_id}/checkpoint': { permission: "work"; query: { }; body: PutJobCheckpointBody; answer: SavedCheckpoint };
 	'GET /jobs/{job_id}/checkpoint': { permission: "work"; query: { }; body: undefined; answer: OneCheckpoint };

@@ -71,9 +71,6 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_parent_results_bytes: int = 4_194_304
     """What a job is given of earlier results; what is beyond comes as a reference."""
 
-    max_progress_bytes: int = 4_096
-    """What a worker may tell of a job's progress, as JSON."""
-
     max_schemas: int = 1_000
     """Schemas of arguments that are registered, each version counted."""
     max_schema_bytes: int = 65_536

@@ -42,7 +42,6 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
     "gateway": (
         "job",
         "blob",
-        "progress",
         "idempotency",
         "worker",
         "queue",
@@ -60,19 +59,17 @@ CLIENT: Final = (
     "bulkCreateJobs",
     "getJob",
     "getJobResult",
-    "getJobProgress",
     "cancelJob",
     "createWorkflow",
     "getWorkflow",
     "cancelWorkflow",
 )
-"""The operations that whoever pushes jobs asks for."""
+"""The operations that whoever pushes jobs asks for. Features have more."""
 WORKER: Final = (
     "fetchJobs",
     "ackJob",
     "ackJobs",
     "nackJob",
-    "reportJobProgress",
     "registerWorker",
     "workerHeartbeat",
     "deregisterWorker",
@@ -101,6 +98,10 @@ class FeatureGrants(Struct, frozen=True, kw_only=True):
     """By role: the consumers of records that its processes share for the feature, and the subjects that each takes."""
     roles: tuple[str, ...] = ()
     """Services of its own. They write no jobs."""
+    hears: Callable[[StoreConfig, str], list[str]] = lambda _config, _role: []
+    """Returns the further subjects that a service subscribes to."""
+    clients: tuple[str, ...] = ()
+    """Its operations that those who push jobs ask for."""
     workers: tuple[str, ...] = ()
     """Its operations that workers ask for."""
 
@@ -139,9 +140,10 @@ def all_grants(
     found[OPERATOR] = _row(config, OPERATOR, _operator(config), heard, [_taking_the_mark(config)])
     found[BACKUP] = _row(config, BACKUP, _backup(config), not_publish=_of_others(config, features, BACKUP))
     found[RESTORE] = _row(config, RESTORE, _restore(config))
+    of_clients = [*CLIENT, *(operation for feature in features for operation in feature.clients)]
     of_workers = [*WORKER, *(operation for feature in features for operation in feature.workers)]
     for team in teams:
-        found[team.client] = _row(config, team.client, _asks(config, CLIENT, team.queues))
+        found[team.client] = _row(config, team.client, _asks(config, of_clients, team.queues))
         found[team.worker] = _row(config, team.worker, _asks(config, of_workers, team.queues))
     return found
 
@@ -155,6 +157,7 @@ def _row(
 def _service(config: StoreConfig, features: Sequence[FeatureGrants], role: str, *, test_mode: bool) -> Grants:
     publish, hears = [*_reads(config), *_records(config, features, role), *_own(config, features, role)], _hears(config, role)
     publish += [subject for feature in features for subject in feature.publishes(config, role)]
+    hears += [subject for feature in features for subject in feature.hears(config, role)]
     if test_mode:
         publish += [f"{config.reset_answers}*", *([config.reset, config.epoch] if role == "gateway" else [])]
         hears += [config.reset, *([f"{config.reset_answers}*"] if role == "gateway" else [])]
@@ -299,8 +302,7 @@ def _taking_the_mark(config: StoreConfig) -> str:
 
 def _hears(config: StoreConfig, role: str) -> list[str]:
     if role == "gateway":
-        followed = [config.job(ANY), config.progress(ANY)]
-        return [*followed, config.wake_of_queue(ANY), config.events_stored, config.live_events]
+        return [config.job(ANY), config.wake_of_queue(ANY), config.events_stored, config.live_events]
     return [config.query(REST)] if role == "projector" else []
 
 

@@ -43,7 +43,6 @@ NoteTopic = Literal["limit", "workflow"]
 Kind = Literal[
     "job",
     "blob",
-    "progress",
     "idempotency",
     "worker",
     "queue",
@@ -244,10 +243,6 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def left_by_batches(self) -> str:
         """The timers and due messages by which versions before 0.3.0 finish batches."""
         return f"{self.namespace}.*.batch.>"
-
-    def progress(self, job_id: str) -> str:
-        """Subject of what a job's worker has told of its progress."""
-        return self.record("progress", job_id)
 
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""

@@ -34,7 +34,6 @@ from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.enqueue.enqueue import Enqueue
 from ojs_engine.store.gates import LaneRule, PushGate, QueueOrder, StartGate
 from ojs_engine.store.jobs.jobs import Jobs, JobTimings
-from ojs_engine.store.jobs.progress import JobProgress, ProgressTimings
 from ojs_engine.store.keys import Keys, KeyTimings
 from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.queues.queues import Queues
@@ -86,8 +85,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Writes of jobs."""
     jobs: JobTimings = JobTimings()
     """Waiting for the end of a job."""
-    progress: ProgressTimings = ProgressTimings()
-    """Progress of jobs."""
     capacity: CapacityTimings = CapacityTimings()
     """Places in bounded queues."""
     sweeps: SweepTimings = SweepTimings()
@@ -227,7 +224,6 @@ class Store:
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
         self.jobs = Jobs(bucket, locks, timings.jobs)
         self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.atomic, self.jobs, push_gate, locks)
-        self.progress = JobProgress(bucket, self.jobs, timings.progress)
         self.order: QueueOrder | None = None if features.order is None else self.of(features.order)
         self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.order, start_gate, timings.dispatch)
         self.spawner = Spawner(bucket, self.enqueue, locks)
@@ -235,7 +231,6 @@ class Store:
         self.workers = Workers(bucket)
         self.keys = Keys(bucket, timings.keys)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
-        self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.clear)
         self._reset.listeners.append(self.watches.reset)
         self._reset.listeners.append(alerts.clear)
@@ -296,7 +291,6 @@ class Store:
         if self.locks is not None:
             await self.locks.close()
         await self.idempotency.close()
-        await self.progress.close()
         for finish in self._at_close:
             await finish()
         await self.watches.stop()

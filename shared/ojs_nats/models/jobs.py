@@ -5,7 +5,6 @@ itself.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from ojs_api.history import (
 )
 from ojs_api.jobs import ChangedPriority, JobDetail, JobResult, PlannedTransition, SkippedJob, TimelineEntry
 from ojs_api.members import ItemError
+from ojs_api.progress import Progress, ReportedProgress
 from ojs_api.unique import UniqueJob
 
 __all__ = [
@@ -52,34 +52,6 @@ __all__ = [
     "TimelineEntry",
     "UniqueJob",
 ]
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's progress. Members are None if its handler hasn't reported any (ojs-progress §7.1).
-
-    Attributes:
-        progress: From 0 to 1.
-        percentage: From 0 to 100.
-    """
-
-    job_id: str
-    state: str
-    attempt: int
-    progress: float | None
-    data: dict[str, Any] | None
-    updated_at: datetime | None
-    percentage: float | None = None
-    message: str | None = None
-
-
-class ReportedProgress(Progress, frozen=True, kw_only=True):
-    """A job's progress after a report.
-
-    Attributes:
-        accepted: Whether the report was kept.
-    """
-
-    accepted: bool
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):

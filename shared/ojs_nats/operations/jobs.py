@@ -31,6 +31,8 @@ from ojs_api.jobs import (
     JobResult,
     JobsQuery,
 )
+from ojs_api.progress import GET as GET_PROGRESS
+from ojs_api.progress import Progress
 from ojs_api.unique import FINGERPRINTS
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
@@ -44,14 +46,12 @@ from ojs_nats.models.jobs import (
     HistoryEvent,
     JobLineage,
     JobRetries,
-    Progress,
     UniqueJob,
 )
 from ojs_nats.operations._subject import Subject, body, parameters, seconds
 
 __all__ = ["JobFilter", "Jobs", "JobsQuery", "Priority"]
 
-_PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
 _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
 _REPRIORITISE_MANY: Final = Operation("bulkReprioritiseJobs", "POST", "/jobs/bulk/reprioritise")
@@ -229,7 +229,7 @@ class Jobs(Subject):
         Raises:
             NotFoundError: The job doesn't exist, or isn't stored any more.
         """
-        return await self._asked(Progress, Request(_PROGRESS, {"job_id": job_id}))
+        return await self._asked(Progress, Request(GET_PROGRESS, {"job_id": job_id}))
 
     async def checkpoint(self, job_id: str) -> Checkpoint:
         """Return the state that the job's handler saved last.

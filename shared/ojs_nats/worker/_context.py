@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ojs_api.checkpoints import SAVE as SAVE_CHECKPOINT
+from ojs_api.progress import REPORT as REPORT_PROGRESS
 from ojs_nats._logging import Logger, get_logger
-from ojs_nats._operations import REPORT_PROGRESS, Request
+from ojs_nats._operations import Request
 from ojs_nats._plain import plain
 from ojs_nats._transport import Transport
 from ojs_nats.errors import JobCancelled, OjsError

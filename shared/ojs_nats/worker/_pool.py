@@ -16,8 +16,9 @@ from typing import Any, Final
 import msgspec
 
 from ojs_api.checkpoints import SAVE as SAVE_CHECKPOINT
+from ojs_api.progress import REPORT as REPORT_PROGRESS
 from ojs_nats._logging import get_logger
-from ojs_nats._operations import REPORT_PROGRESS, Request
+from ojs_nats._operations import Request
 from ojs_nats.definitions import JobDefinition
 from ojs_nats.errors import OjsError, RefusedError
 from ojs_nats.worker._attempts import Attempt

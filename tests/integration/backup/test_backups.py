@@ -217,7 +217,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     unique = keyed(draft(queue=queue, unique=Raw(b'{"keys": ["type", "args"]}')))
     held = await source.enqueue.push(unique)
     await put_raw(source, source.config.record("checkpoint", held.id), b'{"a": 1}', "Nats-TTL: 3600s\r\n")
-    await put_raw(source, source.config.progress(held.id), b'{"a": 1}', "Nats-TTL: 1s\r\n")
+    await put_raw(source, source.config.record("progress", held.id), b'{"a": 1}', "Nats-TTL: 1s\r\n")
     await put_raw(source, source.config.job("torn"), b"{")
     made = Subscription(id="sub", url="http://127.0.0.1", events=("*",), secret="s", since=0)
     await put_raw(source, Subjects(source.config).webhook("sub"), msgspec.json.encode(made))
@@ -231,7 +231,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     for one in found.messages:
         await source.bulk.request(one.reply.decode(), b"+ACK")
     await backups.take(source)
-    await eventually(lambda: source.clock.now() > _ends(archive_of(backups), source.config.progress(held.id)))
+    await eventually(lambda: source.clock.now() > _ends(archive_of(backups), source.config.record("progress", held.id)))
     restored = await backups.restore()
     assert (restored.features["webhooks"], restored.events, restored.unreadable, restored.ended) == (1, 5, 1, 1)
     there = await backups.open(restored)
@@ -244,7 +244,7 @@ async def test_settings_locks_results_and_subscriptions_are_restored(source: Sto
     checkpoint = await message(there, there.config.record("checkpoint", held.id))
     assert checkpoint is not None
     assert 3_000 < int(checkpoint[1]["Nats-TTL"].removesuffix("s")) < 3_600
-    assert await message(there, there.config.progress(held.id)) is None
+    assert await message(there, there.config.record("progress", held.id)) is None
     after = await message(there, Subjects(there.config).webhook("sub"))
     assert after is not None
     assert msgspec.json.decode(after[0], type=Subscription).since == 3

@@ -24,7 +24,7 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: timer_subject(CONFIG, name, "op"),
     lambda name: CONFIG.due("scheduler", name),
     lambda name: CONFIG.record("unique", name),
-    CONFIG.progress,
+    lambda name: CONFIG.record("progress", name),
     WORKFLOWS.workflow,
     lambda name: WORKFLOWS.definition(name, "op", "shape"),
     lambda name: WORKFLOWS.definition("id", name, "shape"),

@@ -38,7 +38,6 @@ EXTENSIONS: Final = (
     Extension("graceful-shutdown"),
     Extension("observability"),
     Extension("payload-limits"),
-    Extension("progress"),
     Extension("results"),
     Extension("job-versioning", "0.1.0", "experimental"),
 )

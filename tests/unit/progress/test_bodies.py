@@ -10,9 +10,9 @@ from msgspec import Raw
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import Job, State
-from ojs_engine.domain.progress import Progress
 from ojs_engine.domain.transitions import JobHolder
-from ojs_engine.wire.jobs.progress import (
+from ojs_engine.wire.members import encode
+from ojs_features.progress.bodies import (
     ProgressReport,
     parse_progress,
     progress_answer,
@@ -20,12 +20,12 @@ from ojs_engine.wire.jobs.progress import (
     progress_frame,
     reported_progress,
 )
-from ojs_engine.wire.members import encode
+from ojs_features.progress.rules import ProgressRecord
 from support.tables import each
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 JOB = Job(id=ID, type="t", args=Raw(b"[]"), queue="q", state=State.ACTIVE, attempt=1, worker="w")
-HALF = Progress(job_id=ID, attempt=1, at=1_800_000_000_000, op="o", fraction=0.5, message="m", data=Raw(b'{"a":1}'))
+HALF = ProgressRecord(job_id=ID, attempt=1, at=1_800_000_000_000, op="o", fraction=0.5, message="m", data=Raw(b'{"a":1}'))
 
 
 def parse(body: dict[str, Any], job_id: str | None = ID) -> ProgressReport:
@@ -66,14 +66,8 @@ def test_what_sdks_send_is_read() -> None:
         ({}, "invalid_request", "progress (0 to 1), percentage (0 to 100) or data is required"),
         ({"message": "m"}, "invalid_request", "or data is required"),
         ({"progress": "0.5"}, "invalid_request", "progress must be a number from 0 to 1"),
-        ({"progress": True}, "invalid_request", "progress must be a number"),
-        ({"percentage": []}, "invalid_request", "percentage must be a number from 0 to 100"),
-        ({"data": [1]}, "invalid_request", "data must be an object, not an array"),
         ({"data": {"a": "x" * 5_000}}, "metadata_too_large", "the limit is 4096 bytes"),
         ({"progress": 1, "message": "x" * 1_025}, "invalid_request", "message must be a text of up to 1024 characters"),
-        ({"progress": 1, "message": 5}, "invalid_request", "message must be a text"),
-        ({"progress": 1, "worker_id": ""}, "invalid_request", "worker_id must be a text"),
-        ({"progress": 1, "attempt": 0}, "invalid_request", "attempt must be"),
         ({"progress": 1, "checkpoint": {"a": 1}}, "unsupported", "checkpoint is not taken with progress"),
     ],
 )

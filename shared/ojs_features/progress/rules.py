@@ -1,4 +1,4 @@
-"""How far an attempt of a job has come, as its worker says (ojs-progress, docs/adr/020)."""
+"""Rules of progress: how far an attempt of a job has come, as its worker says (ojs-progress, docs/adr/020)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: Raw = NOTHING
 
 
-class Progress(Report, frozen=True, kw_only=True, omit_defaults=True):
-    """What an attempt has reported last: at what time (Unix ms), and the word of the moment in which that was noted."""
+class ProgressRecord(Report, frozen=True, kw_only=True, omit_defaults=True):
+    """The last report of an attempt: at what time (Unix ms), and the word of the moment in which that was noted."""
 
     job_id: str
     attempt: Whole
@@ -31,8 +31,8 @@ class Progress(Report, frozen=True, kw_only=True, omit_defaults=True):
     op: str
 
 
-def reported(old: Progress | None, job: Job, report: Report, moment: Moment) -> Progress | None:
-    """What stands after a report about an active job; None if it changes nothing.
+def reported(old: ProgressRecord | None, job: Job, report: Report, moment: Moment) -> ProgressRecord | None:
+    """Return the progress after a report about an active job; None if it changes nothing.
 
     A fraction never falls within an attempt: a report with a lower one is passed over as a whole (ojs-progress §5.1). One
     without a fraction leaves it as it is.
@@ -44,7 +44,7 @@ def reported(old: Progress | None, job: Job, report: Report, moment: Moment) -> 
             fraction = before.fraction
         elif fraction < before.fraction:
             return None
-    return Progress(
+    return ProgressRecord(
         fraction=fraction,
         message=report.message,
         data=report.data,
@@ -55,15 +55,15 @@ def reported(old: Progress | None, job: Job, report: Report, moment: Moment) -> 
     )
 
 
-def of_attempt(progress: Progress | None, job: Job) -> Progress | None:
-    """A record if it is about the job's present, or last, attempt: each begins without progress (§5.3)."""
+def of_attempt(progress: ProgressRecord | None, job: Job) -> ProgressRecord | None:
+    """Return a record if it is about the job's present, or last, attempt: each begins without progress (§5.3)."""
     if progress is None or progress.attempt != job.attempt or progress.at < (job.started_at or 0):
         return None
     return progress
 
 
-def standing(progress: Progress | None, job: Job) -> Progress | None:
-    """What there is to be told of a job: all is done of one that is completed and has told of its progress (§8.1)."""
+def standing(progress: ProgressRecord | None, job: Job) -> ProgressRecord | None:
+    """Return the progress of a job: all is done of one that is completed and has told of its progress (§8.1)."""
     found = of_attempt(progress, job)
     if found is None or job.state is not State.COMPLETED:
         return found

@@ -6,9 +6,10 @@ import pytest
 
 from integration.samples import acked, draft, fetch, refusal
 from ojs_engine.domain.job import Job
-from ojs_engine.domain.progress import Progress, Report
 from ojs_engine.domain.transitions import JobHolder
 from ojs_engine.store.store import Store
+from ojs_features.progress.rules import ProgressRecord, Report
+from ojs_features.progress.store import JobProgress
 from support.waiting import eventually
 
 
@@ -18,7 +19,7 @@ class Heard:
     def __init__(self) -> None:
         self.fractions: list[float | None] = []
 
-    def __call__(self, _job: Job, progress: Progress) -> None:
+    def __call__(self, _job: Job, progress: ProgressRecord) -> None:
         self.fractions.append(progress.fraction)
 
 
@@ -29,7 +30,7 @@ async def active(store: Store, queue: str, **members: object) -> Job:
 
 
 async def fraction(store: Store, job_id: str) -> float | None:
-    _, progress = await store.progress.get(job_id)
+    _, progress = await store.of(JobProgress).get(job_id)
     return None if progress is None else progress.fraction
 
 
@@ -37,7 +38,7 @@ async def test_a_report_is_there_at_once_through_every_gateway(store: Store, oth
     job = await active(store, queue)
     assert await fraction(other, job.id) is None
     heard = Heard()
-    _, progress, accepted = await store.progress.report(job.id, Report(fraction=0.25), JobHolder(), heard)
+    _, progress, accepted = await store.of(JobProgress).report(job.id, Report(fraction=0.25), JobHolder(), heard)
     assert accepted
     assert progress is not None
     assert await fraction(other, job.id) == progress.fraction == 0.25
@@ -48,7 +49,7 @@ async def test_of_what_comes_within_a_second_the_latest_is_stored(store: Store, 
     job = await active(store, queue)
     heard = Heard()
     for percent in range(1, 51):
-        _, progress, accepted = await store.progress.report(job.id, Report(fraction=percent / 100), JobHolder(), heard)
+        _, progress, accepted = await store.of(JobProgress).report(job.id, Report(fraction=percent / 100), JobHolder(), heard)
         assert accepted
         assert progress is not None
         assert progress.fraction == percent / 100
@@ -65,7 +66,7 @@ async def test_of_what_comes_within_a_second_the_latest_is_stored(store: Store, 
 async def test_who_reports_reads_its_own_report_at_once(store: Store, queue: str) -> None:
     job = await active(store, queue)
     for number in (0.1, 0.2, 0.3):
-        await store.progress.report(job.id, Report(fraction=number), JobHolder(), Heard())
+        await store.of(JobProgress).report(job.id, Report(fraction=number), JobHolder(), Heard())
         assert await fraction(store, job.id) == number
 
 
@@ -73,8 +74,8 @@ async def test_who_reports_reads_its_own_report_at_once(store: Store, queue: str
 async def test_what_is_still_to_be_stored_is_stored_when_the_process_stops(store: Store, other: Store, queue: str) -> None:
     job = await active(store, queue)
     for number in (0.1, 0.2, 0.3):
-        await store.progress.report(job.id, Report(fraction=number), JobHolder(), Heard())
-    await store.progress.close()
+        await store.of(JobProgress).report(job.id, Report(fraction=number), JobHolder(), Heard())
+    await store.of(JobProgress).close()
     assert await fraction(other, job.id) == 0.3
 
 
@@ -84,7 +85,7 @@ async def test_a_report_renews_the_lease_as_a_heartbeat_does(store: Store, queue
     assert before is not None
 
     async def renewed() -> bool:
-        found, _, _ = await store.progress.report(job.id, Report(fraction=0.5), JobHolder(), Heard())
+        found, _, _ = await store.of(JobProgress).report(job.id, Report(fraction=0.5), JobHolder(), Heard())
         return (found.visible_until or 0) > before
 
     await eventually(renewed)
@@ -93,9 +94,9 @@ async def test_a_report_renews_the_lease_as_a_heartbeat_does(store: Store, queue
 @pytest.mark.parametrize("holder", [JobHolder("another"), JobHolder(None, 7)])
 async def test_who_does_not_hold_the_job_changes_nothing(store: Store, queue: str, holder: JobHolder) -> None:
     job = await active(store, queue)
-    await store.progress.report(job.id, Report(fraction=0.5), JobHolder(job.worker, 1), Heard())
+    await store.of(JobProgress).report(job.id, Report(fraction=0.5), JobHolder(job.worker, 1), Heard())
     heard = Heard()
-    _, progress, accepted = await store.progress.report(job.id, Report(fraction=0.9), holder, heard)
+    _, progress, accepted = await store.of(JobProgress).report(job.id, Report(fraction=0.9), holder, heard)
     assert not accepted
     assert progress is not None
     assert progress.fraction == 0.5
@@ -104,10 +105,10 @@ async def test_who_does_not_hold_the_job_changes_nothing(store: Store, queue: st
 
 async def test_progress_ends_with_its_attempt_and_is_whole_once_the_job_is_done(store: Store, other: Store, queue: str) -> None:
     job = await active(store, queue)
-    await store.progress.report(job.id, Report(fraction=0.4), JobHolder(), Heard())
+    await store.of(JobProgress).report(job.id, Report(fraction=0.4), JobHolder(), Heard())
     await store.jobs.change(job.id, acked)
     assert await fraction(store, job.id) == 1.0
-    _, progress, accepted = await store.progress.report(job.id, Report(fraction=0.5), JobHolder("late"), Heard())
+    _, progress, accepted = await store.of(JobProgress).report(job.id, Report(fraction=0.5), JobHolder("late"), Heard())
     assert not accepted
     assert progress is not None
     assert progress.fraction == 1.0
@@ -119,9 +120,9 @@ async def test_progress_ends_with_its_attempt_and_is_whole_once_the_job_is_done(
 async def test_a_job_that_is_not_there_has_none(store: Store) -> None:
     nobody = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
     with refusal("not_found"):
-        await store.progress.get(nobody)
+        await store.of(JobProgress).get(nobody)
     with refusal("not_found"):
-        await store.progress.report(nobody, Report(fraction=0.5), JobHolder(), Heard())
+        await store.of(JobProgress).report(nobody, Report(fraction=0.5), JobHolder(), Heard())
 
 
 async def test_two_gateways_that_report_at_once_keep_the_highest(store: Store, other: Store, queue: str) -> None:
@@ -129,7 +130,7 @@ async def test_two_gateways_that_report_at_once_keep_the_highest(store: Store, o
     numbers = [number / 20 for number in range(1, 21)]
     await asyncio.gather(
         *(
-            one.progress.report(job.id, Report(fraction=number), JobHolder(), Heard())
+            one.of(JobProgress).report(job.id, Report(fraction=number), JobHolder(), Heard())
             for number, one in zip(numbers, [store, other] * 10, strict=True)
         )
     )

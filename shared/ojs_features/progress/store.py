@@ -1,4 +1,4 @@
-"""Progress records: beside their jobs, at most one write a second for each, and a sign of life as well (docs/adr/020)."""
+"""Progress in the bucket: a record beside each job that reports, written once a second at most (docs/adr/020)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.base.lru import Lru
 from ojs_engine.base.waiting import within
 from ojs_engine.domain.job import Job
-from ojs_engine.domain.progress import Progress, Report, of_attempt, reported, standing
 from ojs_engine.domain.transitions import JobHolder, Moment
 from ojs_engine.jetstream.reading import RecordReader
-from ojs_engine.store.jobs.jobs import Jobs
-from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.documents import Beside, Documents
+from ojs_engine.store.store import Store
+from ojs_features.progress.rules import ProgressRecord, Report, of_attempt, reported, standing
 from ojs_link.timings import Order, Timings
 
 log = structlog.get_logger(__name__)
@@ -37,17 +36,19 @@ class ProgressTimings(Timings, frozen=True, kw_only=True):
     """How long a record stays after its last report."""
     close_s: float = 1.0
     """How long a process that stops waits until what was still to be stored is."""
+    settling_s: float = 0.002
+    """A record's message is seen when it is sent, which may be just before it is stored."""
     order: ClassVar[Order] = (("every_s", "kept_s", "it would be gone between two reports"),)
 
 
-def _sound(job_id: str, progress: Progress) -> None:
+def _sound(job_id: str, progress: ProgressRecord) -> None:
     if progress.job_id != job_id:
         raise ValueError("it is the record of another job")
 
 
-progress_reader: Final = RecordReader("progress", msgspec.json.Decoder(Progress).decode, _sound)
+progress_reader: Final = RecordReader("progress", msgspec.json.Decoder(ProgressRecord).decode, _sound)
 
-Told = Callable[[Job, Progress], None]
+Told = Callable[[Job, ProgressRecord], None]
 """Called when progress is stored."""
 
 
@@ -56,7 +57,7 @@ class _Recent:
 
     __slots__ = ("holder", "job", "progress", "until", "writing")
 
-    def __init__(self, job: Job, holder: JobHolder, progress: Progress | None, until: float) -> None:
+    def __init__(self, job: Job, holder: JobHolder, progress: ProgressRecord | None, until: float) -> None:
         self.job = job
         self.holder = holder
         self.progress = progress
@@ -65,19 +66,29 @@ class _Recent:
 
 
 class JobProgress:
-    """What workers report of their jobs."""
+    """The progress that workers report of their jobs."""
 
-    def __init__(self, bucket: Bucket, jobs: Jobs, timings: ProgressTimings) -> None:
-        self._timings = timings
-        self._jobs = jobs
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
+        self._timings = bucket.timings(ProgressTimings)
+        self._jobs = store.jobs
         self._clock = bucket.clock
-        self._documents = Documents(bucket, bucket.config.progress, progress_reader, lambda found, op: found.op == op)
+        self._config = bucket.config
+        self._documents = Documents(bucket, self.subject, progress_reader, lambda found, op: found.op == op)
         self._recent: Lru[_Recent] = Lru(_KNOWN)
         self._writes: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
+        store.on_close(self.close)
+        store.on_reset(self._clear)
 
-    async def report(self, job_id: str, report: Report, holder: JobHolder, told: Told) -> tuple[Job, Progress | None, bool]:
-        """Note a report: the job, what stands of its progress, and whether this report is about its running attempt.
+    def subject(self, job_id: str) -> str:
+        """Return where the progress of a job is stored."""
+        return self._config.record(progress_reader.kind, job_id)
+
+    async def report(
+        self, job_id: str, report: Report, holder: JobHolder, told: Told
+    ) -> tuple[Job, ProgressRecord | None, bool]:
+        """Note a report. Return the job, its progress, and whether the report is about its running attempt.
 
         One that isn't is passed over (§6.1). Else the lease is renewed as by a heartbeat. What comes within a second
         of the last write is kept: when the second is over the latest is stored, and the lease renewed; where this
@@ -104,8 +115,8 @@ class JobProgress:
                 recent.writing.add_done_callback(self._writes.discard)
         return recent.job, recent.progress, True
 
-    async def get(self, job_id: str) -> tuple[Job, Progress | None]:
-        """A job, and what stands of its progress. Raises OjsError not_found."""
+    async def get(self, job_id: str) -> tuple[Job, ProgressRecord | None]:
+        """Return a job and its progress. Raises OjsError not_found."""
         job = await self._jobs.get(job_id)
         _, progress = await self._documents.read(job_id)
         recent = self._recent.get(job_id)
@@ -114,7 +125,7 @@ class JobProgress:
             progress = kept
         return job, standing(progress, job)
 
-    async def clear(self) -> None:
+    async def _clear(self) -> None:
         """Forget everything (reset)."""
         self._recent.clear()
 
@@ -124,7 +135,7 @@ class JobProgress:
         if self._writes:
             await asyncio.wait(self._writes, timeout=self._timings.close_s)
 
-    async def _write_now(self, job: Job, report: Report, holder: JobHolder, told: Told) -> Progress | None:
+    async def _write_now(self, job: Job, report: Report, holder: JobHolder, told: Told) -> ProgressRecord | None:
         changed = await self._documents.change(job.id, lambda old, moment: reported(old, job, report, moment), self._kept)
         progress = of_attempt(changed.new, job)
         until = asyncio.get_running_loop().time() + self._timings.every_s
@@ -141,7 +152,7 @@ class JobProgress:
         latest, job = recent.progress, recent.job
         assert latest is not None
 
-        def decide(old: Progress | None, moment: Moment) -> Progress | None:
+        def decide(old: ProgressRecord | None, moment: Moment) -> ProgressRecord | None:
             if old is not None and old.at > latest.at:  # through another gateway, or of a later attempt
                 return None
             return replace(latest, op=moment.op)
@@ -158,5 +169,5 @@ class JobProgress:
         if changed.new is not None and changed.new is not changed.old:
             told(job, changed.new)
 
-    def _kept(self, _old: Progress | None, _new: Progress) -> Beside:
+    def _kept(self, _old: ProgressRecord | None, _new: ProgressRecord) -> Beside:
         return Beside(ttl_s=self._timings.kept_s)

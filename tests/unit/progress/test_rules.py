@@ -4,18 +4,18 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_engine.domain.job import Job, State
-from ojs_engine.domain.progress import Progress, Report, of_attempt, reported, standing
 from ojs_engine.domain.transitions import Moment
+from ojs_features.progress.rules import ProgressRecord, Report, of_attempt, reported, standing
 
 JOB = Job(id="j", type="t", args=Raw(b"[]"), state=State.ACTIVE, attempt=2, started_at=1_000)
 MOMENT = Moment(now=1_500, op="op")
-HALF = Progress(job_id="j", attempt=2, at=1_200, op="before", fraction=0.5, message="half", data=Raw(b'{"a":1}'))
+HALF = ProgressRecord(job_id="j", attempt=2, at=1_200, op="before", fraction=0.5, message="half", data=Raw(b'{"a":1}'))
 
 
 def test_the_first_report_of_an_attempt_stands_as_it_is() -> None:
     said = Report(fraction=0.1, message="m", data=Raw(b"{}"))
     found = reported(None, JOB, said, MOMENT)
-    assert found == Progress(job_id="j", attempt=2, at=1_500, op="op", fraction=0.1, message="m", data=Raw(b"{}"))
+    assert found == ProgressRecord(job_id="j", attempt=2, at=1_500, op="op", fraction=0.1, message="m", data=Raw(b"{}"))
 
 
 def test_a_fraction_never_falls_within_an_attempt() -> None:
