@@ -1,4 +1,4 @@
-"""What a stream says beside stored events (ojs-realtime §4)."""
+"""Messages of a stream that aren't stored events (ojs-realtime §4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIVE_TYPES: Final = ("job.checkpointed", "job.heartbeat", "job.progress", "worke
 """Events that only those who follow hear, since they are stored nowhere. One more type is one more name here."""
 
 
-class Told(NamedTuple):
+class Message(NamedTuple):
     """One event as a stream tells it: its type, the id to go on after, and its data."""
 
     type: str
@@ -46,7 +46,7 @@ class _Data(Struct):
     previous_state: str | None = None
 
 
-class _Told(Struct):
+class _Event(Struct):
     time: str
     data: _Data
 
@@ -58,7 +58,7 @@ class _Envelope(Struct):
 
 _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 _decode_change: Final = msgspec.json.Decoder(StateChange).decode
-_decode_told: Final = msgspec.json.Decoder(_Told).decode
+_decode_job_event: Final = msgspec.json.Decoder(_Event).decode
 _decode_event: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -67,8 +67,8 @@ def state_change(event: StoredEvent) -> StateChange | None:
     entered = ENTERED.get(event.type)
     if entered is None:
         return None
-    told = _decode_told(event.body)
-    data = told.data
+    decoded = _decode_job_event(event.body)
+    data = decoded.data
     if data.state != entered or data.previous_state in {None, data.state}:
         return None
     return StateChange(
@@ -77,13 +77,13 @@ def state_change(event: StoredEvent) -> StateChange | None:
         type=data.job_type,
         before=data.previous_state,
         after=data.state,
-        timestamp=told.time,
+        timestamp=decoded.time,
     )
 
 
-def time_of(told: Told) -> str:
+def time_of(message: Message) -> str:
     """When an event happened, as it says itself."""
-    return _decode_change(told.data).timestamp if told.type == STATE_CHANGED else _decode_envelope(told.data).time
+    return _decode_change(message.data).timestamp if message.type == STATE_CHANGED else _decode_envelope(message.data).time
 
 
 def lifted(body: bytes) -> bytes:
@@ -97,12 +97,12 @@ def gap(channel: str, kept: Kept, missed: int | None, now: int) -> dict[str, Any
 
     Nobody knows any more when the events happened that are gone: not before the stream began, nor after the oldest that it has.
     """
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "channel": channel,
         "gap_start": format_ms(kept.begun_at),
         "gap_end": format_ms(now if kept.oldest_at is None else kept.oldest_at),
     }
-    return told if missed is None else told | {"estimated_missed_count": missed}
+    return data if missed is None else data | {"estimated_missed_count": missed}
 
 
 def dropped(channel: str, number: int, oldest: bytes, newest: bytes, now: int) -> dict[str, Any]:

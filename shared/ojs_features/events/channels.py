@@ -1,4 +1,4 @@
-"""What a client follows: a channel with filters, and what it is told of each event (ojs-realtime §3.2, §4; ojs-events §6)."""
+"""Channels with their filters, and the messages that a client gets of each event (ojs-realtime §3.2, §4; ojs-events §6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ojs_engine.domain.events.vocabulary import ENTERED
 from ojs_engine.domain.job import TERMINAL
 from ojs_engine.jetstream.event_reader import EventFilter, StoredEvent
 from ojs_engine.wire.members import encode
-from ojs_features.events.answers import LIVE_TYPES, STATE_CHANGED, Told, lifted, state_change
+from ojs_features.events.answers import LIVE_TYPES, STATE_CHANGED, Message, lifted, state_change
 
 FILTERS: Final = ("event_types", "types", "type", "queues", "queue", "job_types", "job_type")
 EVENTS: Final = "events"
@@ -27,7 +27,7 @@ ALL: Final = "all"
 _CHANNELS: Final = "job:<id>, queue:<name>, all or events"
 _MAX_FILTERS: Final = 100
 _SHARED: Final = 128
-"""What is made of an event is made once for all who are told of it at that time."""
+"""How many events have their messages kept: each is made once for all who get it at that time."""
 _TYPE: Final = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40}){0,3}(\.\*)?|\*", re.ASCII)
 Sees = Callable[[str, str | None], bool]
 _CURSOR: Final = re.compile(r"([0-9]{1,18})(\.5)?", re.ASCII)
@@ -55,33 +55,33 @@ class Channel(Struct, frozen=True, kw_only=True):
         if self.job_id is not None:
             return EventFilter(subject_id=self.job_id, sees=self.wanted.sees)
         types = self.wanted.types
-        if types and self._is_told(STATE_CHANGED):
+        if types and self._has(STATE_CHANGED):
             types = (*types, *ENTERED)
         return replace(self.wanted, types=types)
 
     @property
     def hears(self) -> bool:
         """Whether it has live events."""
-        return any(self._is_told(event_type) for event_type in LIVE_TYPES)
+        return any(self._has(event_type) for event_type in LIVE_TYPES)
 
-    def told(self, event: StoredEvent, cursor: int) -> list[Told]:
-        """What the client is told of an event; `cursor` is that of the last stored one.
+    def messages(self, event: StoredEvent, cursor: int) -> list[Message]:
+        """Return what the client gets of an event; `cursor` is that of the last stored one.
 
         The change of state comes ahead of the event that it is made of: its id leads to that event.
         """
         if self.job_id is not None and not replace(self.wanted, types=()).admits(event):
             return []  # of others, what doesn't fit isn't brought
         if event.live:
-            return [Told(event.type, str(cursor), _lifted(event.body))] if self._is_told(event.type) else []
-        itself = [Told(event.type, str(event.sequence), event.body)] if self.wanted.admits_type(event.type) else []
-        change = _change(event) if event.type in ENTERED and self._is_told(STATE_CHANGED) else None
+            return [Message(event.type, str(cursor), _lifted(event.body))] if self._has(event.type) else []
+        itself = [Message(event.type, str(event.sequence), event.body)] if self.wanted.admits_type(event.type) else []
+        change = _change(event) if event.type in ENTERED and self._has(STATE_CHANGED) else None
         if change is None or event.sequence == self.changed:
             return itself
         number = f"{event.sequence - 1}.5" if itself else str(event.sequence)
-        return [Told(STATE_CHANGED, number, change), *itself]
+        return [Message(STATE_CHANGED, number, change), *itself]
 
-    def _is_told(self, event_type: str) -> bool:
-        """Whether a type is told that isn't stored."""
+    def _has(self, event_type: str) -> bool:
+        """Whether the channel has a type that isn't stored."""
         if self.name == EVENTS:
             return event_type in self.wanted.types
         return self.wanted.admits_type(event_type)

@@ -12,7 +12,7 @@ from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import encode, members, written
 from ojs_engine.wire.redaction import redacted
-from ojs_features.events.answers import STATE_CHANGED, Told
+from ojs_features.events.answers import STATE_CHANGED, Message
 
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _SECOND: Final[dict[Reader, dict[str, str]]] = {
@@ -36,14 +36,14 @@ def event_body(stored: bytes, reader: Reader) -> bytes:
     return encode(more | event)
 
 
-def told_body(told: Told, reader: Reader, *, hides: bool = False) -> bytes:
+def message_body(message: Message, reader: Reader, *, hides: bool = False) -> bytes:
     """The data of an event on a stream; that of a change of state is no event of its own, and the same for all.
 
     `hides` leaves out what jobs carry.
     """
-    if told.type == STATE_CHANGED:
-        return told.data
-    body = event_body(told.data, reader)
+    if message.type == STATE_CHANGED:
+        return message.data
+    body = event_body(message.data, reader)
     return redacted(body) if hides else body
 
 

@@ -1,4 +1,4 @@
-"""What server-sent events and WebSockets have in common: a channel is opened, and what has finished is told."""
+"""The subscriptions of server-sent events and WebSockets, and how a finished job has ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ojs_engine.domain.job import TERMINAL, Job
 from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
 from ojs_engine.operations.known_queues import known_queue
 from ojs_engine.wire.members import encode
-from ojs_features.events.answers import Told, dropped, gap
+from ojs_features.events.answers import Message, dropped, gap
 from ojs_features.events.channels import Channel
 from ojs_features.events.hub import Dropped, EventHub, HubReset, Missed, Subscription
 from ojs_features.events.startup import MAX_SUBSCRIPTIONS
@@ -69,7 +69,7 @@ class Following:
         return self._store.clock.now()
 
     def notice(self, found: Missed | HubReset | Dropped, channel: Channel) -> tuple[str, bytes]:
-        """What a subscriber is told of events that it didn't get: type and data (ojs-realtime §4.4, §4.5)."""
+        """Return the message about events that a subscriber didn't get: its type and its data (ojs-realtime §4.4, §4.5)."""
         now = self.now()
         match found:
             case Missed():
@@ -80,12 +80,12 @@ class Following:
                 return DROPPED, encode(dropped(channel.name, found.number, found.oldest.body, found.newest.body, now))
 
 
-def final(channel: Channel, job: Job, cursor: int) -> list[Told]:
-    """How a finished job has ended, as it was told when it did; nothing if its log doesn't have that any more."""
+def final(channel: Channel, job: Job, cursor: int) -> list[Message]:
+    """Return how a finished job has ended, as it was sent then; nothing if its log doesn't have that any more."""
     ended = next((entry for entry in reversed(job.transitions) if entry.after is job.state is not entry.before), None)
-    told: list[Told] = []
+    messages: list[Message] = []
     cursor = max(cursor, 1)  # even if nothing is stored yet
     for event in events_of(job, ended) if ended is not None else ():
         if event.subject == job.id:
-            told += channel.told(StoredEvent(cursor, event.type, job.queue, job.id, encode(event)), cursor)
-    return told
+            messages += channel.messages(StoredEvent(cursor, event.type, job.queue, job.id, encode(event)), cursor)
+    return messages

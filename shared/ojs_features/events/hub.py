@@ -1,8 +1,8 @@
 """Live events for many subscribers: one tail of the event stream per gateway, a bounded buffer for each subscriber.
 
 A subscriber that reads too slowly loses its buffer, not its events: it reads on from the stream where it was. Only
-what the stream itself has let go of is lost, and it is told how many that were. Of live events, which no stream
-keeps, it loses the oldest, and is told how many, too.
+what the stream itself has let go of is lost, and it is sent their number. Of live events, which no stream
+keeps, it loses the oldest, and is sent their number, too.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from ojs_engine.base.times import format_ms
 from ojs_engine.jetstream.event_reader import StoredEvent
 from ojs_engine.wire.errors import error_body
 from ojs_engine.wire.members import encode
-from ojs_features.events.answers import Told, time_of
+from ojs_features.events.answers import Message, time_of
 from ojs_features.events.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of, resumed
-from ojs_features.events.dialects import told_body
+from ojs_features.events.dialects import message_body
 from ojs_features.events.following import Followed, Following, final
 from ojs_features.events.hub import Dropped, HubReset, Missed
 
@@ -187,8 +187,8 @@ class _Talk:
         channel, subscription, finished = followed
         try:
             if finished is not None and not told_before:
-                for told in final(channel, finished, subscription.cursor):
-                    await self._send_event(name, channel, told)
+                for message in final(channel, finished, subscription.cursor):
+                    await self._send_event(name, channel, message)
             while True:
                 try:
                     found = await subscription.next(self._following.keep_alive_s)
@@ -197,20 +197,20 @@ class _Talk:
                     await asyncio.sleep(self._following.again_s)
                     continue
                 if isinstance(found, StoredEvent):
-                    for told in channel.told(found, subscription.cursor):
-                        await self._send_event(name, channel, told)
+                    for message in channel.messages(found, subscription.cursor):
+                        await self._send_event(name, channel, message)
                 elif found is not None:
                     await self._send_notice(name, followed, found)
         except ConnectionError:
             log.debug("websocket left", subscription=name)
             subscription.close()
 
-    async def _send_event(self, name: str, channel: Channel, told: Told) -> None:
-        body = Raw(told_body(told, self._call.dialect.reader, hides=self._call.hides))
+    async def _send_event(self, name: str, channel: Channel, message: Message) -> None:
+        body = Raw(message_body(message, self._call.dialect.reader, hides=self._call.hides))
         if channel.name == EVENTS:
-            head: dict[str, Any] = {"action": "event", "subscription_id": name, "cursor": told.id, "event": body}
+            head: dict[str, Any] = {"action": "event", "subscription_id": name, "cursor": message.id, "event": body}
         else:
-            head = self._event(name, channel, told.type, body, told.id, time_of(told))
+            head = self._event(name, channel, message.type, body, message.id, time_of(message))
         await self._send(encode(head))
 
     async def _send_notice(self, name: str, followed: Followed, found: Missed | HubReset | Dropped) -> None:

@@ -10,9 +10,9 @@ from ojs_engine.api.streams import KEEP_ALIVE, frame
 from ojs_engine.base.errors import OjsError
 from ojs_engine.jetstream.event_reader import StoredEvent
 from ojs_engine.wire.errors import error_body
-from ojs_features.events.answers import Told
+from ojs_features.events.answers import Message
 from ojs_features.events.channels import ends
-from ojs_features.events.dialects import told_body
+from ojs_features.events.dialects import message_body
 from ojs_features.events.following import Followed, Following, final
 from ojs_features.events.hub import Found, HubReset, Missed
 
@@ -35,7 +35,7 @@ class ChannelStream:
             if not self._replays:
                 yield self._frames(final(self._channel, self._job, self._subscription.cursor))
                 return
-            with contextlib.suppress(OjsError):  # its end is told in any case
+            with contextlib.suppress(OjsError):  # its end is sent in any case
                 await self._following.until_relayed()
         surely_last = False
         while True:
@@ -47,8 +47,8 @@ class ChannelStream:
                 return  # the client connects again with its Last-Event-ID
             if found is not None:
                 surely_last = False
-                if told := self._told(found):
-                    yield told
+                if data := self._sent(found):
+                    yield data
             elif not finished:
                 if await self._gone():
                     return
@@ -61,7 +61,7 @@ class ChannelStream:
                     yield self._frames(final(self._channel, self._job, self._subscription.cursor))
                 return
 
-    def _told(self, found: Found) -> bytes:
+    def _sent(self, found: Found) -> bytes:
         number = str(self._subscription.cursor)
         if not isinstance(found, StoredEvent):
             notice = frame(*self._following.notice(found, self._channel), number)
@@ -74,13 +74,13 @@ class ChannelStream:
             return notice
         if self._channel.job_id is not None and (end := ends(found.type)) is not None:
             self._ended = end
-        return self._frames(self._channel.told(found, self._subscription.cursor))
+        return self._frames(self._channel.messages(found, self._subscription.cursor))
 
-    def _frames(self, told: list[Told]) -> bytes:
-        return b"".join(frame(one.type, told_body(one, self._reader, hides=self._hides), one.id) for one in told)
+    def _frames(self, messages: list[Message]) -> bytes:
+        return b"".join(frame(one.type, message_body(one, self._reader, hides=self._hides), one.id) for one in messages)
 
     async def _gone(self) -> bool:
-        """Look whether the job is there, while nothing comes: it may have been removed, or its end be told by no event."""
+        """Look whether the job is there, while nothing comes: it may have been removed, or no event may say its end."""
         try:
             self._job = await self._following.finished(self._channel)
         except OjsError as error:

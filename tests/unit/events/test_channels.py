@@ -35,7 +35,7 @@ BEAT = event("job.heartbeat", 0)
 
 
 def told(channel: str, given: StoredEvent, **query: str) -> list[tuple[str, str]]:
-    return [(one.type, one.id) for one in channel_of(channel, query).told(given, 40)]
+    return [(one.type, one.id) for one in channel_of(channel, query).messages(given, 40)]
 
 
 @pytest.mark.parametrize("channel", [f"job:{JOB}", "queue:q", "all"])
@@ -50,7 +50,7 @@ def test_a_change_of_state_comes_ahead_of_its_event_with_an_id_that_leads_to_bot
 @pytest.mark.parametrize("channel", [f"job:{JOB}", "queue:q", "all"])
 def test_a_client_that_has_got_a_change_of_state_goes_on_with_its_event(channel: str) -> None:
     def after(last_event_id: str) -> list[str]:
-        return [one.id for one in resumed(channel_of(channel, {}), last_event_id).told(STARTED, 40)]
+        return [one.id for one in resumed(channel_of(channel, {}), last_event_id).messages(STARTED, 40)]
 
     assert after("40.5") == ["41"], "the change of state isn't told again"
     assert after("40") == ["40.5", "41"]
@@ -58,7 +58,7 @@ def test_a_client_that_has_got_a_change_of_state_goes_on_with_its_event(channel:
 
 
 def test_a_change_of_state_says_what_the_specification_asks_for() -> None:
-    [change, _] = channel_of("all", {}).told(STARTED, 40)
+    [change, _] = channel_of("all", {}).messages(STARTED, 40)
     assert json.loads(change.data) == {
         "job_id": JOB,
         "queue": "q",
@@ -95,11 +95,11 @@ def test_what_changes_no_state_or_does_not_say_it_is_no_change(given: StoredEven
 def test_live_events_are_in_the_channels_of_realtime_and_elsewhere_by_name(channel: str, types: str, heard: bool) -> None:
     followed = channel_of(channel, {"types": types})
     assert followed.hears is heard
-    assert [(one.type, one.id) for one in followed.told(BEAT, 40)] == ([("job.heartbeat", "40")] if heard else [])
+    assert [(one.type, one.id) for one in followed.messages(BEAT, 40)] == ([("job.heartbeat", "40")] if heard else [])
 
 
 def test_a_live_event_has_its_data_beside_it_too() -> None:
-    [beat] = channel_of("all", {}).told(BEAT, 40)
+    [beat] = channel_of("all", {}).messages(BEAT, 40)
     body = json.loads(beat.data)
     assert body == json.loads(BEAT.body) | {"job_id": JOB, "job_type": "t", "queue": "q", "timestamp": "T"}
 
@@ -110,7 +110,7 @@ def test_the_hub_is_asked_for_what_changes_are_made_of() -> None:
     assert channel_of("queue:q", {}).source == EventFilter(queues=("q",))
 
 
-def test_of_a_job_everything_is_needed_to_see_its_end_and_what_fits_is_told() -> None:
+def test_of_a_job_everything_is_needed_to_see_its_end_and_what_fits_is_sent() -> None:
     query = {"types": "job.started", "queues": "other", "job_types": "t"}
     assert channel_of(f"job:{JOB}", query).source == EventFilter(subject_id=JOB)
     assert told(f"job:{JOB}", STARTED, **query) == []

@@ -154,7 +154,7 @@ async def test_what_a_reader_did_not_get_is_told_in_both_vocabularies(world: Wor
     stream = ChannelStream(world.following, followed, Request(), replays=True)
     kept = await world.reader.kept()
     beat = StoredEvent(0, "job.heartbeat", "q", JOB, b'{"id":"evt_1","time":"T"}')
-    told = [stream._told(found).decode() for found in (Missed(3, kept), HubReset(kept), Dropped(2, beat, beat))]
+    told = [stream._sent(found).decode() for found in (Missed(3, kept), HubReset(kept), Dropped(2, beat, beat))]
     assert told[0].startswith('event: missed\ndata: {"missed":3}\n\nid: 7\nevent: system.gap\n')
     assert f'"channel":"job:{JOB}"' in told[0]
     assert '"estimated_missed_count":3' in told[0]
