@@ -7,7 +7,7 @@ from typing import Any, Final
 from ojs_api.workers import FleetPage, Worker, WorkerDetail
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import members
-from ojs_engine.wire.system.manifest import Manifest
+from ojs_gateway.answers.manifest import Manifest
 
 
 def _with_heartbeat(worker: Worker) -> dict[str, Any]:

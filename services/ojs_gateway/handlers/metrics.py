@@ -12,7 +12,7 @@ from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import shown
 from ojs_engine.read.messages import WorkersAsk
 from ojs_engine.telemetry import metrics
-from ojs_engine.wire.system.overview import system_metrics
+from ojs_gateway.answers.overview import system_metrics
 from ojs_gateway.context import Context
 
 _TEXT: Final = ((hdrs.CONTENT_TYPE, metrics.CONTENT_TYPE),)

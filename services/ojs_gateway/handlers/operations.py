@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.wire.system.overview import BackendConfig, MiddlewareAnswer, SystemConfig
-from ojs_engine.wire.system.services import service_list
+from ojs_gateway.answers.overview import BackendConfig, MiddlewareAnswer, SystemConfig
+from ojs_gateway.answers.services import service_list
 from ojs_gateway.context import Context
 
 

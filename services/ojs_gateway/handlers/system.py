@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
 from ojs_engine.base.errors import OjsError, unavailable
-from ojs_engine.wire.system.debugging import DebugStatus, projector_answer
-from ojs_engine.wire.system.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
-from ojs_engine.wire.system.manifest import OJS_VERSION, manifest
-from ojs_engine.wire.system.overview import ResetAnswer
+from ojs_gateway.answers.debugging import DebugStatus, projector_answer
+from ojs_gateway.answers.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
+from ojs_gateway.answers.manifest import OJS_VERSION, manifest
+from ojs_gateway.answers.overview import ResetAnswer
 from ojs_gateway.context import Context
 from ojs_gateway.http.compression import SUPPORTED
 from ojs_runtime.health import DRAINING

@@ -14,11 +14,11 @@ from ojs_engine.api.schema import (
 )
 from ojs_engine.telemetry import metrics
 from ojs_engine.wire.statistics.answers import AdminStats
-from ojs_engine.wire.system.debugging import DebugStatus
-from ojs_engine.wire.system.health import Health, Liveness
-from ojs_engine.wire.system.manifest import Manifest
-from ojs_engine.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
-from ojs_engine.wire.system.services import ServiceList
+from ojs_gateway.answers.debugging import DebugStatus
+from ojs_gateway.answers.health import Health, Liveness
+from ojs_gateway.answers.manifest import Manifest
+from ojs_gateway.answers.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
+from ojs_gateway.answers.services import ServiceList
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers

@@ -14,9 +14,9 @@ from ojs_engine.base.problems import StartupProblem
 from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.store.store import Store
 from ojs_engine.wire.system.extensions import SupportedExtensions
-from ojs_engine.wire.system.manifest import manifest
 from ojs_features.all import FEATURES
 from ojs_gateway import build
+from ojs_gateway.answers.manifest import manifest
 from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
 from ojs_runtime.settings import Settings

@@ -14,11 +14,11 @@ from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.pages import Page
 from ojs_engine.wire.system.extensions import SupportedExtensions
-from ojs_engine.wire.system.manifest import manifest
 from ojs_engine.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
 from ojs_features.limits.answers import limit_answer, limit_page
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord, PermitHolder
+from ojs_gateway.answers.manifest import manifest
 from ojs_gateway.dialects.layer import answer_body
 
 NOW = 1_800_000_000_000

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ojs_engine.read.messages import ProjectorStatus
 from ojs_engine.wire.members import Count
-from ojs_engine.wire.system.health import ServicesHealth
+from ojs_gateway.answers.health import ServicesHealth
 
 
 class ProjectorAnswer(Struct, kw_only=True):

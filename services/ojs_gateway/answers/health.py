@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.wire.members import Count
-from ojs_engine.wire.system.manifest import OJS_VERSION
+from ojs_gateway.answers.manifest import OJS_VERSION
 
 
 class BackendHealth(Struct, kw_only=True, omit_defaults=True):
