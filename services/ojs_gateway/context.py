@@ -7,16 +7,15 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ojs_engine.access.known_keys import KnownKeys
 from ojs_engine.api.context import HandlerContext, Known
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.members import not_honoured
 from ojs_engine.store.workers.notes import WorkerNotes
 from ojs_engine.wire.system.extensions import SupportedExtensions
-from ojs_gateway.access import AccessTimings
 from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
+from ojs_gateway.without_keys import WithoutKeys
 from ojs_link.timings import Order, Timings
 from ojs_runtime.connections import HttpTimings
 
@@ -40,8 +39,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """How long a body may take once its request is being handled."""
     keep_alive_s: float = 15.0
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
-    keys: AccessTimings = AccessTimings()
-    """Keys of the API."""
     pulse_s: float = 2.0
     """Between two frames of statistics for who watches."""
     leaving_ms: int = 1_000
@@ -67,7 +64,6 @@ class Context(HandlerContext):
         settings: Settings,
         features: tuple[Feature, ...],
         *,
-        keys: KnownKeys | None = None,
         witnesses: Sequence[Witness] = (),
         timings: GatewayTimings = GatewayTimings(),
         aside: LargeBodies | None = None,
@@ -83,10 +79,12 @@ class Context(HandlerContext):
             missing=lambda: self.roles.missing,
             without=self.roles.without,
             checks=[check for feature in features for check in feature.checks],
-            records=[reader for feature in features for reader in feature.records],
+            records=[reader for feature in features for reader in (*feature.records, *feature.lasting)],
             removed={kind: after for feature in features for kind, after in feature.removed.items()},
             reasons=[extras.why for feature in features for extras in feature.jobs],
         )
+        guard = next((feature.guard for feature in features if feature.guard is not None), WithoutKeys)(store, settings)
+        ends = [end for feature in features for end in feature.key_ends]
         super().__init__(
             store,
             limits,
@@ -97,6 +95,8 @@ class Context(HandlerContext):
             aside or LargeBodies(),
             known,
             timings.keep_alive_s,
+            guard,
+            ends,
         )
         self.timings = timings
         self.features = features
@@ -104,8 +104,6 @@ class Context(HandlerContext):
         self.witnesses = witnesses
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.watches)
         self.nats_api = settings.nats_api != "off"
-        self.keys = keys or KnownKeys(store.clock.now)
-        """Those that this gateway knows by heart."""
         self.stopping = False
         self.draining: Callable[[], bool] = lambda: False
         self._started = time.monotonic()

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ojs_engine.access.allowances import STREAMS, WAITING, KeyLimits
-from ojs_engine.access.known_keys import KnownKeys
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.problems import StartupProblem
 from ojs_engine.jetstream.inboxes import Inboxes
-from ojs_gateway.access import Access, own_key
 from ojs_gateway.context import Context, GatewayTimings
+from ojs_gateway.http.door import Door as RequestDoor
+from ojs_gateway.http.door import Keyless
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.http.request import Site
 from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.pages import REMEDY, Pages
 from ojs_gateway.routes import bound, operations, router
+from ojs_runtime.addresses import is_loopback
 from ojs_runtime.browsers import Browsers
 from ojs_runtime.connections import Connections
 from ojs_runtime.doors import Door
@@ -36,9 +36,16 @@ if TYPE_CHECKING:
     from ojs_engine.plug import Feature
     from ojs_engine.store.store import Store
     from ojs_gateway.http.endpoint import Endpoint
-    from ojs_runtime.settings import Settings
+    from ojs_runtime.settings import NatsApiMode, Settings
 
 log = structlog.get_logger(__name__)
+
+_OVER_NATS: Final[dict[NatsApiMode, Keyless]] = {
+    "auto": "while there are no keys",
+    "open": "always",
+    "keys": "never",
+    "off": "never",
+}
 
 
 class Gateway:
@@ -60,20 +67,22 @@ class Gateway:
             default_wait_ms=settings.default_wait_ms,
             strict=settings.strict,
         )
-        known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
         self._loops = [make(store) for feature in features for make in feature.gateway_loops]
         self._witnesses = [feature.witness.make(store) for feature in features if feature.witness is not None]
-        self._access = Access(store.keys, known, settings, self._refused, timings.keys)
         self._context = Context(
             store,
             limits,
             settings,
             features,
-            keys=known,
             witnesses=self._witnesses,
             timings=timings,
             aside=aside,
         )
+        guard = self._guard = self._context.guard
+        beyond = not (is_loopback(settings.host) or settings.insecure)
+        over_http: Keyless = "never" if beyond else "while there are no keys"
+        self._http_door = RequestDoor(guard.callers, over_http, guard.pause, self._refused)
+        self._nats_door = RequestDoor(guard.callers, _OVER_NATS[settings.nats_api], guard.pause, self._refused)
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
         site = Site(settings.namespace, settings.path_prefix)
@@ -93,7 +102,7 @@ class Gateway:
             found,
             limits,
             browsers,
-            self._access.http,
+            self._http_door,
             self._context.aside,
             log_request,
             site,
@@ -106,7 +115,7 @@ class Gateway:
             self._nats_api = NatsApi(
                 operations(routes),
                 store.config,
-                self._access.nats,
+                self._nats_door,
                 limits,
                 self._context.aside,
                 Inboxes(),
@@ -130,6 +139,10 @@ class Gateway:
         """The dashboard's address, once started; None if there is no dashboard."""
         return None if self._dashboard is None else f"{self.url}{self._dashboard}"
 
+    def _look_at_doors(self) -> None:
+        self._http_door.look()
+        self._nats_door.look()
+
     def _refused(self, call: Call, endpoint: Endpoint, error: OjsError) -> None:
         for witness in self._witnesses:
             witness.refused(call, endpoint, error)
@@ -138,7 +151,7 @@ class Gateway:
         """Listen. Raises StartupProblem if the address can't be had, a certificate not used, or NATS not reached."""
         settings = self._settings
         _require_witness(settings, self._witnesses)
-        await self._access.start()
+        await self._guard.start(self._look_at_doors)
         for witness in self._witnesses:
             witness.start()
         connections = Connections(
@@ -179,7 +192,7 @@ class Gateway:
         if self._nats_api is not None:
             closing.append(self._nats_api.stop(self._context.timings.shutdown_s))
         await asyncio.gather(*closing)
-        await self._access.stop()
+        await self._guard.stop()
         for witness in self._witnesses:
             await witness.stop()
         await self._context.roles.stop()
@@ -189,10 +202,6 @@ class Gateway:
         for close in self._context.at_stop:
             await close()
         self._context.aside.close()
-
-
-def _key_limits(settings: Settings) -> KeyLimits:
-    return KeyLimits(pushes_per_second=settings.key_pushes_per_second, streams=STREAMS, waiting=WAITING)
 
 
 def _require_witness(settings: Settings, witnesses: Sequence[Witness]) -> None:

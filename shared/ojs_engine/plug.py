@@ -6,12 +6,13 @@ runs without any of them. A place that a feature needs is a member of `Feature`,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
+from ojs_engine.api.guard import Guard, KeyEnd
 from ojs_engine.api.job_extras import Inputs, JobExtras
 from ojs_engine.api.route import Part
 from ojs_engine.api.witness import Witnessing
@@ -38,16 +39,6 @@ class Process(Struct, frozen=True, kw_only=True):
     """The consequence for users while no process of the role runs."""
     wanted: Callable[[Store], Awaitable[bool]]
     """Whether the system has work for it. Raises OjsError backend_unavailable."""
-
-
-class KeyEnd(Struct, frozen=True, kw_only=True):
-    """A change that the end of a key makes. The answer to its revocation names what was changed under `member`."""
-
-    member: str
-    change: Callable[[Store, str], Awaitable[list[str]]]
-    """Takes the key's id. Raises OjsError backend_unavailable."""
-    only_names: bool = False
-    """Whether it changes nothing. A command without a server names them, too."""
 
 
 class Feature(Struct, frozen=True, kw_only=True):
@@ -80,6 +71,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Its checks of new jobs, before they are pushed."""
     records: tuple[RecordReader[Any], ...] = ()
     """The kinds of its records. An operator can remove one that can't be read, and a reset removes all."""
+    lasting: tuple[RecordReader[Any], ...] = ()
+    """Further kinds, whose records a reset leaves."""
     followed: tuple[Followed, ...] = ()
     """The kinds whose records projectors read, too."""
     removed: Mapping[str, Callable[[Store, str], Awaitable[None]]] = MappingProxyType({})
@@ -95,4 +88,8 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Its metrics. A gateway serves them, too, though another process counts."""
     witness: Witnessing | None = None
     """What it writes down of acts and refusals."""
+    guard: Callable[[Store, Any], Guard] | None = None
+    """Makes the guard of a gateway, of its settings (`ojs_runtime.settings.Settings`). Only one feature may have one."""
+    on_nats: Mapping[str, Callable[[Store, Sequence[Feature]], Any]] = MappingProxyType({})
+    """By the command: makes its work on NATS itself, without a server between."""
     key_ends: tuple[KeyEnd, ...] = ()

@@ -6,6 +6,7 @@ from typing import Final
 
 from ojs_engine.plug import Feature
 from ojs_engine.store.store import StoreFeatures
+from ojs_features.access.plug import ACCESS
 from ojs_features.audit.plug import AUDIT
 from ojs_features.backup.plug import BACKUP
 from ojs_features.bulk.plug import BULK
@@ -41,6 +42,7 @@ FEATURES: Final[tuple[Feature, ...]] = (
     LIMITS,
     WORKFLOWS,
     WEBHOOKS,
+    ACCESS,
     AUDIT,
     BACKUP,
     MAINTENANCE,
@@ -55,5 +57,4 @@ STORE_FEATURES: Final = StoreFeatures(
     order=next((feature.order for feature in FEATURES if feature.order is not None), None),
     ends={what: ended for feature in FEATURES for what, ended in feature.ends.items()},
 )
-WITNESSES: Final = tuple(feature.witness for feature in FEATURES if feature.witness is not None)
-NAMED_ENDS: Final = tuple(end for feature in FEATURES for end in feature.key_ends if end.only_names)
+ON_NATS: Final = {command: make for feature in FEATURES for command, make in feature.on_nats.items()}

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from ojs_api import words
-from ojs_engine.access.allowances import MOST
+from ojs_api.keys import MOST
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.base.problems import StartupProblem, WrongCommandLine
 from ojs_engine.domain.storage_room import RESERVE_BYTES

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_engine.access.keys import Key
 from ojs_engine.base.errors import OjsError, duplicate, not_found
 from ojs_engine.domain import transitions
 from ojs_engine.domain.handlers import Handled
@@ -30,6 +29,8 @@ from ojs_engine.jetstream.watch import Watches, WatchTimings
 from ojs_engine.operations.job_checks import CheckedTypes
 from ojs_engine.store.jobs.jobs import Extended
 from ojs_engine.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
+from ojs_features.access.keys import Key
+from ojs_features.access.store import Keys
 from ojs_features.checkpoints.store import Checkpoints
 from ojs_features.crons.store import Crons
 from ojs_features.limits.limits import Limits
@@ -325,7 +326,7 @@ class FakeSchemas:
         self.checked.names = frozenset()
 
 
-class Keys:
+class FakeKeys:
     """None, until a test tells of some."""
 
     def __init__(self) -> None:
@@ -387,7 +388,7 @@ class FakeStore:
         self.capacity = Capacity()
         self.room = Room()
         self.presence = Presence()
-        self.keys = Keys()
+        self.keys = FakeKeys()
         self.order = FakePools()
 
     def of(self, make: Callable[..., Any]) -> Any:
@@ -401,6 +402,7 @@ class FakeStore:
             Pools: self.order,
             Workflows: None,
             Schemas: FakeSchemas(),
+            Keys: self.keys,
         }
         return stores[make]
 

@@ -737,13 +737,6 @@ export interface Operations {
 	'GET /webhooks/deliveries': { permission: "read"; query: { subscription_id?: Value; status?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: DeliveryPage };
 	'GET /webhooks/deliveries/{delivery}': { permission: "read"; query: { }; body: undefined; answer: OneDelivery };
 	'POST /webhooks/deliveries/{delivery}/retry': { permission: "control"; query: { }; body: undefined; answer: OneDelivery };
-	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; per_page?: Value; offset?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
-	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
-	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
-	'GET /admin/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
-	'POST /admin/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
-	'GET /admin/unreadable': { permission: "read"; query: { kind?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UnreadableRecordPage };
-	'DELETE /admin/unreadable/{kind}/{record}': { permission: "destroy"; query: { }; body: undefined; answer: RemovedRecord };
 	'GET /admin/keys': { permission: "admin"; query: { all?: Value; }; body: undefined; answer: KeyList };
 	'POST /admin/keys': { permission: "admin"; query: { }; body: CreateKeyBody; answer: MadeKey };
 	'GET /admin/keys/{key_id}': { permission: "admin"; query: { }; body: undefined; answer: OneKey };
@@ -753,5 +746,12 @@ export interface Operations {
 	'POST /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'GET /session': { permission: "key"; query: { }; body: undefined; answer: Session };
 	'DELETE /session': { permission: "nothing"; query: { }; body: undefined; answer: null };
+	'GET /admin/audit': { permission: "admin"; query: { event_type?: Value; principal?: Value; operation?: Value; target?: Value; outcome?: Value; since?: Value; until?: Value; limit?: Value; per_page?: Value; offset?: Value; cursor?: Value; after?: Value; }; body: undefined; answer: AuditPage };
+	'GET /admin/system/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
+	'POST /admin/system/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
+	'GET /admin/maintenance': { permission: "read"; query: { }; body: undefined; answer: Maintenance };
+	'POST /admin/maintenance': { permission: "admin"; query: { }; body: SetMaintenanceBody; answer: Maintenance };
+	'GET /admin/unreadable': { permission: "read"; query: { kind?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: UnreadableRecordPage };
+	'DELETE /admin/unreadable/{kind}/{record}': { permission: "destroy"; query: { }; body: undefined; answer: RemovedRecord };
 	'GET /openapi.json': { permission: "nothing"; query: { }; body: undefined; answer: GetOpenApiAnswer };
 }

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from ojs_api.jobs import ChangedPriority, EnqueuedJob, JobResult, JobResults, OneJob, PushedJob
-from ojs_engine.access.known_keys import unauthenticated
+from ojs_engine.access.admission import unauthenticated
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.job_extras import Headers
 from ojs_engine.api.keyed import Made, gone, once

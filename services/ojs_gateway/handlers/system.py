@@ -36,7 +36,7 @@ class SystemHandlers:
     async def manifest(self, _call: Call) -> Response:
         """GET /ojs/manifest. The first time, nats-server is asked for the size of its batches."""
         context = self._context
-        asks = context.keys.any
+        asks = context.guard.callers.any
         if self._manifest is not None and self._manifest[0] is asks:
             return self._manifest[1]
         limits, busy = context.limits, self._store.config.busy_queues

@@ -10,12 +10,11 @@ from typing import Final, Literal
 
 from aiohttp import web
 
-from ojs_engine.access.allowances import Allowance
-from ojs_engine.access.known_keys import Admission, KnownKeys, unauthenticated
+from ojs_engine.access.admission import Admission, Allowance, unauthenticated
 from ojs_engine.access.permissions import Need
 from ojs_engine.access.principal import EVERYBODY, NOBODY
-from ojs_engine.access.slowing import Slowing
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.guard import Callers
 from ojs_engine.base.errors import OjsError
 from ojs_engine.wire.redaction import without_fingerprint
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
@@ -38,11 +37,12 @@ _STRANGER: Final = Admission(NOBODY)
 class Door:
     """Stands between every request of one binding and its handler."""
 
-    def __init__(self, keys: KnownKeys, keyless: Keyless, slowing: Slowing, refused: Refused) -> None:
+    def __init__(self, callers: Callers, keyless: Keyless, pause: Callable[[str], float], refused: Refused) -> None:
+        """`pause` counts a wrong key from an address, and returns how long its answer waits."""
         self._refused = refused
-        self._keys = keys
+        self._callers = callers
         self._keyless = keyless
-        self._slowing = slowing
+        self._pause = pause
         self._open: Admission | None = None
         """What everybody is let in with; None while the door is shut."""
         self._streams: set[Call] = set()
@@ -66,7 +66,7 @@ class Door:
             if call.admission.over and endpoint.need in _LOOKING and isinstance(answer, Response):  # streams are cut off
                 raise unauthenticated("the key has ended meanwhile")
         except OjsError as error:
-            error.headers += refusal_headers(error, self._keys.now())
+            error.headers += refusal_headers(error, self._callers.now())
             if call.hides or call.hides_others:
                 error.details = without_fingerprint(error.details)
             self._refused(call, endpoint, error)
@@ -76,7 +76,7 @@ class Door:
         if allowance is not None and endpoint.need == "enqueue" and not call.counted:
             raise AssertionError(f"{endpoint.name} doesn't count what it pushes")
         if allowance is not None and endpoint.need == "enqueue" and isinstance(answer, Response):
-            left = left_headers(allowance, answer.headers, self._keys.now())
+            left = left_headers(allowance, answer.headers, self._callers.now())
             return answer._replace(headers=(*answer.headers, *left)) if left else answer
         return answer
 
@@ -84,15 +84,15 @@ class Door:
         if need == "nothing":
             return _STRANGER
         if (authorization := call.header("Authorization")) is not None:
-            found = self._keys.of_header(authorization)
+            found = self._callers.of_header(authorization)
             if found is not None:
                 return found
-            check = partial(self._keys.check_header, authorization)
+            check = partial(self._callers.check_header, authorization)
         elif (session := self._session_of(call)) is not None:
-            found = self._keys.of_cookie(session)
+            found = self._callers.of_cookie(session)
             if found is not None:
                 return found
-            check = partial(self._keys.check_cookie, session)
+            check = partial(self._callers.check_cookie, session)
         elif self._keyless == "always":
             return _EVERYBODY
         else:
@@ -100,7 +100,7 @@ class Door:
         try:
             return check()
         except OjsError:
-            await asyncio.sleep(self._slowing.pause(call.address))
+            await asyncio.sleep(self._pause(call.address))
             raise
 
     def _session_of(self, call: Call) -> str | None:
@@ -114,13 +114,13 @@ class Door:
             call.enter(_STRANGER)
             if (cookie := call.shown_session) is not None:
                 with suppress(OjsError):  # it is no session's
-                    call.enter(self._keys.of_cookie(cookie) or self._keys.check_cookie(cookie))
+                    call.enter(self._callers.of_cookie(cookie) or self._callers.check_cookie(cookie))
             raise
 
     def look(self) -> None:
         """Shut or open the door by the keys that there are, and end the streams of those whose key has ended."""
-        keyless = self._keyless == "always" or (self._keyless != "never" and not self._keys.any)
-        if not self._keys.any and keyless:
+        keyless = self._keyless == "always" or (self._keyless != "never" and not self._callers.any)
+        if not self._callers.any and keyless:
             self._open = self._open or Admission(EVERYBODY)
         elif self._open is not None:
             self._open.over = self._keyless != "always"

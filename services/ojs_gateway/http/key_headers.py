@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.access.allowances import Allowance
+from ojs_engine.access.admission import Allowance
 from ojs_engine.base.errors import OjsError
 
 Headers = tuple[tuple[str, str], ...]

@@ -116,9 +116,14 @@ class HttpCall(Call):
             require_own_page(self._request.method, headers, self.host)
         return found
 
-    def cookie(self, name: str) -> str | None:
-        """Return a cookie that the browser has sent."""
-        return self._request.cookies.get(name)
+    @property
+    def old_session(self) -> str | None:
+        return self._request.cookies.get(OLD_COOKIE)
+
+    def session_cookie(self, session: str, lasts_s: int, *, old: bool = False) -> tuple[str, str]:
+        name, path = (OLD_COOKIE, "/") if old else (self.cookie_name, self.site.prefix or "/")
+        secure = "; Secure" if self.secure else ""
+        return ("Set-Cookie", f"{name}={session}; Path={path}; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}")
 
     def hang_up(self) -> None:
         if (transport := self._request.transport) is not None:

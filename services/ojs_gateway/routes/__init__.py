@@ -23,7 +23,6 @@ from ojs_gateway.http.sse import sse
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.queries import KnownQueries, checks
-from ojs_gateway.routes.access import KEYS
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.queues import QUEUES
 from ojs_gateway.routes.system import SYSTEM
@@ -55,7 +54,7 @@ _PARTS: Final = (
     QUEUES,
     FLEET,
 )
-_LAST: Final = (KEYS, _DESCRIPTION)
+_LAST: Final = (_DESCRIPTION,)
 
 
 def parts(features: Iterable[Feature]) -> tuple[Part, ...]:

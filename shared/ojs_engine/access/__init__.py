@@ -1,4 +1,1 @@
-"""Who may do what: permissions, roles, principals and their keys (docs/adr/072).
-
-It knows nothing of jobs, NATS or HTTP. `ojs_engine.store.keys` stores the keys, `ojs_gateway.door` asks here at every request.
-"""
+"""Callers: permissions, roles, principals and admissions. It knows nothing of jobs, NATS or HTTP."""

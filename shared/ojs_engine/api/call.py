@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from ojs_api import words
+from ojs_engine.access.admission import Admission
 from ojs_engine.access.client_certificates import ClientCertificate
-from ojs_engine.access.known_keys import Admission
 from ojs_engine.access.permissions import Need
 from ojs_engine.access.principal import EVERYBODY, Principal
 from ojs_engine.api.large_bodies import LargeBodies
@@ -128,6 +128,18 @@ class Call(ABC):
     def shown_session(self) -> str | None:
         """The session that a browser sends with it, of whichever page."""
         return None
+
+    @property
+    def old_session(self) -> str | None:
+        """The same, under the name that its cookie had in earlier versions."""
+        return None
+
+    def session_cookie(self, session: str, lasts_s: int, *, old: bool = False) -> tuple[str, str]:
+        """Return the header by which a browser keeps a session, or forgets it after 0 s.
+
+        `old` is whether under the name of earlier versions.
+        """
+        raise NotImplementedError(f"a request over {self.binding} is no browser's")
 
     def hang_up(self) -> None:
         """End its connection, if it has one of its own."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ojs_engine.api.guard import Guard, KeyEnd
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import Job
@@ -52,6 +53,8 @@ class HandlerContext:
         aside: LargeBodies,
         known: Known,
         keep_alive_s: float,
+        guard: Guard,
+        key_ends: Sequence[KeyEnd],
     ) -> None:
         self.store = store
         self.limits = limits
@@ -66,5 +69,7 @@ class HandlerContext:
         self.aside = aside
         self.keep_alive_s = keep_alive_s
         """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
+        self.guard = guard
+        self.key_ends = key_ends
         self.at_stop: list[Callable[[], Awaitable[None]]] = []
         """Functions that the gateway calls when it stops, after its last answer."""

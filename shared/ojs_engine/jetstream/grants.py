@@ -45,7 +45,6 @@ _WRITES: Final[Mapping[str, tuple[Kind, ...]]] = {
         "idempotency",
         "worker",
         "queue",
-        "key",
         "barrier",
     ),
     "scheduler": ("job",),

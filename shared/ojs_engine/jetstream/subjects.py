@@ -46,7 +46,6 @@ Kind = Literal[
     "idempotency",
     "worker",
     "queue",
-    "key",
     "service",
     "relay",
     "barrier",
@@ -56,8 +55,8 @@ Kind = Literal[
     "backup",
 ]
 """Kinds of records, the first words of their keys. Features have more. A reset goes by this list and by theirs."""
-LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "key", "backup"})
-"""What a reset leaves: the services' own, keys, and the time of the last backup."""
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "backup"})
+"""What a reset leaves: the services' own, and the time of the last backup."""
 
 
 Lane = str

@@ -34,7 +34,6 @@ from ojs_engine.store.dispatch.timings import DispatchTimings
 from ojs_engine.store.enqueue.enqueue import Enqueue
 from ojs_engine.store.gates import LaneRule, PushGate, QueueOrder, StartGate
 from ojs_engine.store.jobs.jobs import Jobs, JobTimings
-from ojs_engine.store.keys import Keys, KeyTimings
 from ojs_engine.store.locks import JobLocks
 from ojs_engine.store.queues.queues import Queues
 from ojs_engine.store.records.atomic import Atomic
@@ -95,8 +94,6 @@ class StoreTimings(Timings, frozen=True, kw_only=True):
     """Fetching."""
     idempotency: IdempotencyTimings = IdempotencyTimings()
     """Requests with a key."""
-    keys: KeyTimings = KeyTimings()
-    """Keys of the API."""
     reset: ResetTimings = ResetTimings()
     """Resets in test mode."""
     features: tuple[Timings, ...] = ()
@@ -229,7 +226,6 @@ class Store:
         self.spawner = Spawner(bucket, self.enqueue, locks)
         self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
-        self.keys = Keys(bucket, timings.keys)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
         self._reset.listeners.append(self.queues.clear)
         self._reset.listeners.append(self.watches.reset)

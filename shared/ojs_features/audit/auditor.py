@@ -1,4 +1,4 @@
-"""What of a gateway's requests goes into the audit: refusals, and everything but pushes, work and reading (docs/adr/076)."""
+"""The witness of one gateway: refusals, and all requests but pushes, work and reading, go into the audit (docs/adr/076)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from ojs_api import words
 from ojs_api.keys import MadeKey
-from ojs_engine.access.keys import PREFIX, key_id_of
+from ojs_engine.access.admission import PREFIX, key_id_of
 from ojs_engine.access.permissions import Need
 from ojs_engine.access.principal import EVERYBODY, NOBODY, Principal
 from ojs_engine.api.call import Call, Response
@@ -149,7 +149,7 @@ class Auditor:
         self._trail.note_repeated(_owner(call), (event_type, call.address, asked.name), entry)
 
     def no_connection(self, address: str, reason: str) -> None:
-        """Tell of a client that spoke no TLS, or none that is taken here. One that only looks and leaves isn't told of."""
+        """Write down a client that spoke no TLS, or none that is taken here, but not one that closed its connection."""
         if reason == "closed":
             return
         entry = Entry(

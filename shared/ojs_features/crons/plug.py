@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_engine.api.guard import KeyEnd
 from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature, KeyEnd
+from ojs_engine.plug import Feature
 from ojs_engine.read.followed import Followed, Question
 from ojs_features.crons.backup import BACKUP
 from ojs_features.crons.events import source

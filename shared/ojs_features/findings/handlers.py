@@ -108,7 +108,7 @@ class FindingHandlers:
 
     async def _lost(self) -> Iterable[Finding]:
         lost = self._store.watches.lost
-        return server.lost(lost.names, lost.missing, no_keys=self._store.keys.are_lost)
+        return server.lost(lost.names, lost.missing)
 
     async def _maintenance(self) -> Iterable[Finding]:
         store = self._store

@@ -127,16 +127,8 @@ def projector(status: ProjectorStatus | None, error: str | None) -> Iterator[Fin
         yield kind("projector", f"the projector is {duration(status.lag_ms / 1_000)} behind", behind, remedy, _SYSTEM)
 
 
-def lost(names: Sequence[str], missing: Sequence[str], *, no_keys: bool) -> Iterator[Finding]:
+def lost(names: Sequence[str], missing: Sequence[str]) -> Iterator[Finding]:
     """Whether NATS still has what restricts clients; `names` were known and lost, `missing` are of those still."""
-    if no_keys:
-        yield problem(
-            "lost records",
-            "this system has had keys, and NATS has none of them any more",
-            "every request is refused, but for those with the gateway's own key",
-            "make an admin key on NATS ('ojs-nats keys create --role admin --name NAME --nats URL'), then the others",
-            _SYSTEM,
-        )
     if names:
         listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
         only = "; all were written back" if not missing else f"; {len(missing)} could not be written back"

@@ -11,7 +11,6 @@ from ojs_engine.base.errors import OjsError, invalid, not_found
 from ojs_engine.jetstream.api import purge_unheard
 from ojs_engine.jetstream.reading import RecordReader, Unreadable
 from ojs_engine.jetstream.subjects import ANY, REST, Wildcard
-from ojs_engine.store.keys import key_reader
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.blobs import blob_reader
 from ojs_engine.store.records.idempotency import request_reader
@@ -31,7 +30,6 @@ _READERS: Final[dict[str, RecordReader[Any]]] = {
         request_reader,
         worker_reader,
         queue_reader,
-        key_reader,
     )
 }
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ojs_engine.access.keys import ENVIRONMENT
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.base.waiting import within
+from ojs_engine.store.callers import key_lives
 from ojs_features.webhooks import metrics
 from ojs_features.webhooks.pausing import pause
 from ojs_features.webhooks.subscriber import Subscriber, SubscriberTimings
@@ -74,7 +74,7 @@ class Deliverer:
         """Pause what is brought in the name of a key that has ended: it may have been revoked without a gateway."""
         for subscriber in list(self._subscribers.values()):
             owner = subscriber.subscription.owner
-            if owner is not None and owner.id != ENVIRONMENT and not await self._store.keys.lives(owner.id):
+            if owner is not None and not await key_lives(self._store.bucket, owner.id):
                 await pause(self._store, subscriber.subscription.id, "key_ended")
 
     async def _note(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_engine.api.guard import KeyEnd
 from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature, KeyEnd, Process
+from ojs_engine.plug import Feature, Process
 from ojs_engine.read.followed import Followed
 from ojs_engine.store.store import Store
 from ojs_engine.wire.system.extensions import Extension

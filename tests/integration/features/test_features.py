@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import aiohttp
 import pytest
 
 from integration.conftest import OpenStore
+from ojs_engine.base.problems import StartupProblem
+from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.subjects import Kind
 from ojs_engine.plug import Feature
+from ojs_engine.store.store import Store
 from ojs_engine.store.workers.presence import ROLES
+from ojs_features.access.keys import make_key
+from ojs_features.access.store import Keys
 from ojs_features.all import FEATURES
 from ojs_features.findings.plug import FINDINGS
 from ojs_features.startup import STARTUPS
@@ -22,6 +27,13 @@ from ojs_gateway.server import Gateway
 from ojs_runtime.settings import Settings
 from support.calls import calls_of_features
 from support.nats import NatsServer
+from support.waiting import eventually
+
+
+class Keyless(NamedTuple):
+    gateway: Gateway
+    store: Store
+
 
 Serve = Callable[[tuple[Feature, ...]], Awaitable[aiohttp.ClientSession]]
 
@@ -81,7 +93,9 @@ def test_no_two_features_bring_the_same() -> None:
         "end of a job": [what for feature in FEATURES for what in feature.ends],
         "locks": ["locks" for feature in FEATURES if feature.locks is not None],
         "order": ["order" for feature in FEATURES if feature.order is not None],
-        "record": [reader.kind for feature in FEATURES for reader in feature.records],
+        "guard": ["guard" for feature in FEATURES if feature.guard is not None],
+        "command on NATS": [command for feature in FEATURES for command in feature.on_nats],
+        "record": [reader.kind for feature in FEATURES for reader in (*feature.records, *feature.lasting)],
         "table": [one.table.name for feature in FEATURES for one in feature.followed if one.table is not None],
         "question": [word for feature in FEATURES for one in feature.followed for word in one.questions],
         "check": [check.name for feature in FEATURES for check in feature.checks],
@@ -95,7 +109,7 @@ def test_no_two_features_bring_the_same() -> None:
 
 
 def test_no_feature_brings_what_the_engine_has() -> None:
-    kinds = {reader.kind for feature in FEATURES for reader in feature.records}
+    kinds = {reader.kind for feature in FEATURES for reader in (*feature.records, *feature.lasting)}
     assert kinds.isdisjoint(get_args(Kind))
     roles = {process.role for feature in FEATURES for process in feature.processes}
     assert roles.isdisjoint(ROLES)
@@ -163,3 +177,49 @@ async def test_what_a_feature_answers_is_unknown_without_it(serve: Serve, featur
             path = place.path.removeprefix("/ojs/v1/").replace("{", "").replace("}", "")
             async with client.request(place.method, path, json={}) as answer:
                 assert answer.status in {404, 405}, place.operation_id  # another method may be there
+
+
+@pytest.fixture
+async def keyless(own_namespace: str, open_store: OpenStore, shared_nats_server: NatsServer) -> AsyncIterator[Keyless]:
+    """A gateway without keys, and a store of its system."""
+    store = await open_store(shared_nats_server.url, namespace=own_namespace)
+    settings = Settings(port=0, nats=shared_nats_server.url, namespace=own_namespace, nats_api="off")
+    gateway = Gateway(store, settings, tuple(one for one in FEATURES if one.guard is None))
+    yield Keyless(gateway, store)
+    await gateway.stop()
+
+
+async def test_a_system_that_has_keys_is_not_served_without_them(keyless: Keyless) -> None:
+    await keyless.store.of(Keys).create(make_key("first", "admin"))
+    with pytest.raises(StartupProblem, match="this system has keys, and this server was installed without keys"):
+        await keyless.gateway.start()
+
+
+async def test_a_system_that_has_had_keys_is_not_served_without_them(keyless: Keyless) -> None:
+    store = keyless.store
+    key = await store.of(Keys).create(make_key("first", "admin"))
+    stream = store.config.records_stream
+    found = await call(store.nats, f"STREAM.MSG.GET.{stream}", {"last_by_subj": store.config.key(key.id)})
+    await call(store.nats, f"STREAM.MSG.DELETE.{stream}", {"seq": found["message"]["seq"]})
+    with pytest.raises(StartupProblem, match="this system has keys"):
+        await keyless.gateway.start()
+
+
+async def test_a_key_that_is_made_meanwhile_shuts_a_gateway_without_keys(keyless: Keyless) -> None:
+    await keyless.gateway.start()
+    new = make_key("first", "admin")
+    async with aiohttp.ClientSession(f"{keyless.gateway.url}/ojs/v1/") as client:
+
+        async def status(path: str, **headers: str) -> int:
+            async with client.get(path, headers=headers) as answer:
+                return answer.status
+
+        assert await status("cron") == 200
+        await keyless.store.of(Keys).create(new)
+
+        async def shut() -> bool:
+            return await status("cron") == 401
+
+        await eventually(shut)
+        assert await status("cron", Authorization=f"Bearer {new.token}") == 401
+        assert await status("health") == 200

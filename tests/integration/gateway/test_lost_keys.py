@@ -12,11 +12,12 @@ from integration.conftest import OpenStore
 from integration.gateway.conftest import Asker, Serve
 from integration.samples import KINDS
 from ojs_command.client.doctor.streams import check_nats
-from ojs_engine.access.keys import NewKey, make_key
 from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.contents import subjects_of
 from ojs_engine.jetstream.subjects import ANY
 from ojs_engine.store.store import Store
+from ojs_features.access.keys import NewKey, make_key
+from ojs_features.access.store import Keys
 from ojs_gateway.server import Gateway
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -40,14 +41,14 @@ async def status(gateway: Gateway, token: str = "", path: str = "/admin/keys") -
 
 async def first_key(store: Store) -> NewKey:
     new = make_key("first", "admin")
-    await store.keys.create(new)
+    await store.of(Keys).create(new)
     return new
 
 
 async def lose_keys(store: Store) -> None:
     """Take the keys out of their stream without a trace, as a lost block of its file does, and end who follows them."""
     stream = store.config.records_stream
-    for key in await store.keys.all():
+    for key in await store.of(Keys).all():
         found = await call(store.nats, f"STREAM.MSG.GET.{stream}", {"last_by_subj": store.config.key(key.id)})
         await call(store.nats, f"STREAM.MSG.DELETE.{stream}", {"seq": found["message"]["seq"]})
     names = (await call(store.nats, f"CONSUMER.NAMES.{stream}"))["consumers"]
@@ -150,5 +151,5 @@ async def test_a_reset_and_a_new_namespace(url: str, serve: Serve, open_store: O
     assert await status(await serve(url)) == 401
     elsewhere = await open_store(url, namespace="elsewhere")
     seen: list[bool] = []
-    await elsewhere.keys.follow(lambda _keys, others: seen.append(others))
+    await elsewhere.of(Keys).follow(lambda _keys, others: seen.append(others))
     assert seen == [False]

@@ -13,14 +13,14 @@ import nats.errors
 import pytest
 
 from integration.gateway.conftest import ROUTES, Asker, Serve, new_job
-from ojs_engine.access.known_keys import KnownKeys
-from ojs_engine.access.slowing import Slowing
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.jetstream.inboxes import Inboxes
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.wire.system.extensions import SupportedExtensions
+from ojs_features.access.known_keys import KnownKeys
+from ojs_features.access.slowing import Slowing
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.nats_api.operation import Operation
@@ -38,7 +38,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     api = NatsApi(
         [operation],
         StoreConfig(),
-        Door(KnownKeys(lambda: 0), "always", Slowing(), lambda _call, _endpoint, _error: None),
+        Door(KnownKeys(lambda: 0), "always", Slowing().pause, lambda _call, _endpoint, _error: None),
         PayloadLimits(),
         LargeBodies(),
         Inboxes(["_INBOX"]),

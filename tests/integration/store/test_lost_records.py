@@ -12,7 +12,6 @@ from msgspec import Raw
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import KINDS, draft
-from ojs_engine.access.keys import make_key
 from ojs_engine.base.errors import OjsError
 from ojs_engine.domain.handlers import Handler
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, QueueConfig
@@ -30,6 +29,8 @@ from ojs_engine.jetstream.contents import message, subjects_of
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.notes import Directive, WorkerNotes
 from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_features.access.keys import make_key
+from ojs_features.access.store import Keys
 from ojs_features.pools.rules import Pool
 from ojs_features.pools.store import Pools
 from ojs_features.schemas.record import SchemaRecord
@@ -93,7 +94,7 @@ async def stands(store: Store) -> dict[str, bool]:
         "a pool of its own workers": store.of(Pools).open_to(["theirs"], None) == [],
         "a schema": await refused(store, type="checked", args=Raw(b"[1]")),
         "a webhook's pause": [one.active for one in known] == [False],
-        "keys": len(await store.keys.all()) == 1,
+        "keys": len(await store.of(Keys).all()) == 1,
     }
 
 
@@ -103,7 +104,7 @@ async def heard(store: Store) -> bool:
         await store.ping()
     except OjsError:
         return False
-    return bool(store.keys.fresh and store.connected)
+    return bool(store.of(Keys).fresh and store.connected)
 
 
 async def test_a_lost_block_lifts_no_restriction_and_its_settings_are_written_back(
@@ -112,8 +113,8 @@ async def test_a_lost_block_lifts_no_restriction_and_its_settings_are_written_ba
     with own_server() as server:
         store = await open_store(server.url)
         await restrict(store)
-        await store.keys.create(make_key("first", "admin"))
-        await store.keys.follow(lambda _keys, _others: None)
+        await store.of(Keys).create(make_key("first", "admin"))
+        await store.of(Keys).follow(lambda _keys, _others: None)
         await store.of(Webhooks).follow(lambda: None)
 
         async def everything() -> bool:

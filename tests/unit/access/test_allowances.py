@@ -7,10 +7,10 @@ from contextlib import ExitStack
 import pytest
 from msgspec.structs import replace
 
-from ojs_engine.access.allowances import BY_SETTINGS, UNLIMITED, Allowance, KeyLimits
-from ojs_engine.access.keys import Key, make_key, renewed
-from ojs_engine.access.known_keys import KnownKeys
 from ojs_engine.base.errors import OjsError
+from ojs_features.access.allowances import BY_SETTINGS, UNLIMITED, Allowance, KeyLimits
+from ojs_features.access.keys import Key, make_key, renewed
+from ojs_features.access.known_keys import KnownKeys
 
 TOKEN = "one-key-for-everything-that-is-long-enough"
 
@@ -104,7 +104,7 @@ def test_all_holders_of_a_key_share_its_allowance_and_no_other_key_does(clock: C
     known.replace([first.key, second.key])
     one, other = (known.check_header(f"{word} {first.token}").allowance for word in ("Bearer", "bearer"))
     assert one is other
-    assert one is not None
+    assert isinstance(one, Allowance)
     one.count_pushes(1)
     refused(one)
     theirs = known.check_header(f"Bearer {second.token}").allowance
@@ -117,7 +117,7 @@ def test_a_change_of_limits_counts_at_once_and_ends_nothing(clock: Clock) -> Non
     known = KnownKeys(lambda: 0, clock=clock)
     known.replace([new.key])
     admission = known.check_header(f"Bearer {new.token}")
-    assert admission.allowance is not None
+    assert isinstance(admission.allowance, Allowance)
     admission.allowance.count_pushes(1)
     refused(admission.allowance)
 
@@ -147,7 +147,7 @@ def test_a_key_that_ended_leaves_nothing_behind(clock: Clock) -> None:
 def test_the_environments_key_has_no_limits_and_a_renewed_one_those_of_before(clock: Clock) -> None:
     known = KnownKeys(lambda: 0, TOKEN, limits=KeyLimits(pushes_per_second=1, streams=1, waiting=1), clock=clock)
     found = known.check_header(f"Bearer {TOKEN}").allowance
-    assert found is not None
+    assert isinstance(found, Allowance)
     assert found.limits == UNLIMITED
     new = make_key("shop", "producer", limits=KeyLimits(waiting=3))
     assert renewed(new.key, 0).key.limits == KeyLimits(waiting=3)

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ojs_engine.access.keys import ENVIRONMENT, Key, NewKey, key_id_of, make_key, renewed
-from ojs_engine.access.known_keys import Admission, KnownKeys
+from ojs_engine.access.admission import ENVIRONMENT, Admission, key_id_of
 from ojs_engine.access.permissions import PERMISSIONS, ROLES
-from ojs_engine.access.sessions import MOST_ENDED, with_ended
-from ojs_engine.access.slowing import Slowing
 from ojs_engine.base.errors import OjsError
+from ojs_features.access.keys import Key, NewKey, make_key, renewed
+from ojs_features.access.known_keys import KnownKeys
+from ojs_features.access.sessions import MOST_ENDED, with_ended
+from ojs_features.access.slowing import Slowing
 from support.tables import each
 
 NOW = 1_770_000_000_000

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec import UNSET
 
-from ojs_engine.access.known_keys import Admission, unauthenticated
+from ojs_engine.access.admission import Admission, unauthenticated
 from ojs_engine.access.permissions import Need
 from ojs_engine.access.principal import EVERYBODY, Principal
 from ojs_engine.api.call import Call, Response

@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 from aiohttp import web
 
-from ojs_engine.access.allowances import KeyLimits
-from ojs_engine.access.keys import NewKey, make_key
-from ojs_engine.access.known_keys import KnownKeys
 from ojs_engine.access.permissions import PERMISSIONS, Need
-from ojs_engine.access.slowing import Slowing
 from ojs_engine.api.call import Call, Response
 from ojs_engine.base.errors import OjsError
+from ojs_features.access.allowances import KeyLimits
+from ojs_features.access.keys import NewKey, make_key
+from ojs_features.access.known_keys import KnownKeys
+from ojs_features.access.slowing import Slowing
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.endpoint import Endpoint, StreamedResponse
 from support.call import Request
@@ -43,7 +43,9 @@ class Keyed(Request):
 def door_of(new: NewKey, slowing: Slowing | None = None) -> Door:
     known = KnownKeys(lambda: 0, clock=lambda: 0.0)
     known.replace([new.key])
-    return Door(known, "while there are no keys", slowing or Slowing(lambda: 0.0), lambda _call, _endpoint, _error: None)
+    return Door(
+        known, "while there are no keys", (slowing or Slowing(lambda: 0.0)).pause, lambda _call, _endpoint, _error: None
+    )
 
 
 def key(**limits: int) -> NewKey:
@@ -136,7 +138,7 @@ async def test_a_handler_that_pushes_and_does_not_count_answers_nothing_to_a_key
 
 async def test_where_the_door_is_open_nothing_is_counted() -> None:
     known = KnownKeys(lambda: 0, limits=KeyLimits(pushes_per_second=1, streams=1, waiting=1), clock=lambda: 0.0)
-    door = Door(known, "while there are no keys", Slowing(), lambda _call, _endpoint, _error: None)
+    door = Door(known, "while there are no keys", Slowing().pause, lambda _call, _endpoint, _error: None)
 
     async def counts(call: Call) -> Response:
         call.count_pushes(1_000)

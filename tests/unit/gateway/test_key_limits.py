@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_engine.access.allowances import Allowance, KeyLimits
-from ojs_engine.access.keys import make_key
+from ojs_features.access.allowances import Allowance, KeyLimits
+from ojs_features.access.keys import make_key
 from ojs_gateway.http.key_headers import left_headers
 from support.fake_store import FakeStore
 from support.waiting import eventually

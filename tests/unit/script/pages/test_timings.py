@@ -44,6 +44,7 @@ IN_STRUCTS = (
     "shared/ojs_link",
     "shared/ojs_nats",
     "shared/ojs_features/audit",
+    *(f"shared/ojs_features/access/{one}.py" for one in ("gatekeeper", "known_keys", "sessions", "slowing", "store")),
     *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),
     *(f"shared/ojs_features/events/{one}.py" for one in ("following", "hub", "sockets", "stream")),
     *(f"shared/ojs_features/crons/{one}.py" for one in ("store", "loop", "index")),

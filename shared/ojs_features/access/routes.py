@@ -6,10 +6,10 @@ from typing import Final
 
 from ojs_api import keys as contract
 from ojs_engine.api.contract import part_of
-from ojs_gateway.handlers.keys import KeyHandlers
-from ojs_gateway.handlers.sessions import SessionHandlers
+from ojs_features.access.handlers import KeyHandlers
+from ojs_features.access.session_handlers import SessionHandlers
 
-KEYS: Final = part_of(
+PART: Final = part_of(
     contract.KEYS,
     (
         KeyHandlers,

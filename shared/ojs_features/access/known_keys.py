@@ -8,36 +8,19 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from weakref import WeakSet
 
-from ojs_engine.access.allowances import UNLIMITED, Allowance, KeyLimits
-from ojs_engine.access.keys import ENVIRONMENT, Key, environment_key, key_id_of, make_key
+from ojs_engine.access.admission import ENVIRONMENT, FOREVER, Admission, key_id_of, unauthenticated
 from ojs_engine.access.principal import Principal
-from ojs_engine.access.sessions import Session, end_of, is_sealed, opened, sealed
-from ojs_engine.base.errors import OjsError
+from ojs_features.access.allowances import UNLIMITED, Allowance, KeyLimits
+from ojs_features.access.keys import Key, environment_key, make_key
+from ojs_features.access.sessions import Session, end_of, is_sealed, opened, sealed
 
 _MOST_SHOWN: Final = 4_096
 """Right headers and cookies that are remembered. One key may be written in several ways."""
 _MOST_ENDED: Final = 100_000
 """Sessions that are known as ended; beyond, the first is forgotten."""
 _MOST_CHARS: Final = 4_096
-_FOREVER: Final = 1 << 62
 _NOBODY: Final = make_key("nobody", "custom").key
 """What a token of an unknown id is compared with, so that it takes as long as one of a known id."""
-_CHALLENGE: Final = (("WWW-Authenticate", "Bearer"),)
-
-
-class Admission:
-    """Who was let in, and until when (Unix ms). `over` is set once that has ended: then, or before as by revoking the key.
-
-    `allowance` is how much the key may ask for; None where there is no key, and so no limit.
-    """
-
-    __slots__ = ("__weakref__", "allowance", "over", "principal", "until")
-
-    def __init__(self, principal: Principal, until: int = _FOREVER, allowance: Allowance | None = None) -> None:
-        self.principal = principal
-        self.allowance = allowance
-        self.until = until
-        self.over = False
 
 
 class KnownKeys:
@@ -68,7 +51,7 @@ class KnownKeys:
         """Sessions that were ended before their time, by key and mark, with the Unix ms of their own end."""
         self._used: set[str] = set()
         self.any = token is not None
-        """Whether there are keys, or have been: those that have ended count, or revoking the last would let everybody in."""
+        """Whether there are keys, or have been. Those that have ended count: else the last one's end would open the door."""
 
     def replace(self, keys: Iterable[Key], *, others: bool = False) -> None:
         """Take what is stored now; `others` is whether there are more that can't be read, or were some."""
@@ -125,11 +108,11 @@ class KnownKeys:
         return said is not None and (said.key_id, said.mark) in self._ended
 
     def of_header(self, authorization: str) -> Admission | None:
-        """Who was found to send this `Authorization` before; None if nobody, or no longer."""
+        """Return who was found to send this `Authorization` before; None for an unknown or ended one."""
         return self._remembered(self._headers, authorization)
 
     def of_cookie(self, session: str) -> Admission | None:
-        """Whose session this was found to be before; None if nobody's, or no longer."""
+        """Return whose session this was found to be before; None for an unknown or ended one."""
         return self._remembered(self._cookies, session)
 
     def check_header(self, authorization: str) -> Admission:
@@ -141,7 +124,7 @@ class KnownKeys:
         key = self._keys.get(key_id_of(token) or ENVIRONMENT) or self._own.get(ENVIRONMENT)
         if not (key or _NOBODY).is_of(token) or key is None:
             raise unauthenticated("the key is not known here")
-        return self._let_in(key, _FOREVER, self._headers, authorization)
+        return self._let_in(key, FOREVER, self._headers, authorization)
 
     def check_cookie(self, session: str) -> Admission:
         """Whose session it is. Raises OjsError unauthenticated."""
@@ -193,8 +176,3 @@ class KnownKeys:
         if found is None:
             found = self._allowances[key.id] = Allowance(key.id, key.name, key.limits.filled(self._limits), self._clock)
         return found
-
-
-def unauthenticated(message: str, *, canonical: str | None = None) -> OjsError:
-    """401."""
-    return OjsError("unauthenticated", message, headers=_CHALLENGE, canonical=canonical)

@@ -11,8 +11,8 @@ import hmac
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ojs_engine.access.keys import Key
 from ojs_engine.base.numbers import whole_number
+from ojs_features.access.keys import Key
 
 LASTS_S: Final = 12 * 3_600
 MOST_ENDED: Final = 100

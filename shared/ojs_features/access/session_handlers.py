@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ojs_engine.access.keys import ENVIRONMENT
-from ojs_engine.access.known_keys import unauthenticated
-from ojs_engine.access.sessions import LASTS_S
+from ojs_engine.access.admission import ENVIRONMENT, unauthenticated
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError
-from ojs_engine.wire.access import session_answer
-from ojs_gateway.context import Context
-from ojs_gateway.http.request import OLD_COOKIE, HttpCall
+from ojs_features.access.bodies import session_answer
+from ojs_features.access.gatekeeper import Gatekeeper
+from ojs_features.access.sessions import LASTS_S
+from ojs_features.access.store import Keys
 
 
 class SessionHandlers:
     """Handlers of /session, which are for browsers."""
 
-    def __init__(self, context: Context) -> None:
-        self._keys = context.keys
+    def __init__(self, context: HandlerContext) -> None:
+        guard = context.guard
+        assert isinstance(guard, Gatekeeper), "sessions are of keys, and another feature guards this gateway"
+        self._keys = guard.callers
         self._store = context.store
 
     async def begin(self, call: Call) -> Response:
@@ -31,7 +33,7 @@ class SessionHandlers:
         text, ends_at_s = sealed
         answer = session_answer(call.principal, signed_in=True, is_open=False, ends_at=ends_at_s * 1_000)
         lasts_s = min(LASTS_S, ends_at_s - self._keys.now() // 1_000)
-        return Response(201, answer, (_cookie(call, text, lasts_s),))
+        return Response(201, answer, (call.session_cookie(text, lasts_s),))
 
     async def read(self, call: Call) -> Response:
         """GET /session: who asks."""
@@ -42,14 +44,14 @@ class SessionHandlers:
 
     def _without_the_old(self, call: Call) -> tuple[tuple[str, str], ...]:
         """Return the header that takes back a session of ours whose cookie has the name of earlier versions."""
-        old = call.cookie(OLD_COOKIE) if isinstance(call, HttpCall) else None
-        if old is None or not isinstance(call, HttpCall):
+        old = call.old_session
+        if old is None:
             return ()
         try:
             _ = self._keys.of_cookie(old) or self._keys.check_cookie(old)
         except OjsError:
             return ()
-        return (_set_cookie(call, OLD_COOKIE, "", 0, "/"),)
+        return (call.session_cookie("", 0, old=True),)
 
     async def end(self, call: Call) -> Response:
         """DELETE /session: the browser forgets it, and gateways take it no more. The call then knows whose it was."""
@@ -57,20 +59,10 @@ class SessionHandlers:
             with suppress(OjsError):
                 call.enter(self._keys.of_cookie(session) or self._keys.check_cookie(session))
                 await self._end(session)
-        return Response(204, b"", (_cookie(call, "", 0),))
+        return Response(204, b"", (call.session_cookie("", 0),))
 
     async def _end(self, session: str) -> None:
         """Take a session no more, here at once, and through other gateways once they hear of it. Raises OjsError."""
         said = self._keys.end_session(session)
         if said is not None and said.key_id != ENVIRONMENT:  # that key has no record
-            await self._store.keys.end_session(said.key_id, said.mark)
-
-
-def _cookie(call: Call, value: str, lasts_s: int) -> tuple[str, str]:
-    assert isinstance(call, HttpCall)  # over NATS there is no such operation
-    return _set_cookie(call, call.cookie_name, value, lasts_s, call.site.prefix or "/")
-
-
-def _set_cookie(call: HttpCall, name: str, value: str, lasts_s: int, path: str) -> tuple[str, str]:
-    secure = "; Secure" if call.secure else ""
-    return ("Set-Cookie", f"{name}={value}; Path={path}; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}")
+            await self._store.of(Keys).end_session(said.key_id, said.mark)

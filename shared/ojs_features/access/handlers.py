@@ -6,20 +6,22 @@ from msgspec.structs import replace
 
 from ojs_api.keys import KeyList, MadeKey, OneKey
 from ojs_engine.api.call import Call, Response
+from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import refuse_key
-from ojs_engine.wire.access import key_answer, parse_key, parse_limits, parse_rotation
-from ojs_gateway.context import Context
+from ojs_engine.store.callers import key_lives
+from ojs_features.access.bodies import key_answer, parse_key, parse_limits, parse_rotation
+from ojs_features.access.store import Keys
 
 
 class KeyHandlers:
     """Handlers under /admin/keys."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._store = context.store
-        self._keys = context.store.keys
+        self._keys = context.store.of(Keys)
         self._clock = context.store.clock
         self._limits = context.limits
-        self._ends = [end for feature in context.features for end in feature.key_ends]
+        self._ends = context.key_ends
 
     async def list(self, call: Call) -> Response:
         """GET /admin/keys: those that have not ended, or all of them."""
@@ -56,7 +58,7 @@ class KeyHandlers:
         """DELETE /admin/keys/{key_id}. What features do in its name ends, or is named."""
         key = await self._keys.revoke(call.parameters[0])
         answer = key_answer(key, self._clock.now())
-        if not await self._keys.lives(key.id):  # else what it has left is of the key that it was rotated to
+        if not await key_lives(self._store.bucket, key.id):  # else what it has left is of the key that it was rotated to
             ended = {end.member: await end.change(self._store, key.id) for end in self._ends}
             answer = replace(answer, **ended)
         return Response(200, OneKey(answer))

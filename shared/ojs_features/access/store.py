@@ -9,16 +9,16 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from ojs_engine.access.allowances import KeyLimits
-from ojs_engine.access.keys import Key, NewKey, renewed
-from ojs_engine.access.sessions import with_ended
 from ojs_engine.base.errors import OjsError, not_found
 from ojs_engine.domain.transitions import Moment
 from ojs_engine.jetstream.marks import Mark
 from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.jetstream.subjects import ANY, HAD_KEYS
-from ojs_engine.store.records.bucket import Bucket
 from ojs_engine.store.records.documents import Documents
+from ojs_engine.store.store import Store
+from ojs_features.access.allowances import KeyLimits
+from ojs_features.access.keys import Key, NewKey, renewed
+from ojs_features.access.sessions import with_ended
 from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
@@ -46,10 +46,14 @@ class KeyTimings(Timings, frozen=True, kw_only=True):
 
 
 class Keys:
-    """Reads and changes keys. Those that were revoked stay, so that a system that has had keys never counts as one without."""
+    """Reads and changes keys.
 
-    def __init__(self, bucket: Bucket, timings: KeyTimings) -> None:
-        self.timings = timings
+    Those that were revoked stay, so that a system that has had keys never counts as one without.
+    """
+
+    def __init__(self, store: Store) -> None:
+        bucket = store.bucket
+        self.timings = bucket.timings(KeyTimings)
         self._records = bucket.records
         self._clock = bucket.clock
         self._config = bucket.config
@@ -122,17 +126,6 @@ class Keys:
             key = await self.get(key.replaced_by)
         return key
 
-    async def lives(self, key_id: str) -> bool:
-        """Whether a key, or one that it was rotated to, lets anybody in. Raises OjsError backend_unavailable."""
-        try:
-            key = await self.get(key_id)
-            keys = (key, await self._last(key))
-        except OjsError as error:
-            if error.code != "not_found":
-                raise
-            return False
-        return not all(one.ended(self._clock.now()) for one in keys)
-
     async def revoke(self, key_id: str) -> Key:
         """It lets nobody in from now on. Raises OjsError not_found."""
 
@@ -144,7 +137,7 @@ class Keys:
         return await self._change(key_id, ends)
 
     async def limit(self, key_id: str, limits: KeyLimits) -> Key:
-        """Give a key other limits; what is under way goes on. Raises OjsError not_found, conflict for one that has ended."""
+        """Give a key other limits; what is under way goes on. Raises OjsError not_found, conflict for an ended one."""
 
         def limited(key: Key | None, moment: Moment) -> Key:
             if key is None:
@@ -187,7 +180,7 @@ class Keys:
         return self._had and self._watch.loaded and not self._watch.entries
 
     async def mark(self) -> None:
-        """Have the system marked if it has keys, such as those of an earlier version. Raises OjsError backend_unavailable."""
+        """Mark the system if it has keys, such as those of an earlier version. Raises OjsError backend_unavailable."""
         if self._watch.entries:
             await self._set_mark()
 

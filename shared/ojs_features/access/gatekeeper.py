@@ -1,37 +1,32 @@
-"""The doors of one gateway: the keys that it knows, and who is let in without one (docs/adr/072)."""
+"""The guard of one gateway: the keys that it knows, and whether it may serve without any (docs/adr/072)."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
-from ojs_engine.access.keys import PREFIX, Key
-from ojs_engine.access.known_keys import KnownKeys
-from ojs_engine.access.slowing import Slowing
+from ojs_engine.access.admission import PREFIX
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.base.problems import StartupProblem, Unreachable
-from ojs_gateway.http.door import Door, Keyless, Refused
+from ojs_engine.store.store import Store
+from ojs_features.access.allowances import STREAMS, WAITING, KeyLimits
+from ojs_features.access.keys import Key
+from ojs_features.access.known_keys import KnownKeys
+from ojs_features.access.slowing import Slowing, SlowingTimings
+from ojs_features.access.store import Keys
 from ojs_link.timings import Timings
 from ojs_runtime.addresses import is_loopback
 from ojs_runtime.setting_readers import api_key
-
-if TYPE_CHECKING:
-    from ojs_engine.store.keys import Keys
-    from ojs_runtime.settings import NatsApiMode, Settings
+from ojs_runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 _LONG_ENOUGH: Final = 32
-_OVER_NATS: Final[dict[NatsApiMode, Keyless]] = {
-    "auto": "while there are no keys",
-    "open": "always",
-    "keys": "never",
-    "off": "never",
-}
 
 
 class AccessTimings(Timings, frozen=True, kw_only=True):
@@ -47,28 +42,28 @@ class AccessTimings(Timings, frozen=True, kw_only=True):
     """The pause behind a look for keys at the start that NATS didn't answer."""
 
 
-class Access:
-    """Follows the keys, and has a door for each binding. Raises StartupProblem for a key file that can't be read."""
+class Gatekeeper:
+    """Follows the keys: the guard of one gateway. Raises StartupProblem for a key file that can't be read."""
 
-    def __init__(self, keys: Keys, known: KnownKeys, settings: Settings, refused: Refused, timings: AccessTimings) -> None:
-        self._timings = timings
-        self._keys = keys
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._timings = store.bucket.timings(AccessTimings)
+        self._keys = store.of(Keys)
         self._settings = settings
-        self._beyond = not (is_loopback(settings.host) or settings.insecure)
-        slowing = Slowing()
-        self.known = known
-        self.http = Door(known, "never" if self._beyond else "while there are no keys", slowing, refused)
-        self.nats = Door(known, _OVER_NATS[settings.nats_api], slowing, refused)
+        limits = KeyLimits(pushes_per_second=settings.key_pushes_per_second, streams=STREAMS, waiting=WAITING)
+        self.callers = KnownKeys(store.clock.now, _own_key(settings), limits=limits)
+        self.pause = Slowing(timings=store.bucket.timings(SlowingTimings)).pause
+        self._changed: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
+    async def start(self, changed: Callable[[], None]) -> None:
         """Know the keys. Raises StartupProblem if there are none and others than this machine reach the gateway."""
+        self._changed = changed
         await self._follow()
         settings = self._settings
         if settings.api_key or settings.api_key_file:
             log.warning("one key may do everything: keys for each client are made with 'ojs-nats keys create'")
-        if not self.known.any:
-            if self._beyond:
+        if not self.callers.any:
+            if not (is_loopback(settings.host) or settings.insecure):
                 raise StartupProblem(
                     f"there are no keys, and others than this machine reach {settings.host}: start without --host, make the "
                     "first key with 'ojs-nats keys create --role admin --name first' (or without a gateway, with --nats URL), "
@@ -90,7 +85,7 @@ class Access:
         deadline = loop.time() + self._settings.connect_timeout
         while True:
             try:
-                await self._keys.follow(self._changed)
+                await self._keys.follow(self._replace)
             except OjsError as error:
                 if loop.time() >= deadline:
                     raise Unreachable(f"The keys of the API can't be read from NATS: {error.message}.") from None
@@ -98,15 +93,14 @@ class Access:
             else:
                 return
 
-    def _changed(self, keys: list[Key], others: bool) -> None:
-        self.known.replace(keys, others=others)
-        self.http.look()
-        self.nats.look()
+    def _replace(self, keys: list[Key], others: bool) -> None:
+        self.callers.replace(keys, others=others)
+        self._changed()
 
     async def _look(self) -> None:
         await asyncio.sleep(self._timings.look_s)
-        self.known.look()
-        self.http.look()
+        self.callers.look()
+        self._changed()
 
     async def _mark(self) -> None:
         await self._keys.mark()
@@ -114,11 +108,11 @@ class Access:
 
     async def _note_uses(self) -> None:
         await asyncio.sleep(self._timings.note_s)
-        for key_id in self.known.take_used(self._keys.timings.coarse_ms):
+        for key_id in self.callers.take_used(self._keys.timings.coarse_ms):
             await self._keys.note_use(key_id)
 
 
-def own_key(settings: Settings) -> str | None:
+def _own_key(settings: Settings) -> str | None:
     """The key that this process was given, if any. Raises StartupProblem."""
     token = settings.api_key
     if settings.api_key_file is not None:

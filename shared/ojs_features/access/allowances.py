@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from ojs_api import keys
+from ojs_engine.access.admission import Places
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.token_bucket import TokenBucket
 
-MOST: Final = keys.MOST
 STREAMS: Final = 200
 """Streams and WebSockets that a key may have open at a gateway, unless it has a limit of its own."""
 WAITING: Final = 2_000
@@ -21,8 +21,7 @@ WAITING: Final = 2_000
 _PLACE_AGAIN_S: Final = 5
 """When somebody may ask again for whom there was no place."""
 
-Places = Literal["streams", "waiting"]
-Limit = Annotated[int, Meta(ge=0, le=MOST)]
+Limit = Annotated[int, Meta(ge=0, le=keys.MOST)]
 _HELD: Final[dict[Places, str]] = {
     "streams": "streams and WebSockets open",
     "waiting": "requests waiting for jobs or results",
@@ -66,7 +65,7 @@ class Allowance:
             raise self._refused("pushes_per_second", rate, f"has pushed its {rate:,} jobs a second", wait)
 
     def pushes_left(self) -> tuple[int, int, int] | None:
-        """Return the limit of pushes, how many may be made now, and in how many seconds one may; None without a limit."""
+        """Return the limit of pushes, how many may be made now, and in how many seconds one may; None for no limit."""
         rate = self.limits.pushes_per_second
         return (rate, *self._pushes.left(rate)) if rate else None
 

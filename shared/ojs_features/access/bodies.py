@@ -11,8 +11,6 @@ from msgspec.structs import asdict
 
 from ojs_api import keys as contract
 from ojs_api.keys import AS_SET, MOST, MOST_OVERLAP_S, MOST_PATTERNS, CreateKey, KeyLimitsBody, RotateKey, Session
-from ojs_engine.access.allowances import BY_SETTINGS, KeyLimits
-from ojs_engine.access.keys import Key, NewKey, make_key
 from ojs_engine.access.permissions import PERMISSIONS
 from ojs_engine.access.principal import Principal
 from ojs_engine.base.errors import invalid
@@ -20,6 +18,8 @@ from ojs_engine.base.fields import duration_ms, integer, short_text, shown, text
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.wire.members import moment
 from ojs_engine.wire.requests import request_of
+from ojs_features.access.allowances import BY_SETTINGS, KeyLimits
+from ojs_features.access.keys import Key, NewKey, make_key
 
 DEFAULT_OVERLAP_MS: Final = 24 * 3_600_000
 """How long an old key goes on beside the one that it was rotated to (SEC-021)."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -16,16 +15,12 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_engine.access.allowances import BY_SETTINGS, UNLIMITED, KeyLimits
+from ojs_engine.access.admission import ENVIRONMENT, PREFIX
 from ojs_engine.access.permissions import PERMISSIONS, ROLES, Permission, Role
 from ojs_engine.access.principal import Principal
 from ojs_engine.base.numbers import At
+from ojs_features.access.allowances import BY_SETTINGS, UNLIMITED, KeyLimits
 
-ENVIRONMENT: Final = "environment"
-"""The id of the one key that the gateway's environment has."""
-PREFIX: Final = "ojs_sk_"
-"""How keys begin: scanners for secrets look for such prefixes."""
-_TOKEN: Final = re.compile(r"ojs_sk_([0-9a-f]{12})_[0-9a-f]{64}")
 _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
 _SALT_BYTES: Final = 16
@@ -52,7 +47,7 @@ class Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
     used_at: At | None = None
     replaced_by: str | None = None
     ended_sessions: tuple[str, ...] = ()
-    """Sessions that were ended before their time (`ojs_engine.access.sessions`), the last of them."""
+    """Sessions that were ended before their time (`sessions.py`), the last of them."""
     op: str = ""
 
     @property
@@ -139,12 +134,6 @@ def environment_key(token: str) -> Key:
     """
     salt = hashlib.sha256(b"OJS_API_KEY").hexdigest()
     return _stored(token, ENVIRONMENT, ENVIRONMENT, "admin", salt=salt, limits=UNLIMITED)
-
-
-def key_id_of(token: str) -> str | None:
-    """The id in a token; None if it has not the form of one."""
-    found = _TOKEN.fullmatch(token)
-    return None if found is None else found[1]
 
 
 def _stored(

@@ -1,0 +1,1 @@
+"""Keys of the API, sessions of browsers, and who is let in."""
