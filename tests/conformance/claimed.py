@@ -2,8 +2,8 @@
 
 --arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a
 cluster of three (cluster), where the requests of a case take turns between the two gateways; or what levels 0 and 1
-need and no more (bare), for the cases of those two levels. With --keys it asks for keys, and the runner shows one; with
---tls it speaks TLS.
+need and no more (bare), for the cases of those two levels. --without leaves features out of dev and bare. With --keys it
+asks for keys, and the runner shows one; with --tls it speaks TLS.
 
 --verdicts runs all cases instead, and says where docs/conformance.md is wrong about them.
 
@@ -36,10 +36,29 @@ _BARE: Final[dict[str, tuple[str, ...]]] = {
     "projector": (),  # of the lists of dead letters and events
 }
 """Services that levels 0 and 1 need, each with what is optional off: without any of them cases fail."""
+_BASIC: Final = ("dead_letters", "events", "unique")
+"""Features that cases of levels 0 and 1 need. The engine alone passes the others: bare --without these."""
+_NEED: Final[dict[str, tuple[str, ...]]] = {
+    "bulk": (
+        "level-4-advanced/bulk/*",
+        "ext-admin-api/admin-bulk-retry-safety.json",
+        "ext-backpressure/backpressure-batch-partial-reject.json",
+        "ext-fair-scheduling/fair-scheduling-round-robin.json",
+        "ext-job-versioning/job-versioning-batch-mixed.json",
+    ),
+    "crons": ("level-2-scheduled/cron/*",),
+    "dead_letters": ("level-1-reliable/dead-letter/*", "level-1-reliable/retry/retry-exhausted-to-dead-letter.json"),
+    "events": ("level-0-core/events/*",),
+    "limits": ("level-4-advanced/rate-limit/*",),
+    "unique": ("level-4-advanced/unique/*", "level-0-core/envelope/valid-full-job.json"),
+    "workflows": ("level-3-workflows/*",),
+}
+"""Patterns of cases that need a feature, beside those of its extensions."""
 _OF_BARE: Final = ("level-0-", "level-1-")
 sys.path[:0] = [str(_HERE.parent), str(_ROOT)]
 
 from conformance.verdicts import differences  # noqa: E402
+from ojs_engine.plug import Feature  # noqa: E402
 from ojs_features.all import FEATURES  # noqa: E402
 from script.pages.conformance import conformance  # noqa: E402
 from support.certificates import Authority  # noqa: E402  # tests aren't installed
@@ -48,7 +67,7 @@ from support.cluster import NatsCluster  # noqa: E402
 from support.nats import NatsServer  # noqa: E402
 from support.system import Processes, System, send  # noqa: E402
 from support.waiting import until  # noqa: E402
-from support.without import without  # noqa: E402
+from support.without import NAMES, without  # noqa: E402
 
 
 def main() -> int:
@@ -60,7 +79,7 @@ def main() -> int:
     parser.add_argument("--url", action="append", help="a gateway in test mode that runs already; several take turns")
     parser.add_argument("--arrangement", choices=["dev", "processes", "cluster", "bare"], default="dev")
     parser.add_argument(
-        "--without", default="", metavar="NAMES", help="features to leave out, with the cases of their extensions"
+        "--without", default="", metavar="NAMES", help="features to leave out, with the cases that need them; each: by turns"
     )
     parser.add_argument("--keys", action="store_true", help="have the server ask for keys, and the runner show one")
     parser.add_argument("--tls", action="store_true", help="have the server speak TLS")
@@ -81,10 +100,17 @@ def main() -> int:
     patterns = options.patterns or (["*"] if options.verdicts else read_patterns(_HERE / "claimed.txt"))
     if options.arrangement == "bare" and not options.patterns:
         patterns = [pattern for pattern in patterns if pattern.lstrip("!").startswith(_OF_BARE)]
-    if options.without and (options.url or options.arrangement != "dev"):
-        parser.error("--without is about a server that is started here by dev")
-    gone = [feature for feature in FEATURES if feature.name in options.without.split(",")]
-    patterns = [*patterns, *(f"!ext-{extension.name}/*" for feature in gone for extension in feature.extensions)]
+    if options.without and (options.url or options.arrangement not in {"dev", "bare"}):
+        parser.error("--without is about a server that is started here, by dev or bare")
+    if options.without == "each":
+        return _each(sys.argv[1:])
+    wanted = options.without.split(",") if options.without else []
+    if unknown := set(wanted) - set(NAMES):
+        parser.error(
+            f"there is no feature {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}, and each for all by turns"
+        )
+    gone = [feature for feature in FEATURES if feature.name in wanted]
+    patterns = [*patterns, *(f"!{cases}" for feature in gone for cases in _cases(feature))]
     names, idle = choose(options.suites, [*patterns, *_SLOW] if options.quick else patterns)
     for pattern in idle:
         print(f"the pattern {pattern} matches no case", file=sys.stderr)
@@ -100,7 +126,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as name:
         folder = Path(name)
         arguments = _with_tls(folder) if options.tls else ()
-        with server(options.url, options.arrangement, folder, arguments, [feature.name for feature in gone]) as (
+        with server(options.url, options.arrangement, folder, arguments, gone) as (
             urls,
             nats_url,
         ):
@@ -121,6 +147,31 @@ def main() -> int:
             wrong = differences(json.loads(report.read_text(encoding="utf-8"))["cases"], conformance())
             print("\n".join(wrong) or "docs/conformance.md is right about all of them")
             return 1 if wrong else 0
+
+
+def _each(words: Sequence[str]) -> int:
+    """Run without each feature, one after the other; return the worst exit status."""
+    worst = 0
+    for name in NAMES:
+        print(f"-- without {name}", flush=True)
+        command = [sys.executable, __file__, *(name if word == "each" else word for word in words)]
+        worst = max(worst, subprocess.run(command, check=False).returncode)
+    return worst
+
+
+def _cases(feature: Feature) -> Iterator[str]:
+    """Yield patterns of the cases that need a feature."""
+    yield from (f"ext-{extension.name}/*" for extension in feature.extensions)
+    yield from _NEED.get(feature.name, ())
+
+
+def _require_gone(url: str, gone: Sequence[Feature]) -> None:
+    """Raise RuntimeError if a server has an operation of a feature that it was to be started without."""
+    described = send("GET", f"{url}/ojs/v1/openapi.json").body["paths"].values()
+    found = {operation["operationId"] for path in described for operation in path.values() if "operationId" in operation}
+    names = {route.paths[0].rpartition(" ")[2] for feature in gone for part in feature.parts for route in part.routes}
+    if there := names & found:
+        raise RuntimeError(f"the server has {', '.join(sorted(there))}")
 
 
 def read_patterns(file: Path) -> list[str]:
@@ -147,7 +198,7 @@ def choose(suites: Path, patterns: list[str]) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def server(
-    urls: list[str] | None, arrangement: str, folder: Path, arguments: Sequence[str], gone: Sequence[str]
+    urls: list[str] | None, arrangement: str, folder: Path, arguments: Sequence[str], gone: Sequence[Feature]
 ) -> Iterator[tuple[list[str], str]]:
     """The base URLs to send requests to, by turns, and that of NATS. `arguments` are for its gateways.
 
@@ -167,18 +218,23 @@ def server(
             ):
                 yield gateways, cluster.url
         case "bare":
-            with NatsServer(folder / "nats") as nats, _bare(folder, nats.url) as gateway:
+            rest = [name for name in NAMES if name not in _BASIC or name in {feature.name for feature in gone}]
+            with NatsServer(folder / "nats") as nats, _bare(folder, nats.url, rest) as gateway:
                 yield [gateway], nats.url
         case _:
-            program = (*without(*gone), "dev") if gone else (str(_ROOT / "script" / "server"),)
+            # Processes that dev starts have all features, so there are none.
+            program = (
+                (*without(*(one.name for one in gone)), "dev", "--together") if gone else (str(_ROOT / "script" / "server"),)
+            )
             with System.started(folder, *arguments, program=program) as system:
+                _require_gone(system.url, gone)
                 yield [system.url], system.nats_url
 
 
 @contextmanager
-def _bare(folder: Path, nats_url: str) -> Iterator[str]:
-    """One of each service that levels 0 and 1 need, without any feature; yields the gateway's address."""
-    services = Processes(folder, nats_url, program=without("all"))
+def _bare(folder: Path, nats_url: str, gone: Sequence[str]) -> Iterator[str]:
+    """One of each service that levels 0 and 1 need, without these features; yields the gateway's address."""
+    services = Processes(folder, nats_url, program=without(*gone))
     own = {"projector": ("--projector-data", str(folder / "index"))}
     try:
         started = {name: services.start(name, *options, *own.get(name, ())) for name, options in _BARE.items()}
