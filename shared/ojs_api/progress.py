@@ -65,10 +65,10 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State
     attempt: Annotated[Count, Meta(description="Which attempt this is about.")]
     progress: _Fraction | None
-    data: JsonObject | None
-    updated_at: Moment | None
     percentage: _Percentage | None = None
+    data: JsonObject | None
     message: str | None = None
+    updated_at: Moment | None
 
 
 class ReportedProgress(Progress, frozen=True, kw_only=True, omit_defaults=True):

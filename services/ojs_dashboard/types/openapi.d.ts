@@ -354,7 +354,7 @@ export type PreviewCronBody = { cron?: string; expression?: string; schedule?: s
 
 export type PriorityStats = { queue: string; counts_by_priority: Record<string, number>; total: number; partial?: boolean; index_progress?: number };
 
-export type Progress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; redacted?: Array<string>; data?: Record<string, unknown> | null; percentage?: number; message?: string };
+export type Progress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; redacted?: Array<string>; percentage?: number; data?: Record<string, unknown> | null; message?: string };
 
 export type Projector = { instance: string; index_progress: number; lag_ms: number; applied: number; relaying: boolean; relayed: number; repaired: Record<string, number> };
 
@@ -412,7 +412,7 @@ export type RemovedWorker = { deleted: boolean; worker_id: string };
 
 export type ReportJobProgressBody = { job_id?: string; progress?: number; percentage?: number; message?: string; data?: Record<string, unknown>; worker_id?: string; attempt?: number };
 
-export type ReportedProgress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; accepted: boolean; redacted?: Array<string>; data?: Record<string, unknown> | null; percentage?: number; message?: string };
+export type ReportedProgress = { job_id: string; state: State; attempt: number; progress: number | null; updated_at: string | null; accepted: boolean; redacted?: Array<string>; percentage?: number; data?: Record<string, unknown> | null; message?: string };
 
 export type RestoredSystem = { namespace: string; taken_at: string; restored_at: string };
 
