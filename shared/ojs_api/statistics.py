@@ -66,6 +66,32 @@ class Throughput(Struct, frozen=True):
     avg_latency_ms: Milliseconds
 
 
+class Counts(Struct, frozen=True, kw_only=True):
+    """Counts of jobs by state."""
+
+    scheduled: Count
+    available: Count
+    pending: Count
+    active: Count
+    retryable: Count
+    completed: Count
+    cancelled: Count
+    discarded: Count
+
+
+Windows = Annotated[dict[str, Window], Meta(description="The last five minutes, hour and day: `5m`, `1h` and `1d`.")]
+
+
+class Lately(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Rates and times of the last five minutes, and since when the oldest job waits."""
+
+    throughput: Throughput
+    latency_ms: Annotated[Percentiles, Meta(description="Waits, from available to started.")]
+    run_ms: Annotated[Percentiles, Meta(description="How long jobs ran.")]
+    oldest_available_at: Moment | None = None
+    oldest_available_age_ms: Count | None = None
+
+
 _ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hours, hours for 31 days."
 _SPAN: Final = (
     Parameter("period", Annotated[Period, Meta(extra_json_schema={"default": "5m"})], "The length of a point."),

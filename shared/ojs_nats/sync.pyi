@@ -19,6 +19,16 @@ from ojs_api.keys import Key, KeyLimits, MadeKey
 from ojs_api.limits import Limit
 from ojs_api.pools import ListedPool, Pool, SchedulingStats
 from ojs_api.progress import Progress
+from ojs_api.queues import (
+    ConfiguredQueue,
+    DeletedQueue,
+    PriorityStats,
+    PurgedQueue,
+    Queue,
+    QueueDetail,
+    QueueStats,
+    SwitchedQueue,
+)
 from ojs_api.schemas import Compatibility, Mode, Schema, SchemaHead, SchemaVersion
 from ojs_api.webhooks import Delivery, RotatedWebhook, Webhook, WebhookTest
 from ojs_api.workers import DirectedWorkers, FleetSummary, Worker, WorkerDetail, WorkerHealth
@@ -31,16 +41,6 @@ from ojs_nats.jobs import Checkpoint, Job, JobRequest
 from ojs_nats.models.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
 from ojs_nats.models.events import Event, EventPage
 from ojs_nats.models.jobs import AttemptTrace, ChangedSelection, Failure, HistoryEvent, JobLineage, JobRetries, UniqueJob
-from ojs_nats.models.queues import (
-    ConfiguredQueue,
-    DeletedQueue,
-    PriorityStats,
-    PurgedQueue,
-    Queue,
-    QueueDetail,
-    QueueStats,
-    SwitchedQueue,
-)
 from ojs_nats.models.statistics import Statistics
 from ojs_nats.models.system import (
     AuditEntry,

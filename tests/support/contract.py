@@ -44,6 +44,9 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "adminCancelJob": {"reason": "by hand"},
     "updateJobPriority": {"priority": 5},
     "getJobResults": {"ids": []},
+    "deleteQueue": {"strategy": "move", "target_queue": "b"},
+    "purgeQueue": {"states": ["available"]},
+    "adminPurgeQueue": {"states": ["available"], "confirm": True},
     "putPool": {"queues": ["a"], "starvation_prevention": {}},
     "retryDeadLetterJob": {"override": {"queue": "q"}},
     "bulkRetryDeadLetter": {"filter": {"queue": "q"}, "confirm": True},
@@ -75,6 +78,7 @@ PLACES: Final = {
     "subscription": "sub_none",
     "key": "k",
     "pool": "p",
+    "queue": "a",
 }
 """What stands for the names in paths."""
 OTHER_NAMES: Final = {

@@ -38,13 +38,13 @@ export type AdminChangedJob = { job: Job };
 
 export type AdminJobPage = { items: Array<Job>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
-export type AdminListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; state: "active" | "draining" | "paused"; backlog: Array<number>; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
-
-export type AdminPurgeQueueBody = { states: Array<State>; confirm: boolean; older_than?: string | number };
+export type AdminPurgeQueueBody = { states: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; confirm: boolean; older_than?: string | number };
 
 export type AdminPutSchemaBody = { uri?: string; validation?: { mode?: "off" | "warn" | "strict" }; compatibility?: "semver" | "none" | "backward" | "forward" | "full"; type?: string; version?: number | string; schema?: Record<string, unknown>; args_schema?: Record<string, unknown> };
 
-export type AdminQueuePage = { items: Array<AdminListedQueue>; pagination: Pagination; partial?: boolean; index_progress?: number };
+export type AdminQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; state: "active" | "draining" | "paused"; backlog: Array<number>; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
+
+export type AdminQueuePage = { items: Array<AdminQueue>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
 export type AdminStats = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; queues: number; workers: number; workers_stale: number; jobs: Counts; dead_letter: number; windows: Record<string, Window>; uptime_seconds: number; oldest_available_at?: string; oldest_available_age_ms?: number; partial?: boolean; index_progress?: number };
 
@@ -290,8 +290,6 @@ export type LimitPage = { items: Array<Limit>; pagination: Pagination };
 
 export type ListedPool = { name: string; strategy: "round-robin" | "strict" | "weighted"; queues: Array<string>; weights: Record<string, number>; starvation_prevention: StarvationPrevention; isolated: boolean; created_at: string; updated_at: string; active_workers: number; active_jobs: number; concurrency: number };
 
-export type ListedQueue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
-
 export type Liveness = { status: "ok"; uptime_seconds: number };
 
 export type MadeKey = { key: Key; token: string };
@@ -360,9 +358,9 @@ export type Projector = { instance: string; index_progress: number; lag_ms: numb
 
 export type PurgeDeadLetterBody = { filter?: { queue?: string; type?: string; error_type?: string; since?: string; until?: string; older_than?: string | number; state?: "discarded" }; older_than?: string | number; confirm?: boolean };
 
-export type PurgeQueueBody = { states?: Array<State>; older_than?: string | number; confirm?: boolean };
+export type PurgeQueueBody = { states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; older_than?: string | number; confirm?: boolean };
 
-export type PurgedQueue = { queue: string; purged_count: number; remaining: number; states: Array<State> };
+export type PurgedQueue = { queue: string; purged_count: number; remaining: number; states: Array<"active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled"> };
 
 export type PushedBatch = { jobs: Array<Job>; count: number; deduplicated?: Array<number>; warnings?: Array<AnswerWarning> };
 
@@ -372,11 +370,13 @@ export type PutJobCheckpointBody = { state: unknown; step_index?: number; metada
 
 export type PutPoolBody = { queues: Array<string> | Record<string, { weight?: number }>; strategy?: "weighted" | "round-robin" | "strict"; weights?: Record<string, number>; name?: string; starvation_prevention?: { enabled?: boolean; rotation_interval?: number | string; min_dispatch_ratio?: number }; isolated?: boolean };
 
+export type Queue = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string };
+
 export type QueueDetail = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; name: string; status: "active" | "draining" | "paused"; paused: boolean; counts: Counts; pending: number; active: number; queue: QueueStatus; depth: number; config: QueueSettings; own_config: QueueSettings; oldest_available_at?: string; oldest_available_age_ms?: number; created_at?: string; updated_at?: string; paused_at?: string; partial?: boolean; index_progress?: number };
 
 export type QueueNumbers = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; queue: string; depth: number; load: number; dead: number; completed_last_hour: number; failed_last_hour: number; avg_duration_ms: number; avg_wait_ms: number; throughput_per_second: number; windows: Record<string, Window>; oldest_available_at?: string; oldest_available_age_ms?: number; max_depth?: number; pressure?: number };
 
-export type QueuePage = { queues: Array<ListedQueue>; pagination: Pagination; partial?: boolean; index_progress?: number };
+export type QueuePage = { queues: Array<Queue>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
 export type QueueRate = { limit: number; period: string };
 

@@ -6,30 +6,30 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from ojs_engine.read.numbers import Counts
-from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.members import members
-from ojs_engine.wire.queues.answers import (
+from ojs_api.queues import (
     ConfiguredQueue,
     PriorityStats,
     PurgedQueue,
     QueueDetail,
-    QueueStatsAnswer,
+    QueueStats,
     SwitchedQueue,
 )
+from ojs_api.statistics import Counts
+from ojs_engine.wire.dialects.shaping import Shapes
+from ojs_engine.wire.members import members
 
 
-def _counts(answer: QueueStatsAnswer) -> dict[str, int]:
+def _counts(answer: QueueStats) -> dict[str, int]:
     return {name: getattr(answer.queue, name) for name in (*Counts.__struct_fields__, "total")}
 
 
-def _stats_for_cli(answer: QueueStatsAnswer) -> dict[str, Any]:
+def _stats_for_cli(answer: QueueStats) -> dict[str, Any]:
     """`queue` is the name."""
     stats = members(answer.stats) | _counts(answer)
     return members(answer) | {"queue": answer.queue.name, "status": answer.queue.status, "stats": stats}
 
 
-def _stats_for_sdks(answer: QueueStatsAnswer) -> dict[str, Any]:
+def _stats_for_sdks(answer: QueueStats) -> dict[str, Any]:
     """`queue` is the name (ojs-http-binding §11.2); Python and Go read the counts in `stats`, JS beside it."""
     stats = members(answer.stats) | _counts(answer)
     return asdict(answer.queue) | members(answer) | {"queue": answer.queue.name, "stats": stats}
@@ -62,7 +62,7 @@ def _with_deleted(answer: PurgedQueue) -> dict[str, Any]:
 
 
 QUEUES: Final[Shapes] = {
-    QueueStatsAnswer: {"sdk": _stats_for_sdks, "cli": _stats_for_cli},
+    QueueStats: {"sdk": _stats_for_sdks, "cli": _stats_for_cli},
     SwitchedQueue: {"sdk": _switched_for_sdks, "cli": _switched_beside, "ui": _switched_beside},
     ConfiguredQueue: {"ui": _with_configuration},
     QueueDetail: {"cli": _with_running, "ui": _with_configuration},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, get_args
 
+from ojs_api import queues as contract
 from ojs_api import words
 from ojs_api.jobs import JobPage as JobPageAnswer
 from ojs_engine.api.call import Call, Response
@@ -26,7 +27,7 @@ from ojs_engine.wire.jobs.filters import meta_members
 from ojs_engine.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_engine.wire.jobs.results import without_expired_result
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
-from ojs_engine.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
+from ojs_engine.wire.queues.answers import admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
 
 _SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
@@ -94,7 +95,7 @@ class ListHandlers:
         page, found = await self._queues(call, parse_page(call.queries, numbered=True), backlog=True)
         return Response(200, admin_queue_page(page, found))
 
-    async def _queues(self, call: Call, asked: Page, *, backlog: bool = False) -> tuple[QueuePageAnswer, QueuePage]:
+    async def _queues(self, call: Call, asked: Page, *, backlog: bool = False) -> tuple[contract.QueuePage, QueuePage]:
         call.held = True  # about each queue; there may be none
         configured = await self._store.queues.all()
         records = {name: record for name, record in configured.items() if call.sees(name)}

@@ -51,7 +51,6 @@ def _paged(standard: int, most: int) -> tuple[Parameter, ...]:
     return tuple(Parameter(each.name, msgspec.json.schema(each.kind), each.about) for each in contract.paged(standard, most))
 
 
-SEARCH: Final = Parameter("search", SHORT, "A part of the name, in capital or small letters.")
 PAGED: Final = _paged(DEFAULT_PAGE, MAX_PAGE)
 """What `parse_page` reads."""
 NUMBERED: Final = _paged(ADMIN_PAGE, MAX_NUMBERED)

@@ -39,7 +39,6 @@ _LONGEST_S: Final = DEFAULT_LIMITS.max_duration_ms // 1_000
 SECONDS: Final = either(number(0, _LONGEST_S), DURATION, about="Seconds, or a duration.")
 DURATION_MS: Final = either(number(0, DEFAULT_LIMITS.max_duration_ms), DURATION, about="Milliseconds, or a duration.")
 _MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now: +PT5S.")
-OLDER_THAN: Final = either(TEXT, number(0), about="A timestamp, or an age: a duration, or seconds.")
 PREVENTION_REQUEST: Final = Named(
     "StarvationPreventionRequest",
     record({}, {"enabled": FLAG, "rotation_interval": SECONDS, "min_dispatch_ratio": number(0, 1)}),

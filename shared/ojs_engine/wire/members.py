@@ -23,7 +23,6 @@ from ojs_engine.operations.job_checks import JobWarning
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Count = Annotated[int, Meta(ge=0)]
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
-Seconds = Annotated[float, Meta(ge=0, description="Seconds.")]
 Duration = Annotated[str, Meta(description="A duration such as PT30S (ISO 8601).")]
 JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
 JsonList = Annotated[Raw, Meta(extra_json_schema={"type": "array"})]

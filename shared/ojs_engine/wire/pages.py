@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
 
 from ojs_api import pages as contract
 from ojs_engine.base.errors import invalid
@@ -75,29 +75,6 @@ def pagination(page: Page, total: int | None, next_cursor: str | None, *, more: 
 _Partial = Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")]
 PartialFlag = _Partial | UnsetType
 ProgressShare = Annotated[float, Meta(ge=0, le=1)] | UnsetType
-
-
-class Indexed(Struct, kw_only=True, omit_defaults=True):
-    """The base of answers that come from the projector's index, unless they have another one."""
-
-    partial: PartialFlag = UNSET
-    index_progress: ProgressShare = UNSET
-
-
-class _Indexed(Protocol):
-    partial: PartialFlag
-    index_progress: ProgressShare
-
-
-T = TypeVar("T", bound=_Indexed)
-
-
-def with_progress(answer: T, found: Answer) -> T:
-    """The answer, marked as partial while the index behind it is being rebuilt."""
-    if found.partial:
-        answer.partial = True
-        answer.index_progress = round(found.progress, 3)
-    return answer
 
 
 def progress(found: Answer) -> dict[str, Any]:

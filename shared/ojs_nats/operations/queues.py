@@ -9,11 +9,19 @@ from typing import Any, Final, TypedDict, Unpack
 import msgspec
 
 from ojs_api import words
-from ojs_api.schemas import Mode
-from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._operations import Operation, Request
-from ojs_nats._options import policy
-from ojs_nats.models.queues import (
+from ojs_api.queues import (
+    CONFIG,
+    CONFIGURE,
+    CREATE,
+    DELETE,
+    GET,
+    LIMIT,
+    LIST,
+    PAUSE,
+    PRIORITIES,
+    PURGE,
+    RESUME,
+    STATS,
     ConfiguredQueue,
     DeletedQueue,
     PriorityStats,
@@ -23,6 +31,11 @@ from ojs_nats.models.queues import (
     QueueStats,
     SwitchedQueue,
 )
+from ojs_api.schemas import Mode
+from ojs_api.statistics import QUEUE_HISTORY
+from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._operations import AnyOperation, Request
+from ojs_nats._options import policy
 from ojs_nats.models.statistics import Statistics
 from ojs_nats.operations._subject import Subject, body, parameters, prevention, seconds
 from ojs_nats.operations._subject import sent as as_sent
@@ -32,20 +45,6 @@ __all__ = ["ALL_QUEUES", "Period", "Prevention", "QueueOptions", "Queues"]
 
 ALL_QUEUES: Final = "_default"
 """The name that settings of all queues go by."""
-
-_LIST: Final = Operation("listQueues", "GET", "/queues")
-_CREATE: Final = Operation("createQueue", "POST", "/queues")
-_GET: Final = Operation("getQueue", "GET", "/queues/{queue}")
-_DELETE: Final = Operation("deleteQueue", "DELETE", "/queues/{queue}")
-_STATS: Final = Operation("getQueueStats", "GET", "/queues/{queue}/stats")
-_PRIORITIES: Final = Operation("getQueuePriorityStats", "GET", "/queues/{queue}/priority-stats")
-_HISTORY: Final = Operation("getQueueStatsHistory", "GET", "/queues/{queue}/stats/history")
-_PAUSE: Final = Operation("pauseQueue", "POST", "/queues/{queue}/pause")
-_RESUME: Final = Operation("resumeQueue", "POST", "/queues/{queue}/resume")
-_CONFIG: Final = Operation("getQueueConfig", "GET", "/queues/{queue}/config")
-_CONFIGURE: Final = Operation("setQueueConfig", "PUT", "/queues/{queue}/config")
-_LIMIT: Final = Operation("setQueueRateLimit", "PUT", "/admin/queues/{queue}/rate-limit")
-_PURGE: Final = Operation("purgeQueue", "POST", "/queues/{queue}/purge")
 
 Period = words.Period
 
@@ -135,7 +134,7 @@ class Queues(Subject):
         Args:
             limit: How many at most. None means all.
         """
-        return self._each(Queue, "queues", _LIST, limit, {})
+        return self._each(Queue, "queues", LIST, limit, {})
 
     async def get(self, queue: str) -> QueueDetail:
         """Return a queue with its settings and numbers.
@@ -143,7 +142,7 @@ class Queues(Subject):
         Raises:
             NotFoundError: There is no such queue.
         """
-        return await self._asked(QueueDetail, self._of(_GET, queue))
+        return await self._asked(QueueDetail, self._of(GET, queue))
 
     async def create(self, queue: str, **options: Unpack[QueueOptions]) -> ConfiguredQueue:
         """Create a queue. This isn't needed to push to it.
@@ -156,7 +155,7 @@ class Queues(Subject):
             ConflictError: The queue exists already.
         """
         return await self._asked(
-            ConfiguredQueue, Request(_CREATE, body={"name": queue, "config": _settings(options)}, queue=queue, repeatable=False)
+            ConfiguredQueue, Request(CREATE, body={"name": queue, "config": _settings(options)}, queue=queue, repeatable=False)
         )
 
     async def delete(
@@ -178,24 +177,24 @@ class Queues(Subject):
             ConflictError: The queue has jobs.
         """
         return await self._asked(
-            DeletedQueue, self._of(_DELETE, queue, asked=parameters(strategy=strategy, target_queue=target_queue))
+            DeletedQueue, self._of(DELETE, queue, asked=parameters(strategy=strategy, target_queue=target_queue))
         )
 
     async def pause(self, queue: str) -> SwitchedQueue:
         """Pause a queue. Once this has returned, no worker gets a job of it."""
-        return await self._asked(SwitchedQueue, self._of(_PAUSE, queue))
+        return await self._asked(SwitchedQueue, self._of(PAUSE, queue))
 
     async def resume(self, queue: str) -> SwitchedQueue:
         """End a queue's pause or drain."""
-        return await self._asked(SwitchedQueue, self._of(_RESUME, queue))
+        return await self._asked(SwitchedQueue, self._of(RESUME, queue))
 
     async def stats(self, queue: str) -> QueueStats:
         """Return a queue's numbers, now and over the last hour."""
-        return await self._asked(QueueStats, self._of(_STATS, queue))
+        return await self._asked(QueueStats, self._of(STATS, queue))
 
     async def priority_stats(self, queue: str) -> PriorityStats:
         """Count the jobs of a queue that wait, by priority."""
-        return await self._asked(PriorityStats, self._of(_PRIORITIES, queue))
+        return await self._asked(PriorityStats, self._of(PRIORITIES, queue))
 
     async def history(
         self, queue: str, *, period: Period = "1h", since: datetime | None = None, until: datetime | None = None
@@ -209,7 +208,7 @@ class Queues(Subject):
             until: The end, with a time zone. None means now.
         """
         return await self._asked(
-            Statistics, self._of(_HISTORY, queue, asked=parameters(period=period, since=since, until=until))
+            Statistics, self._of(QUEUE_HISTORY, queue, asked=parameters(period=period, since=since, until=until))
         )
 
     async def config(self, queue: str = ALL_QUEUES) -> ConfiguredQueue:
@@ -218,7 +217,7 @@ class Queues(Subject):
         Args:
             queue: The queue's name. By default the settings that all queues share.
         """
-        return await self._asked(ConfiguredQueue, self._of(_CONFIG, queue))
+        return await self._asked(ConfiguredQueue, self._of(CONFIG, queue))
 
     async def configure(self, queue: str = ALL_QUEUES, **options: Unpack[QueueOptions]) -> ConfiguredQueue:
         """Change settings of a queue. Settings that aren't named stay, and so do jobs that were pushed before.
@@ -230,7 +229,7 @@ class Queues(Subject):
         Raises:
             InvalidRequestError: The server refuses a value.
         """
-        return await self._asked(ConfiguredQueue, self._of(_CONFIGURE, queue, _settings(options)))
+        return await self._asked(ConfiguredQueue, self._of(CONFIGURE, queue, _settings(options)))
 
     async def limit(
         self, queue: str, *, concurrency: int | None = None, rate: Rate | None = None, throttle: Rate | None = None
@@ -244,7 +243,7 @@ class Queues(Subject):
             throttle: The same, with the starts evenly spaced.
         """
         asked = body(concurrency=concurrency, rate=rate and policy(rate), throttle=throttle and policy(throttle))
-        return await self._asked(ConfiguredQueue, self._of(_LIMIT, queue, asked))
+        return await self._asked(ConfiguredQueue, self._of(LIMIT, queue, asked))
 
     async def purge(
         self, queue: str, *, states: Sequence[str] | None = None, older_than: Duration | None = None
@@ -258,11 +257,11 @@ class Queues(Subject):
         """
         age = None if older_than is None else milliseconds(older_than) / 1_000
         return await self._asked(
-            PurgedQueue, self._of(_PURGE, queue, body(states=None if states is None else [*states], older_than=age))
+            PurgedQueue, self._of(PURGE, queue, body(states=None if states is None else [*states], older_than=age))
         )
 
     @staticmethod
     def _of(
-        operation: Operation, queue: str, members: Mapping[str, object] | None = None, asked: Mapping[str, str] | None = None
+        operation: AnyOperation, queue: str, members: Mapping[str, object] | None = None, asked: Mapping[str, str] | None = None
     ) -> Request:
         return Request(operation, {"queue": queue, **(asked or {})}, members, queue=None if queue == ALL_QUEUES else queue)

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ojs_api.queues import DeleteQueue, PurgeQueue
 from ojs_engine.base.errors import OjsError
-from ojs_engine.base.fields import check_once, struct_of
+from ojs_engine.base.fields import check_once
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.wire.jobs.enqueue import parse_enqueue
-from ojs_engine.wire.queues.requests import DeletionBody, PurgeBody, parse_config
+from ojs_engine.wire.queues.requests import parse_config
+from ojs_engine.wire.requests import request_of
 from ojs_features.bulk.requests import parse_confirmed, parse_selection
 from ojs_features.limits.answers import parse_override
 from ojs_features.maintenance.answers import parse_maintenance
@@ -36,8 +38,8 @@ RARE: list[tuple[Callable[[bytes], object], bytes, str]] = [
     (_selection, b'{"job_ids":["x"],"job_ids":["y"]}', "job_ids"),
     (lambda body: parse_config(body, DEFAULT_LIMITS), b'{"max_size": 1, "max_size": 9}', "max_size"),
     (lambda body: parse_config(body, DEFAULT_LIMITS), b'{"max_size": 1, "m\\u0061x_size": 9}', "max_size"),
-    (lambda body: struct_of(body, DeletionBody), b'{"strategy":"discard","strategy":"move"}', "strategy"),
-    (lambda body: struct_of(body, PurgeBody), b'{"confirm":true,"confirm":false}', "confirm"),
+    (lambda body: request_of(body, DeleteQueue), b'{"strategy":"discard","strategy":"move"}', "strategy"),
+    (lambda body: request_of(body, PurgeQueue), b'{"confirm":true,"confirm":false}', "confirm"),
     (lambda body: parse_maintenance(body, NOW, DEFAULT_LIMITS), b'{"enabled":true,"enabled":false}', "enabled"),
     (lambda body: parse_pool(body, "p", DEFAULT_LIMITS), b'{"queues":["a"],"queues":["b"]}', "queues"),
     (lambda body: parse_override(body, NOW, DEFAULT_LIMITS), b'{"concurrency":1,"concurrency":9}', "concurrency"),

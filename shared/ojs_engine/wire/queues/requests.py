@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from ojs_api import words
 from ojs_api.limits import MAX_CONCURRENCY
+from ojs_api.queues import DeleteQueue, PurgeQueue, PurgeStates
 from ojs_api.schemas import MODES
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.extensions import SentExtensions, sent_extensions
@@ -27,7 +28,6 @@ from ojs_engine.base.fields import (
     object_of,
     queue_name,
     shown,
-    struct_of,
     text_list,
     value_of,
 )
@@ -38,6 +38,7 @@ from ojs_engine.domain.rate_limits.policy import read_policy
 from ojs_engine.operations.queue_removal import Deletion, Purge
 from ojs_engine.wire.jobs.retry import check_retry
 from ojs_engine.wire.queues.starvation import parse_rotation
+from ojs_engine.wire.requests import request_of
 
 _OVERFLOW: Final = get_args(words.Overflow)
 _MOST: Final = 2**53 - 1
@@ -269,14 +270,9 @@ _READERS: Final[dict[str, _Reader]] = {
 }
 
 
-class DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
-    strategy: str | None = None
-    target_queue: str | None = None
-
-
 def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: PayloadLimits) -> Deletion:
     """DELETE /queues/{name}: a strategy in the body, or in the query for clients that send no body with it."""
-    asked = struct_of(body, DeletionBody)
+    asked = request_of(body, DeleteQueue)
     for name in ("strategy", "target_queue"):
         sent = getattr(asked, name)
         if sent is not None and query.get(name, sent) != sent:
@@ -295,24 +291,16 @@ def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: Pa
             raise invalid("strategy", f"strategy must be reject, discard or move, not {shown(strategy)}")
 
 
-class PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
-    states: list[str] | None = None
-    older_than: str | int | float | None = None
-    confirm: bool | None = None
-
-
 def parse_purge(body: bytes, now: int, limits: PayloadLimits, *, confirmed: bool) -> Purge:
     """DELETE /admin/queues/{name}/jobs `{states, older_than?, confirm: true}`; without `states`, all that only wait.
 
     `confirmed` is for POST /queues/{name}/purge, which says it by its name.
     """
-    asked = struct_of(body, PurgeBody)
+    asked = request_of(body, PurgeQueue if confirmed else PurgeStates)
     if not (confirmed if asked.confirm is None else asked.confirm):
         raise invalid("confirm", "this removes every job that matches; send confirm: true to do it")
     if asked.states is None and not confirmed:
         raise invalid("states", f"states is required: a list of {', '.join(_PURGEABLE)}")
-    if asked.states is not None and not asked.states:
-        raise invalid("states", f"states must name at least one of {', '.join(_PURGEABLE)}")
     states = []
     for index, state in enumerate(asked.states or (State.AVAILABLE, State.SCHEDULED, State.RETRYABLE, State.PENDING)):
         if state not in _PURGEABLE:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict
 
-from ojs_api.statistics import Percentiles, Throughput, Window
+from ojs_api.statistics import Counts, Lately, Percentiles, Throughput, Window, Windows
 from ojs_engine.domain.statistics import histogram
 from ojs_engine.domain.statistics.point import Point
 from ojs_engine.read.messages import WorkerSummary
-from ojs_engine.read.numbers import Counts, Numbers, Queue
-from ojs_engine.wire.members import Count, Timestamp, members, timestamp
-from ojs_engine.wire.pages import PartialFlag, ProgressShare, with_progress
+from ojs_engine.read.numbers import Numbers, Queue
+from ojs_engine.wire.members import Count, moment, written
+from ojs_engine.wire.pages import PartialFlag, ProgressShare, progress
 
 _NOTHING: Final = Point(at=0)
 
-Windows = Annotated[dict[str, Window], Meta(description="The last five minutes, hour and day: `5m`, `1h` and `1d`.")]
 
-
-class Lately(Struct, kw_only=True, omit_defaults=True):
-    """Rates and times of the last five minutes, and since when the oldest job waits."""
-
-    throughput: Throughput
-    latency_ms: Percentiles
-    run_ms: Percentiles
-    oldest_available_at: Timestamp | UnsetType = UNSET
-    oldest_available_age_ms: Count | UnsetType = UNSET
-
-
-class AdminStats(Lately, kw_only=True, omit_defaults=True):
+class AdminStats(Lately, frozen=True, kw_only=True, omit_defaults=True):
     """Of jobs that are still stored, of workers that are there, and of this gateway's time."""
 
     queues: Count
@@ -105,8 +94,8 @@ def lately(numbers: Numbers, now: int) -> Lately:
         ),
         latency_ms=_NO_TIMES if last.wait is None else _percentiles(last.wait),
         run_ms=_NO_TIMES if last.run is None else _percentiles(last.run),
-        oldest_available_at=timestamp(since),
-        oldest_available_age_ms=UNSET if since is None else max(0, now - since),
+        oldest_available_at=moment(since),
+        oldest_available_age_ms=None if since is None else max(0, now - since),
     )
 
 
@@ -115,17 +104,17 @@ _NO_TIMES: Final = Percentiles(0.0, 0.0, 0.0, 0.0, 0.0)
 
 def admin_stats(numbers: Numbers, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> AdminStats:
     """Totals of the whole system, or of one queue."""
-    answer = AdminStats(
-        **members(lately(numbers, now)),
+    return AdminStats(
+        **asdict(lately(numbers, now)),
         queues=queues,
         workers=workers.total - workers.stale,
         workers_stale=workers.stale,
-        jobs=numbers.counts,
+        jobs=written(numbers.counts),
         dead_letter=numbers.dead_letter,
         windows=windows(numbers),
         uptime_seconds=uptime_s,
+        **progress(numbers),
     )
-    return with_progress(answer, numbers)
 
 
 def queue_in_brief(queue: Queue) -> QueueInBrief:

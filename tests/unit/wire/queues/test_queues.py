@@ -6,12 +6,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from ojs_api.queues import QueueSettings
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import Retention
 from ojs_engine.domain.queues.config import NOT_SET, SETTINGS, QueueConfig, not_honoured, patched
 from ojs_engine.wire.members import bare
-from ojs_engine.wire.queues.answers import QueueSettings, queue_settings
+from ojs_engine.wire.queues.answers import queue_settings
 from ojs_engine.wire.queues.requests import parse_config
 from ojs_features.all import FEATURES
 from support.tables import each
