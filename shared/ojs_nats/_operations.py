@@ -47,5 +47,3 @@ class Request(msgspec.Struct, frozen=True):
 
 
 PUSH: Final = Operation("createJob", "POST", "/jobs")
-PUSH_EACH: Final = Operation("bulkCreateJobs", "POST", "/jobs/bulk")
-PUSH_ALL: Final = Operation("createJobBatch", "POST", "/jobs/batch")

@@ -11,12 +11,13 @@ from uuid import uuid4
 import msgspec
 
 from ojs_api import jobs as contract
+from ojs_api.bulk import PUSH_ALL, PUSH_EACH
 from ojs_nats import _deprecated
 from ojs_nats._closing import Closing
 from ojs_nats._connect import authorized, transport, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._hooks import ClientHooks
-from ojs_nats._operations import PUSH, PUSH_ALL, PUSH_EACH, Operation, Request
+from ojs_nats._operations import PUSH, AnyOperation, Request
 from ojs_nats._refusals import refused
 from ojs_nats._requests import check_is_job, envelope
 from ojs_nats._results import Results
@@ -234,7 +235,7 @@ class Client(Closing):
             return JobHandle(self, known, new.returns, new.queue)
         return refused(item.error.code, item.error.message, status=_REFUSED, details=item.error.details)
 
-    async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[JobRequest[Any]]) -> list[str]:
+    async def _pushed(self, operation: AnyOperation, body: Any, jobs: Sequence[JobRequest[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
         try:
             answer = await self._inside.transport.send(Request(operation, body=body, queue=_queue_of(jobs)))

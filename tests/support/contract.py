@@ -48,6 +48,10 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "purgeQueue": {"states": ["available"]},
     "adminPurgeQueue": {"states": ["available"], "confirm": True},
     "putPool": {"queues": ["a"], "starvation_prevention": {}},
+    **{f"bulk{change}Jobs": {"filter": {"queue": "q"}} for change in ("Cancel", "Retry", "Delete")},
+    "bulkReprioritiseJobs": {"filter": {"queue": "q"}, "priority": 5},
+    **{f"adminBulk{change}": {"filter": {"queue": "q"}, "confirm": True} for change in ("Cancel", "Retry", "Delete")},
+    "adminBulkReprioritise": {"filter": {"queue": "q"}, "confirm": True, "priority": 5},
     "retryDeadLetterJob": {"override": {"queue": "q"}},
     "bulkRetryDeadLetter": {"filter": {"queue": "q"}, "confirm": True},
     "purgeDeadLetter": {"filter": {"queue": "q"}},
@@ -61,12 +65,12 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "deregisterWorker": {"worker_id": "w"},
 }
 """A sound body for each operation that has one, with an object for each member that is one."""
-BY_HAND: Final = {"createWorkflow"}
-"""Operations whose bodies are read by hand: a refusal names a place of the definition."""
 REPORTS: Final = {"nackJob", "workerHeartbeat"}
 """Operations whose requests aren't refused for a side member: it is left out, with a warning."""
 EACH: Final = {"acks", "jobs"}
 """Lists whose items are answered one by one."""
+BY_HAND: Final = {"createWorkflow", "createJobBatch", "bulkCreateJobs"}
+"""Operations whose bodies are read by hand: a refusal names a place of the definition, or a job."""
 PLACES: Final = {
     "job_id": _JOB,
     "schema": "a.b",
@@ -87,6 +91,7 @@ OTHER_NAMES: Final = {
     "expression": "cron",
     "schedule": "cron",
     "active_job_ids": "active_jobs",
+    "job_ids": "filter",
 }
 """Members that count only where the other one is absent."""
 _HUGE: Final = "1e400"

@@ -14,12 +14,13 @@ from uuid import uuid4
 
 import msgspec
 
+from ojs_api.bulk import PUSH_EACH
 from ojs_api.jobs import ENDED
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed
 from ojs_command.client.session import Session
 from ojs_nats._json import decoded
-from ojs_nats._operations import PUSH_EACH, Request
+from ojs_nats._operations import Request
 from ojs_nats.errors import NotFoundError
 from ojs_nats.models.jobs import BulkPushed
 from ojs_nats.operations._subject import part

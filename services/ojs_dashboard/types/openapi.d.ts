@@ -24,13 +24,13 @@ export type Acks = { total: number; succeeded: number; failed: number; items: Ar
 
 export type Actor = { type: "client" | "system" | "worker"; id?: string };
 
-export type AdminBulkCancelBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkCancelBody = { filter: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
-export type AdminBulkDeleteBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkDeleteBody = { filter: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
-export type AdminBulkReprioritiseBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkReprioritiseBody = { filter: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
-export type AdminBulkRetryBody = { filter: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
+export type AdminBulkRetryBody = { filter: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low") };
 
 export type AdminCancelJobBody = { reason?: string };
 
@@ -68,21 +68,27 @@ export type BackendHealth = { type: string; status: "damaged" | "healthy" | "unh
 
 export type BulkCancelJobsAnswer422 = BulkCancelled | Error;
 
+export type BulkCancelJobsBody = { job_ids?: Array<string>; filter?: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; atomicity?: "partial" | "atomic"; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); idempotency_key?: string };
+
 export type BulkCancelled = { total_matched: number; skipped: number; failed: number; items: Array<ChangedItem>; cancelled: number; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean };
 
 export type BulkConfirmed = { action: "cancel" | "delete" | "reprioritise" | "retry"; matched: number; succeeded: number; failed: number; errors: Array<SkippedJob>; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean; sample?: Array<JobSummary> };
 
-export type BulkCreateJobsAnswer422 = BulkEnqueued | Error;
+export type BulkCreateJobsAnswer422 = BulkPushed | Error;
 
 export type BulkCreateJobsBody = { jobs: Array<JobRequest>; atomicity?: "partial" | "atomic"; idempotency_key?: string };
 
 export type BulkDeleteJobsAnswer422 = BulkDeleted | Error;
 
+export type BulkDeleteJobsBody = { job_ids?: Array<string>; filter?: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; atomicity?: "partial" | "atomic"; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); idempotency_key?: string };
+
 export type BulkDeleted = { total_matched: number; skipped: number; failed: number; items: Array<ChangedItem>; deleted: number; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean };
 
-export type BulkEnqueued = { total: number; succeeded: number; failed: number; items: Array<EnqueuedItem> };
+export type BulkPushed = { total: number; succeeded: number; failed: number; items: Array<PushedItem> };
 
 export type BulkReprioritiseJobsAnswer422 = BulkReprioritised | Error;
+
+export type BulkReprioritiseJobsBody = { job_ids?: Array<string>; filter?: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; atomicity?: "partial" | "atomic"; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); idempotency_key?: string };
 
 export type BulkReprioritised = { total_matched: number; skipped: number; failed: number; items: Array<ChangedItem>; reprioritised: number; has_more?: boolean; next_cursor?: string; remaining?: number; dry_run?: boolean };
 
@@ -91,6 +97,8 @@ export type BulkRetried = { total_matched: number; skipped: number; failed: numb
 export type BulkRetryDeadLetterBody = { confirm: boolean; filter?: { queue?: string; type?: string; error_type?: string; since?: string; until?: string; older_than?: string | number; state?: "discarded" }; older_than?: string | number };
 
 export type BulkRetryJobsAnswer422 = BulkRetried | Error;
+
+export type BulkRetryJobsBody = { job_ids?: Array<string>; filter?: { type?: string; queue?: string; state?: ("scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded") | (Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">); states?: Array<"scheduled" | "available" | "pending" | "active" | "retryable" | "completed" | "cancelled" | "discarded">; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; tag?: string; error_type?: string; worker?: string; since?: string; until?: string }; atomicity?: "partial" | "atomic"; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); idempotency_key?: string };
 
 export type CancelJobBody = { reason?: string };
 
@@ -114,7 +122,7 @@ export type CountedQueue = { scheduled: number; available: number; pending: numb
 
 export type Counts = { scheduled: number; available: number; pending: number; active: number; retryable: number; completed: number; cancelled: number; discarded: number };
 
-export type CreateJobBatchBody = { jobs: Array<JobRequest>; atomicity?: string; idempotency_key?: string };
+export type CreateJobBatchBody = { jobs: Array<JobRequest> };
 
 export type CreateKeyBody = { name: string; role: "producer" | "worker" | "viewer" | "operator" | "admin" | "custom"; permissions?: Array<"enqueue" | "work" | "read" | "payloads" | "control" | "configure" | "destroy" | "admin">; queues?: Array<string>; types?: Array<string>; limits?: { pushes_per_second?: number; streams?: number; waiting?: number }; expires_at?: string; expires_in?: number | string };
 
@@ -184,8 +192,6 @@ export type DirectedWorkers = { directive: "quiet" | "running" | "terminate"; wo
 
 export type Dispatches = { name: string; dispatch_count_1m: number; dispatch_ratio_1m: number; avg_wait_ms: number; active_jobs: number; available_jobs: number; starved: boolean; last_dispatch_at?: string; oldest_available_at?: string; pool?: string; strategy?: "round-robin" | "strict" | "weighted"; weight?: number };
 
-export type EnqueuedItem = { index: number; status: "created" | "duplicate" | "failed"; job?: JobSummary; error?: ItemError; warnings?: Array<AnswerWarning> };
-
 export type EnqueuedJob = { job: Job; warnings?: Array<AnswerWarning> };
 
 export type Error = { error: Refusal };
@@ -240,8 +246,6 @@ export type JobDetail = { id: string; type: string; state: State; queue: string;
 
 export type JobError = { code: string; type: string; attempt: number; occurred_at: string; redacted?: Array<string>; message?: string; details?: unknown; backtrace?: unknown; retryable?: boolean; retry_generation?: number };
 
-export type JobFilter = { type?: string; queue?: string; state?: State | Array<State>; states?: Array<State>; enqueued_before?: string; enqueued_after?: string; older_than?: number | string; priority?: number | ("high" | "normal" | "low"); meta?: Record<string, unknown>; since?: string; until?: string; tag?: string; error_type?: string; worker?: string };
-
 export type JobHistory = { job_id: string; events: Array<JobHistoryEntry> };
 
 export type JobHistoryEntry = { type: string; state: ("active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled") | null; timestamp: string };
@@ -263,8 +267,6 @@ export type JobResults = { results: Record<string, JobResult> };
 export type JobRetention = { completed?: string; cancelled?: string; discarded?: string; dead_letter?: string };
 
 export type JobRetries = { job_id: string; retries: Array<FailedAttempt>; policy: RetryPolicy; attempt: number };
-
-export type JobSelection = { filter?: JobFilter; confirm?: boolean; dry_run?: boolean; limit?: number; cursor?: string; reason?: string; priority?: number | ("high" | "normal" | "low"); job_ids?: Array<string>; atomicity?: "partial" | "atomic"; idempotency_key?: string };
 
 export type JobSummary = { id: string; state: State; type?: string; queue?: string; priority?: number; created_at?: string; scheduled_at?: string };
 
@@ -363,6 +365,8 @@ export type PurgeQueueBody = { states?: Array<"scheduled" | "available" | "pendi
 export type PurgedQueue = { queue: string; purged_count: number; remaining: number; states: Array<"active" | "available" | "cancelled" | "completed" | "discarded" | "pending" | "retryable" | "scheduled"> };
 
 export type PushedBatch = { jobs: Array<Job>; count: number; deduplicated?: Array<number>; warnings?: Array<AnswerWarning> };
+
+export type PushedItem = { index: number; status: "created" | "duplicate" | "failed"; job?: JobSummary; error?: ItemError; warnings?: Array<AnswerWarning> };
 
 export type PushedJob = { job: Job; deduplicated?: boolean };
 
@@ -650,11 +654,11 @@ export interface Operations {
 	'GET /admin/findings': { permission: "read"; query: { }; body: undefined; answer: Findings };
 	'GET /admin/jobs/{job_id}/why': { permission: "read"; query: { }; body: undefined; answer: Explanation };
 	'POST /jobs/batch': { permission: "enqueue"; query: { }; body: CreateJobBatchBody; answer: PushedBatch };
-	'POST /jobs/bulk': { permission: "enqueue"; query: { }; body: BulkCreateJobsBody; answer: BulkEnqueued };
-	'POST /jobs/bulk/cancel': { permission: "control"; query: { }; body: JobSelection; answer: BulkCancelled };
-	'POST /jobs/bulk/retry': { permission: "control"; query: { }; body: JobSelection; answer: BulkRetried };
-	'POST /jobs/bulk/delete': { permission: "destroy"; query: { }; body: JobSelection; answer: BulkDeleted };
-	'POST /jobs/bulk/reprioritise': { permission: "control"; query: { }; body: JobSelection; answer: BulkReprioritised };
+	'POST /jobs/bulk': { permission: "enqueue"; query: { }; body: BulkCreateJobsBody; answer: BulkPushed };
+	'POST /jobs/bulk/cancel': { permission: "control"; query: { }; body: BulkCancelJobsBody; answer: BulkCancelled };
+	'POST /jobs/bulk/retry': { permission: "control"; query: { }; body: BulkRetryJobsBody; answer: BulkRetried };
+	'POST /jobs/bulk/delete': { permission: "destroy"; query: { }; body: BulkDeleteJobsBody; answer: BulkDeleted };
+	'POST /jobs/bulk/reprioritise': { permission: "control"; query: { }; body: BulkReprioritiseJobsBody; answer: BulkReprioritised };
 	'POST /admin/jobs/bulk/retry': { permission: "control"; query: { }; body: AdminBulkRetryBody; answer: BulkConfirmed };
 	'POST /admin/jobs/bulk/cancel': { permission: "control"; query: { }; body: AdminBulkCancelBody; answer: BulkConfirmed };
 	'POST /admin/jobs/bulk/delete': { permission: "destroy"; query: { }; body: AdminBulkDeleteBody; answer: BulkConfirmed };

@@ -12,7 +12,6 @@ from ojs_api.limits import MAX_CONCURRENCY
 from ojs_engine.api.route import Parameter
 from ojs_engine.api.schema import (
     ANYTHING,
-    FLAG,
     TEXT,
     Named,
     either,
@@ -24,11 +23,9 @@ from ojs_engine.api.schema import (
     whole,
 )
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
-from ojs_engine.domain.job import State
 from ojs_engine.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 
 COUNT: Final = whole(0)
-STATE: Final = Named("State", {"type": "string", "enum": [*State]})
 JOB_ID: Final = {"type": "string", "format": "uuid"}
 SHORT: Final = {"type": "string", "minLength": 1, "maxLength": DEFAULT_LIMITS.max_text_chars}
 QUEUE_NAME: Final = text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=DEFAULT_LIMITS.max_queue_bytes)
@@ -42,7 +39,6 @@ PRIORITY: Final = either(whole(-100, 100), one_of(*get_args(words.PriorityName))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
 PUSH_REFUSALS: Final = operations.PUSH_REFUSALS
-CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}
 
 # Lists
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import UNSET
-
+from ojs_api.bulk import PushedBatch
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import members
-from ojs_features.bulk.answers import PushedBatch
 
 
 def _pushed_for_cli(answer: PushedBatch) -> dict[str, Any]:
     """A batch fails as a whole or not at all."""
-    found = 0 if answer.deduplicated is UNSET else len(answer.deduplicated)
+    found = len(answer.deduplicated or ())
     return members(answer) | {"enqueued": answer.count - found, "failed": 0}
 
 

@@ -4,16 +4,17 @@ ojs-admin-api §8).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 
+from ojs_api.bulk import ChangeAllJobs, ChangeJobs, WhichJobs
+from ojs_api.words import JobState
 from ojs_engine.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_engine.base.fields import (
     absent,
     before_ms,
-    converted,
     integer,
     items_of,
     members_of,
@@ -22,16 +23,15 @@ from ojs_engine.base.fields import (
     short_text,
     shown,
     struct_of,
-    text_list,
-    value_of,
 )
 from ojs_engine.base.ids import is_job_id
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.base.times import parse_moment
-from ojs_engine.domain.job import NOTHING, Job, State
-from ojs_engine.domain.members import Found
+from ojs_engine.domain.job import Job, State
+from ojs_engine.domain.members import FOUND_BY
 from ojs_engine.wire.jobs.enqueue import read_envelope
 from ojs_engine.wire.members import AnswerWarning
+from ojs_engine.wire.requests import request_of
 from ojs_features.bulk.selection import Filter, Operation, Selection
 
 _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
@@ -42,44 +42,14 @@ _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
 }
 
 
-class ConfirmedBody(Struct, forbid_unknown_fields=True):
-    filter: Raw = NOTHING
-    confirm: bool | None = None
-    dry_run: bool | None = None
-    limit: int | None = None
-    cursor: str | None = None
-    reason: str | None = None
-    priority: Any = None
-
-
-class SelectionBody(ConfirmedBody):
-    job_ids: list[str] | None = None
-    atomicity: str | None = None
-    idempotency_key: str | None = None
-
-
-class FilterBody(Found, frozen=True, forbid_unknown_fields=True):
-    type: str | None = None
-    queue: str | None = None
-    state: str | list[str] | None = None
-    states: list[str] | None = None
-    enqueued_before: str | None = None
-    enqueued_after: str | None = None
-    older_than: str | int | float | None = None
-    priority: Any = None
-    meta: dict[str, Any] | None = None
-    since: str | None = None
-    until: str | None = None
-
-
 def parse_confirmed(body: bytes, operation: Operation, now: int, limits: PayloadLimits) -> Selection:
     """POST /admin/jobs/bulk/… `{filter, confirm: true}`. Raises invalid_payload, invalid_request."""
-    sent = struct_of(body, ConfirmedBody)
+    sent = request_of(body, ChangeAllJobs)
     if not (sent.confirm or sent.dry_run):
         raise invalid("confirm", f"this would {operation} every job that matches the filter; send confirm: true to do it")
-    if absent(sent.filter):
+    if sent.filter is None:
         raise invalid("filter", "filter is required: an object that says which jobs")
-    wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
+    wanted = _filter(sent.filter, operation, now, limits)
     return Selection(
         filter=wanted,
         dry_run=bool(sent.dry_run),
@@ -96,12 +66,12 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
-    sent = struct_of(body, SelectionBody)
-    if (sent.job_ids is None) == absent(sent.filter):
+    sent = request_of(body, ChangeJobs)
+    if (sent.job_ids is None) == (sent.filter is None):
         raise invalid("job_ids", "exactly one of job_ids and filter is required")
     most = limits.max_bulk_jobs
     selection = Selection(
-        atomic=atomicity_of(sent.atomicity),
+        atomic=sent.atomicity == "atomic",
         dry_run=bool(sent.dry_run),
         limit=_limit(sent, limits),
         cursor=sent.cursor or None,
@@ -115,13 +85,14 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
         if len(sent.job_ids) > most:
             raise batch_too_large(len(sent.job_ids), most)
         return msgspec.structs.replace(selection, job_ids=tuple([_job_id(one, at) for at, one in enumerate(sent.job_ids)]))
-    wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
+    assert sent.filter is not None
+    wanted = _filter(sent.filter, operation, now, limits)
     if wanted.broad and not (sent.confirm or selection.dry_run):
         raise invalid("confirm", f"this filter selects jobs of every type and queue: send confirm: true to {operation} them")
     return msgspec.structs.replace(selection, filter=wanted)
 
 
-def _limit(sent: ConfirmedBody, limits: PayloadLimits) -> int:
+def _limit(sent: ChangeJobs | ChangeAllJobs, limits: PayloadLimits) -> int:
     most = limits.max_bulk_jobs
     return most if sent.limit is None else integer(sent.limit, "limit", 1, most)
 
@@ -134,7 +105,7 @@ def _reason(sent: str | None, operation: Operation, limits: PayloadLimits) -> st
     return short_text(sent, "reason", limits)
 
 
-def _priority(sent: ConfirmedBody, operation: Operation) -> int | None:
+def _priority(sent: ChangeJobs | ChangeAllJobs, operation: Operation) -> int | None:
     if operation != "reprioritise":
         if sent.priority is not None:
             raise invalid("priority", f"priority belongs to a reprioritise; a {operation} has none")
@@ -153,34 +124,33 @@ def _job_id(text: str, index: int) -> str:
     return lowered
 
 
-def _filter(sent: Any, operation: Operation, now: int, limits: PayloadLimits) -> Filter:
-    given = converted(sent, "filter", FilterBody)
+def _filter(given: WhichJobs, operation: Operation, now: int, limits: PayloadLimits) -> Filter:
     before = _moment(given.enqueued_before, "filter.enqueued_before", now)
     if given.older_than is not None:
         age = before_ms(given.older_than, "filter.older_than", now, limits)
         before = age if before is None else min(before, age)
     return Filter(
-        states=_states(given.state if given.states is None else given.states, operation, limits),
-        type=None if given.type is None else short_text(given.type, "filter.type", limits),
+        states=_states(given.state if given.states is None else given.states, operation),
+        type=_text(given.type, "filter.type", limits),
         queue=None if given.queue is None else queue_name(given.queue, "filter.queue", limits),
         enqueued_before=before,
         enqueued_after=_moment(given.enqueued_after, "filter.enqueued_after", now),
         priority=None if given.priority is None else priority_of(given.priority, "filter.priority"),
         meta=given.meta or None,
-        **{name: None if text is None else short_text(text, f"filter.{name}", limits) for name, text in given.texts.items()},
+        **{by.name: _text(getattr(given, by.name), f"filter.{by.name}", limits) for by in FOUND_BY},
         since=_moment(given.since, "filter.since", now),
         until=_moment(given.until, "filter.until", now),
     )
 
 
-def _states(sent: str | list[str] | None, operation: Operation, limits: PayloadLimits) -> tuple[State, ...]:
+def _text(sent: str | None, path: str, limits: PayloadLimits) -> str | None:
+    return None if sent is None else short_text(sent, path, limits)
+
+
+def _states(sent: JobState | list[JobState] | None, operation: Operation) -> tuple[State, ...]:
     if sent is None:
         return _DEFAULT_STATES[operation]
-    listed = text_list([sent] if isinstance(sent, str) else sent, "filter.state", len(State), limits)
-    for state in listed:
-        if state not in tuple(State):
-            raise invalid("filter.state", f"filter.state must list states such as available, not {shown(state)}")
-    return tuple(dict.fromkeys(State(state) for state in listed))
+    return tuple(dict.fromkeys(map(State, [sent] if isinstance(sent, str) else sent)))
 
 
 def _moment(text: str | None, path: str, now: int) -> int | None:
@@ -211,6 +181,8 @@ class JobList(Struct, frozen=True):
 
 
 class JobsBody(Struct):
+    """The members of `PushBatch` and `PushJobs`. A list that is too long isn't decoded."""
+
     jobs: Raw = Raw()
     atomicity: str | None = None
     idempotency_key: str | None = None

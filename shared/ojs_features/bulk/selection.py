@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
+from ojs_api.bulk import Change
 from ojs_engine.domain.job import State
 from ojs_engine.domain.members import Found
 
-Operation = Literal["cancel", "retry", "delete", "reprioritise"]
+Operation = Change
 
 
 class Filter(Found, frozen=True, kw_only=True):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 from uuid import uuid4
 
 import msgspec
 
 from ojs_api import words
+from ojs_api.bulk import CANCEL as CANCEL_MANY
+from ojs_api.bulk import DELETE as DELETE_MANY
+from ojs_api.bulk import REPRIORITISE as REPRIORITISE_MANY
+from ojs_api.bulk import RETRY as RETRY_MANY
+from ojs_api.bulk import ChangeJobs, WhichJobs
 from ojs_api.checkpoints import DELETE as DELETE_CHECKPOINT
 from ojs_api.checkpoints import GET as GET_CHECKPOINT
 from ojs_api.findings import EXPLAIN, Explanation
@@ -37,7 +42,7 @@ from ojs_api.unique import FINGERPRINTS
 from ojs_nats import _deprecated
 from ojs_nats._durations import Duration, moment
 from ojs_nats._loops import limit
-from ojs_nats._operations import Operation, Request
+from ojs_nats._operations import AnyOperation, Request
 from ojs_nats.errors import ResultGone, WaitTimeoutError
 from ojs_nats.jobs import Checkpoint, Job
 from ojs_nats.models.jobs import (
@@ -48,14 +53,10 @@ from ojs_nats.models.jobs import (
     JobRetries,
     UniqueJob,
 )
-from ojs_nats.operations._subject import Subject, body, parameters, seconds
+from ojs_nats.operations._subject import Subject, body, parameters, seconds, sent
 
 __all__ = ["JobFilter", "Jobs", "JobsQuery", "Priority"]
 
-_CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
-_RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
-_REPRIORITISE_MANY: Final = Operation("bulkReprioritiseJobs", "POST", "/jobs/bulk/reprioritise")
-_DELETE_MANY: Final = Operation("bulkDeleteJobs", "POST", "/jobs/bulk/delete")
 
 Priority = int | words.PriorityName
 
@@ -379,8 +380,8 @@ class Jobs(Subject):
         Returns:
             The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
         """
-        how = body(reason=reason, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
-        return await self._change(_CANCEL_MANY, jobs, how, atomic=atomic)
+        how: dict[str, Any] = body(reason=reason, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
+        return await self._change(CANCEL_MANY, jobs, how, atomic=atomic)
 
     async def retry_many(
         self,
@@ -405,8 +406,8 @@ class Jobs(Subject):
         Returns:
             The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
         """
-        how = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
-        return await self._change(_RETRY_MANY, jobs, how, atomic=atomic)
+        how: dict[str, Any] = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
+        return await self._change(RETRY_MANY, jobs, how, atomic=atomic)
 
     async def delete_many(
         self,
@@ -431,8 +432,8 @@ class Jobs(Subject):
         Returns:
             The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
         """
-        how = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
-        return await self._change(_DELETE_MANY, jobs, how, atomic=atomic)
+        how: dict[str, Any] = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
+        return await self._change(DELETE_MANY, jobs, how, atomic=atomic)
 
     async def set_priority_many(
         self,
@@ -459,28 +460,34 @@ class Jobs(Subject):
         Returns:
             The outcome for each job. `next_cursor` leads to the next jobs that match the filter.
         """
-        how = body(priority=priority, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
-        return await self._change(_REPRIORITISE_MANY, jobs, how, atomic=atomic)
+        how: dict[str, Any] = body(
+            priority=priority, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor
+        )
+        return await self._change(REPRIORITISE_MANY, jobs, how | {"priority": priority}, atomic=atomic)
 
     async def _change(
-        self, operation: Operation, jobs: Sequence[str] | JobFilter, how: Mapping[str, object], *, atomic: bool
+        self, operation: AnyOperation, jobs: Sequence[str] | JobFilter, how: dict[str, Any], *, atomic: bool
     ) -> ChangedSelection:
-        """The key has a repetition answered as the first one was, so that it changes nothing anew."""
-        which = {"filter": _sent(jobs)} if isinstance(jobs, JobFilter) else {"job_ids": [*jobs]}
-        key = {"idempotency_key": str(uuid4()), "atomicity": "atomic" if atomic else "partial"}
-        request = Request(operation, body={**which, **how, **key}, answered_as_well=frozenset({422}))
-        return await self._asked(ChangedSelection, request)
+        """Send a change. Its key has a repetition answered as the first one was, so that it changes nothing anew."""
+        asked = ChangeJobs(
+            **{"filter": _which(jobs)} if isinstance(jobs, JobFilter) else {"job_ids": [*jobs]},
+            **how,
+            atomicity="atomic" if atomic else "partial",
+            idempotency_key=str(uuid4()),
+        )
+        return await self._asked(ChangedSelection, Request(operation, body=sent(asked), answered_as_well=frozenset({422})))
 
 
-def _sent(which: JobFilter) -> dict[str, object]:
+def _which(which: JobFilter) -> WhichJobs:
     before, after = which.enqueued_before, which.enqueued_after
-    return body(
+    states: Any = [*which.states] or None
+    return WhichJobs(
         type=which.type,
         queue=which.queue,
-        states=[*which.states] or None,
+        states=states,
         priority=which.priority,
-        enqueued_before=before and moment(before, "enqueued_before"),
-        enqueued_after=after and moment(after, "enqueued_after"),
+        enqueued_before=None if before is None else moment(before, "enqueued_before"),
+        enqueued_after=None if after is None else moment(after, "enqueued_after"),
         older_than=seconds(which.older_than),
         meta=dict(which.meta) or None,
         tag=which.tag,

@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ojs_api.bulk import PushedBatch
 from ojs_engine.wire.members import encode
-from ojs_features.bulk.answers import PushedBatch, pushed_batch
+from ojs_features.bulk.answers import pushed_batch
 from ojs_features.bulk.dialects import SHAPES
 
 

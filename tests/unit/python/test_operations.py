@@ -9,7 +9,7 @@ from typing import Final
 from ojs_features.all import FEATURES
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts
-from ojs_nats import _http, _operations, operations, worker
+from ojs_nats import _http, _operations, client, operations, worker
 from ojs_nats._operations import AnyOperation
 from ojs_nats.worker import _context
 from support.tables import each
@@ -25,6 +25,7 @@ FIRST_NAMES = {next(places(route)).operation_id for route in ROUTES if not route
 """Of the operations that have several, for paths that mean the same."""
 MODULES = [
     _operations,
+    client,
     _context,
     _http,
     *(importlib.import_module(f"ojs_nats.operations.{found.name}") for found in pkgutil.iter_modules(operations.__path__)),
