@@ -20,7 +20,10 @@ from ojs_runtime.supervised import ReadyLine
 
 
 async def start_all(children: Sequence[Kept]) -> None:
-    """Start them at once; returns when all are ready. Raises the first `StartupProblem`; those that run already go on."""
+    """Start them at once; returns when all are ready.
+
+    Raises the first `StartupProblem`; those that run already go on.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             for child in children:

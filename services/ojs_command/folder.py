@@ -69,7 +69,10 @@ class DataFolder:
             os.close(dev)
 
     def write(self, state: RunState) -> None:
-        """Replace `run.json`, which nobody ever sees half-written. The NATS URL in it may hold a password: owner only."""
+        """Replace `run.json`, which nobody ever sees half-written.
+
+        The NATS URL in it may hold a password: owner only.
+        """
         draft = self._run_file.with_suffix(".tmp")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:

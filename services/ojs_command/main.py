@@ -219,7 +219,10 @@ def _parser() -> PlainParser:
 
 
 class _Version(argparse.Action):
-    """The option that prints the version. Reading it from the metadata takes longer than most commands need to start."""
+    """The option that prints the version.
+
+    Reading it from the metadata takes longer than most commands need to start.
+    """
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(version.shown())

@@ -71,7 +71,10 @@ async def run_services(
 
 
 async def _start(tasks: Sequence[ServiceTask]) -> None:
-    """Start all at once, and return when each is ready or is known not to be. Raises `StartupProblem` if that is none."""
+    """Start all at once, and return when each is ready or is known not to be.
+
+    Raises `StartupProblem` if that is none.
+    """
     found = await asyncio.gather(*(task.start_or_retry() for task in tasks))
     problems = [(task, problem) for task, problem in zip(tasks, found, strict=True) if problem is not None]
     if len(problems) == len(tasks):

@@ -48,7 +48,10 @@ class Kept(ABC):
         """Process id, None while it isn't running."""
 
     async def start(self) -> None:
-        """Start it and return when it is ready. Raises `StartupProblem` if it ends before that; from then on it is kept."""
+        """Start it and return when it is ready.
+
+        Raises `StartupProblem` if it ends before that; from then on it is kept.
+        """
         await self._launch()
         self._keep_from_now()
 

@@ -133,7 +133,10 @@ def _bodies(folder: Path, libraries: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _joined(name: str, modules: dict[str, str], done: list[str]) -> Iterator[str]:
-    """A module behind those that it imports, each of them once. `done` are those that were met. Libraries stay modules."""
+    """A module behind those that it imports, each of them once.
+
+    `done` are those that were met. Libraries stay modules.
+    """
     done.append(name)
     for found in _IMPORT.finditer(modules[name]):
         imported = _imported(name, found)

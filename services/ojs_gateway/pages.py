@@ -56,7 +56,10 @@ class Pages:
         return self._dashboard is not None
 
     def endpoints(self) -> Iterator[tuple[str, Endpoint]]:
-        """Paths, all of GET, with who answers them. They are open to everybody: there is nothing of the system in them."""
+        """Paths, all of GET, with who answers them.
+
+        They are open to everybody: there is nothing of the system in them.
+        """
         for path in files.PAGES:
             yield path, Endpoint("getPage", (), "nothing", partial(self.document, path), public=True)
         asset = Endpoint("getAsset", ("hash", "file"), "nothing", self.file, public=True)

@@ -144,7 +144,10 @@ def _tell_refused(session: Session, number: int, error: RefusedError, count: int
 
 
 def _chunks() -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
-    """Numbers of lines and their arguments. Raises CommandFailed for a line that can't be read; those before were pushed."""
+    """Numbers of lines and their arguments.
+
+    Raises CommandFailed for a line that can't be read; those before were pushed.
+    """
     chunk: list[tuple[int, tuple[Any, ...]]] = []
     for number, line in enumerate(sys.stdin.buffer, 1):
         if not line.strip():

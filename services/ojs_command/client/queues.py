@@ -133,7 +133,10 @@ async def _resume(session: Session, given: argparse.Namespace) -> None:
 
 
 async def _is_new(session: Session, queue: str) -> bool:
-    """Return whether a change is the first that anybody hears of a queue. That may be meant, or be a slip of the pen."""
+    """Return whether a change is the first that anybody hears of a queue.
+
+    That may be meant, or be a slip of the pen.
+    """
     try:
         await session.client.queues.get(queue)
     except NotFoundError:

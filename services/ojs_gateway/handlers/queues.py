@@ -22,7 +22,10 @@ log = structlog.get_logger(__name__)
 
 
 class QueueHandlers:
-    """Handlers under /queues and /admin/queues. Any name stands for a queue; `_default` for the policy of all of them."""
+    """Handlers under /queues and /admin/queues.
+
+    Any name stands for a queue; `_default` for the policy of all of them.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -58,7 +61,10 @@ class QueueHandlers:
         return Response(200, configured_queue(name, record, await self._common(name)))
 
     async def configure(self, call: Call) -> Response:
-        """PUT /queues/{name}/config: sets what is sent, takes back what is null. Jobs that are queued keep what they have."""
+        """PUT /queues/{name}/config: sets what is sent, takes back what is null.
+
+        Jobs that are queued keep what they have.
+        """
         name = self._name(call)
         return await self._configure(name, await call.read(parse_config, self._limits))
 

@@ -416,7 +416,10 @@ class WorkerHandlers:
         return [name for name, one in found.items() if one.job is not None and call.sees(one.job.queue, one.job.type)]
 
     async def _take_back(self, call: Call, worker_id: str, left: Mark) -> None:
-        """Give back what a worker has left behind of the caller's jobs. The index tells it soon; the reaper finds the rest."""
+        """Give back what a worker has left behind of the caller's jobs.
+
+        The index tells it soon; the reaper finds the rest.
+        """
         held = JobsAsk(worker=worker_id, state=State.ACTIVE)
         try:
             async with asyncio.timeout(self._context.timings.goodbye_s):

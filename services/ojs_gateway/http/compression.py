@@ -39,7 +39,10 @@ async def unpacked(pool: LargeBodies, body: bytes, encoding: str, limit: int) ->
 
 
 def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
-    """`body` unpacked as `Content-Encoding` says. Raises unsupported_compression, invalid_payload, envelope_too_large."""
+    """`body` unpacked as `Content-Encoding` says.
+
+    Raises unsupported_compression, invalid_payload, envelope_too_large.
+    """
     match encoding.strip().lower():
         case "" | "identity":
             return body

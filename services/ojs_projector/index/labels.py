@@ -46,7 +46,10 @@ def pair_label(key: str, value: str) -> str:
 
 
 def label_of(kind: str, text: str) -> str:
-    """Return the label of a text. Long ones are known by their hash, as are those that SQLite's JSON would cut short."""
+    """Return the label of a text.
+
+    Long ones are known by their hash, as are those that SQLite's JSON would cut short.
+    """
     if len(text) < _MAX_LABEL and "\0" not in text:
         return f"{kind}{text}"
     return f"{kind}\x1e{hashlib.blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"

@@ -194,7 +194,10 @@ class Model:
 
     @property
     def _settings(self) -> dict[str, str]:
-        """Return what a file was made for. `searched` is of versions that found jobs by words: a file without them goes on."""
+        """Return what a file was made for.
+
+        `searched` is of versions that found jobs by words: a file without them goes on.
+        """
         return {"searched": "0", "copied": str(self._copied)}
 
     def attach(self, stream: str, last_sequence: int) -> None:

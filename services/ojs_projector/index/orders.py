@@ -56,7 +56,10 @@ def leave_out(db: sqlite3.Connection) -> None:
 
 
 class Ordering:
-    """Makes them, in a thread and on a connection of its own: the event loop goes on. No one else may write meanwhile."""
+    """Makes them, in a thread and on a connection of its own: the event loop goes on.
+
+    No one else may write meanwhile.
+    """
 
     def __init__(self, path: Path, steps: Sequence[Sequence[str]] = STEPS) -> None:
         """`steps` are the statements of one transaction each; others than these are for tests."""

@@ -21,7 +21,10 @@ _QUIET: Final = ("quiet", "drain")
 
 
 def apply(db: sqlite3.Connection, batch: Sequence[Seen]) -> None:
-    """Take up heartbeats, in order of their sequence, inside the caller's transaction. A worker that left has no row."""
+    """Take up heartbeats, in order of their sequence, inside the caller's transaction.
+
+    A worker that left has no row.
+    """
     newest = {seen.record.job_id: seen for seen in batch}
     rows = []
     gone = []

@@ -22,7 +22,10 @@ Position = tuple[int, int, str]
 
 
 Entry = tuple[int, int, str, int, int]
-"""A job in an order: its position, its number, and whether it has everything else that is asked for. As SQLite gives it."""
+"""A job in an order: its position, its number, and whether it has everything else that is asked for.
+
+As SQLite gives it.
+"""
 
 
 class Reads(Struct, frozen=True, kw_only=True):

@@ -156,7 +156,10 @@ class RelayTerm:
             await self._less.wait()
 
     async def hold(self) -> None:
-        """A reset begins: what waits concerns jobs that are being wiped. Lasts until the epoch that ends it is taken."""
+        """A reset begins: what waits concerns jobs that are being wiped.
+
+        Lasts until the epoch that ends it is taken.
+        """
         self._held = True
         self._drop()
         async with self._appending:

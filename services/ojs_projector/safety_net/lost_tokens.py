@@ -106,7 +106,10 @@ class LostTokens:
         return [LostToken(job_id, word) for job_id, word in search.wanted.items()]
 
     async def _begin(self, queue: str, kinds: list[WaitingJob], most: int) -> _Search:
-        """What to look for in a queue. All that could still give a job its token is ruled out before its tokens are read."""
+        """What to look for in a queue.
+
+        All that could still give a job its token is ruled out before its tokens are read.
+        """
         search = _Search()
         for kind in kinds:
             suspects = await self._without_held(await self._suspects(kind, most))

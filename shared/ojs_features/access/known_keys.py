@@ -51,7 +51,10 @@ class KnownKeys:
         """Sessions that were ended before their time, by key and mark, with the Unix ms of their own end."""
         self._used: set[str] = set()
         self.any = token is not None
-        """Whether there are keys, or have been. Those that have ended count: else the last one's end would open the door."""
+        """Whether there are keys, or have been.
+
+        Those that have ended count: else the last one's end would open the door.
+        """
 
     def replace(self, keys: Iterable[Key], *, others: bool = False) -> None:
         """Take what is stored now; `others` is whether there are more that can't be read, or were some."""

@@ -121,7 +121,10 @@ class Trail:
     # Acts
 
     async def take_place(self) -> None:
-        """Return when there is a place for the entry of an act. Raises OjsError backend_unavailable: don't do it now."""
+        """Return when there is a place for the entry of an act.
+
+        Raises OjsError backend_unavailable: don't do it now.
+        """
         try:
             async with asyncio.timeout(self._timings.place_s):
                 await self._places.acquire()

@@ -35,7 +35,10 @@ _LEVEL: Final = 1
 
 
 class PartManifest(Struct, frozen=True, kw_only=True):
-    """A file as it has to be. Subjects behind the sequence `settled` may be in it several times: the last message counts."""
+    """A file as it has to be.
+
+    Subjects behind the sequence `settled` may be in it several times: the last message counts.
+    """
 
     file: str
     sha256: str

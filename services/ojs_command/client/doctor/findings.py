@@ -30,7 +30,10 @@ class DoctorTimings(Timings, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One check's result. `found` is what was seen; `meaning` and `remedy`, of what isn't ok, what follows and what to do."""
+    """One check's result.
+
+    `found` is what was seen; `meaning` and `remedy`, of what isn't ok, what follows and what to do.
+    """
 
     check: str
     status: Status

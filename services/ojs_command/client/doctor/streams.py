@@ -32,7 +32,10 @@ _NO_KEYS: Final = problem(
 
 
 async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
-    """All of it, of the system in this namespace. Raises ValueError for what isn't an address of NATS, or a namespace."""
+    """All of it, of the system in this namespace.
+
+    Raises ValueError for what isn't an address of NATS, or a namespace.
+    """
     servers = _read("--nats", operators_address, urls)
     config = _read("--namespace", config_of, namespace)
     nats = Connection("doctor")
