@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ojs_nats import App, Job, JobContext, Retry, Snooze, Unique
+from ojs_nats import App, Job, JobContext, RateLimit, Retry, Snooze, Unique
 from ojs_nats.errors import RefusedError
 from ojs_nats.jobs import JobError, JobRequest
 from ojs_nats.testing import fake
@@ -85,7 +85,10 @@ async def saves(ctx: JobContext) -> None:
 
 
 UNTOLD = ("id", "worker_id", "created_at", "enqueued_at", "started_at", "visibility_timeout_ms")
-TIMES = ("scheduled_at", "next_attempt_at", "completed_at", "discarded_at", "cancelled_at", "expires_at")
+TIMES = (
+    "scheduled_at", "next_attempt_at", "completed_at", "discarded_at", "cancelled_at", "expires_at", "result_stored_at",
+    "result_expires_at",
+)  # fmt: skip
 
 
 def worded(error: JobError) -> JobError:
@@ -166,8 +169,10 @@ async def test_a_job_is_left_by_an_attempt_as_a_server_leaves_it(system: System,
         fine.job(1).with_options(delay="2h", expires_at=datetime.now(UTC) + timedelta(hours=3)),
         fine.job(1).with_options(priority=7, tags=["a", "b"], meta={"tenant": "x"}),
         fine.job(1).with_options(timeout="7s", retry=Retry(9)),
+        fine.job(1).with_options(total_timeout="1h", enqueue_ttl="1h", heartbeat_timeout="90s", grace_period="1500ms"),
+        fine.job(1).with_options(result_ttl="1h", rate_limit=RateLimit("agree", concurrency=2)),
     ],
-    ids=["delayed", "expiring", "labelled", "limited"],
+    ids=["delayed", "expiring", "labelled", "limited", "timed", "kept"],
 )
 async def test_a_pushed_job_is_as_a_server_has_it(system: System, new: JobRequest[Any]) -> None:
     async def play(_: object) -> str:

@@ -19,6 +19,11 @@ from ojs_nats.jobs import Checkpoint, Job, JobError, JobRetry
 from ojs_nats.options import DEFAULT_QUEUE
 
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
+_SPECVERSION: Final = "1.0"
+_RETENTION_S: Final = 604_800
+"""The seconds that a server keeps a completed job for."""
+_IN_SECONDS: Final = ("total_timeout", "enqueue_ttl", "heartbeat_timeout", "grace_period")
+_AS_SENT: Final = (*AS_THEY_ARE, "result_ttl", "unique", "rate_limit")
 _COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
 """The states in which a unique job is in the way of another one, unless its policy names them."""
 
@@ -81,9 +86,11 @@ class Envelope(msgspec.Struct, frozen=True):
         return msgspec.convert(self.options, _Options)
 
     def job(self) -> Job:
-        """Return the job with the options that it shows as they were sent."""
-        plain = {name: value for name, value in self.options.items() if name in AS_THEY_ARE}
-        return msgspec.convert({"id": self.id, "type": self.type, "args": self.args, "state": "available"} | plain, Job)
+        """Return the job with the options that it shows as they were sent, and its limits in seconds."""
+        shown = {name: value for name, value in self.options.items() if name in _AS_SENT}
+        shown |= {name: self.options[f"{name}_ms"] / 1_000 for name in _IN_SECONDS if f"{name}_ms" in self.options}
+        told = {"id": self.id, "type": self.type, "args": self.args, "state": "available", "specversion": _SPECVERSION}
+        return msgspec.convert(told | shown, Job)
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -239,8 +246,8 @@ class Store:
 
     def complete(self, job_id: str, result: Any) -> Job:
         with self._lock:
-            held = self._active(job_id)
-            return self._become(held, state="completed", result=result, completed_at=self._now(), error=None)
+            held, now = self._active(job_id), self._now()
+            return self._become(held, state="completed", completed_at=now, error=None, **_kept(held.job, result, now))
 
     def fail(self, job_id: str, said: Failure, *, requeue: bool, after_ms: int | None) -> Job:
         """By the job's policy, unless the handler has said what is to come of it."""
@@ -252,7 +259,9 @@ class Store:
                 held.put_off = after is not None
                 due = None if after is None else now + after
                 state = "available" if due is None else "retryable"
-                return self._become(held, state=state, next_attempt_at=due, worker_id=None, uncounted_attempts=held.uncharged)
+                delay_ms = held.job.retry_delay_ms if after_ms is None else after_ms
+                known: dict[str, Any] = {"next_attempt_at": due, "retry_delay_ms": delay_ms, "worker_id": None}
+                return self._become(held, state=state, uncounted_attempts=held.uncharged, **known)
             held.failed = True
             job = held.job
             error = JobError(
@@ -265,13 +274,15 @@ class Store:
                 occurred_at=now,
                 retryable=said.retryable,
             )
-            known: dict[str, Any] = {"error": error, "errors": [*job.errors, error], "worker_id": None}
+            known = {"error": error, "errors": [*job.errors, error], "worker_id": None}
             charged = job.attempt - held.uncharged
             final = said.action in {"DISCARD", "FAIL", "DEAD_LETTER"} or held.retry.names(said)
             if final or not said.retryable or charged >= held.retry.max_attempts:
-                return self._become(held, state="discarded", discarded_at=now, completed_at=now, **known)
-            due = now + (held.retry.pause(charged) if after is None else after)
-            return self._become(held, state="retryable", next_attempt_at=due, **known)
+                ended = {"discarded_at": now, "completed_at": now, "retry_delay_ms": None}
+                return self._become(held, state="discarded", **ended, **known)
+            pause = held.retry.pause(charged) if after is None else after
+            delay_ms = pause // timedelta(milliseconds=1)
+            return self._become(held, state="retryable", next_attempt_at=now + pause, retry_delay_ms=delay_ms, **known)
 
     def save(self, job_id: str, state: Any) -> Checkpoint:
         with self._lock:
@@ -291,6 +302,16 @@ class Store:
     def _become(held: Held, **changes: Any) -> Job:
         held.job = replace(held.job, **changes)
         return held.job
+
+
+def _kept(job: Job, result: Any, now: datetime) -> dict[str, Any]:
+    """Return the members of a completed job that are about its result."""
+    if result is None or job.result_ttl == 0:
+        return {"result": None}
+    ttl_s = _RETENTION_S if job.result_ttl is None else job.result_ttl
+    leaves = None if ttl_s < 0 else now + timedelta(seconds=ttl_s)
+    size = len(msgspec.json.encode(result))
+    return {"result": result, "result_size_bytes": size, "result_stored_at": now, "result_expires_at": leaves}
 
 
 def _check(pushed: Envelope) -> None:
