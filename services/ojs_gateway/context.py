@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -39,8 +38,6 @@ class GatewayTimings(Timings, frozen=True, kw_only=True):
     """How long a body may take once its request is being handled."""
     keep_alive_s: float = 15.0
     """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
-    pulse_s: float = 2.0
-    """Between two frames of statistics for who watches."""
     leaving_ms: int = 1_000
     """How often a worker that is leaving is checked again."""
     goodbye_s: float = 1.0
@@ -106,12 +103,7 @@ class Context(HandlerContext):
         self.nats_api = settings.nats_api != "off"
         self.stopping = False
         self.draining: Callable[[], bool] = lambda: False
-        self._started = time.monotonic()
         self._waiting: set[asyncio.Task[Any]] = set()
-
-    @property
-    def uptime_s(self) -> int:
-        return int(time.monotonic() - self._started)
 
     async def unless_stopping(self, wait: Coroutine[Any, Any, T]) -> T | None:
         """The result of `wait`, or None if the gateway stops first. Only for waits that can be cut off at any point."""

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from ojs_api.members import Count, Moment, QueueName, one_of
+from ojs_api.members import Count, Moment, Part, QueueName, one_of
 from ojs_api.operations import Operation, Other, Parameter, Subject
-from ojs_api.pages import Indexed
+from ojs_api.pages import PAGED, Indexed
 from ojs_api.words import Period
 
 _Share = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
@@ -92,6 +92,22 @@ class Lately(Struct, frozen=True, kw_only=True, omit_defaults=True):
     oldest_available_age_ms: Count | None = None
 
 
+class SystemStats(Lately, frozen=True, kw_only=True, omit_defaults=True):
+    """Totals of the whole system, or of one queue. `workers` counts those that are there and not stale."""
+
+    queues: Count
+    workers: Count
+    workers_stale: Count
+    jobs: Annotated[Counts, Meta(description="Jobs that are still stored.")]
+    dead_letter: Count
+    windows: Windows
+    uptime_seconds: Annotated[Count, Meta(description="The time since the gateway that answers was started.")]
+    partial: (
+        Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")] | None
+    ) = None
+    index_progress: Part | None = None
+
+
 _ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hours, hours for 31 days."
 _SPAN: Final = (
     Parameter("period", Annotated[Period, Meta(extra_json_schema={"default": "5m"})], "The length of a point."),
@@ -103,6 +119,15 @@ _SPAN: Final = (
 _REFUSED: Final = ("invalid_request", "queue_name_too_long")
 
 # fmt: off
+TOTALS: Final = Operation(
+    "adminStats", "GET /admin/stats", "read", "Read the system's totals", {200: SystemStats},
+    query=(
+        Parameter("queue", QueueName, "Of this queue alone."),
+        Parameter("detail", bool, "Lists the queues, for the `ojs` CLI."),
+        *PAGED,
+    ),
+    errors=("queue_name_too_long",),
+)
 HISTORY: Final = Operation(
     "getStatsHistory", "GET /admin/stats/history", "read", "Read statistics over time", {200: Statistics}, _ABOUT,
     query=(*_SPAN, Parameter("queue", QueueName, "Of this queue alone.")), errors=_REFUSED, narrowing="parameter",
@@ -117,5 +142,5 @@ STREAM: Final = Operation(
     {200: Other("text/event-stream", "The event `stats` every two seconds: as `GET /admin/stats`.")},
 )
 STATISTICS: Final = Subject(
-    "Statistics", "What happened when, and how long it took", (HISTORY, QUEUE_HISTORY),
+    "Statistics", "What happened when, and how long it took", (TOTALS, STREAM, HISTORY, QUEUE_HISTORY),
 )

@@ -50,6 +50,7 @@ _NEED: Final[dict[str, tuple[str, ...]]] = {
     "dead_letters": ("level-1-reliable/dead-letter/*", "level-1-reliable/retry/retry-exhausted-to-dead-letter.json"),
     "events": ("level-0-core/events/*",),
     "limits": ("level-4-advanced/rate-limit/*",),
+    "statistics": ("ext-admin-api/admin-stats.json",),
     "unique": ("level-4-advanced/unique/*", "level-0-core/envelope/valid-full-job.json"),
     "workflows": ("level-3-workflows/*",),
 }

@@ -46,8 +46,6 @@ export type AdminQueue = { throughput: Throughput; latency_ms: Percentiles; run_
 
 export type AdminQueuePage = { items: Array<AdminQueue>; pagination: Pagination; partial?: boolean; index_progress?: number };
 
-export type AdminStats = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; queues: number; workers: number; workers_stale: number; jobs: Counts; dead_letter: number; windows: Record<string, Window>; uptime_seconds: number; oldest_available_at?: string; oldest_available_age_ms?: number; partial?: boolean; index_progress?: number };
-
 export type AnswerWarning = { field: string; message: string };
 
 export type AttemptError = { code: string; type: string; redacted?: Array<string>; message?: string };
@@ -488,6 +486,8 @@ export type SystemConfig = { version: string; backend: BackendConfig; limits: Re
 
 export type SystemMetrics = { uptime_seconds: number; jobs_enqueued_total: number; jobs_completed_total: number; jobs_failed_total: number; jobs_active: number; queues_active: number; workers_active: number; avg_latency_ms: number; throughput_per_second: number };
 
+export type SystemStats = { throughput: Throughput; latency_ms: Percentiles; run_ms: Percentiles; queues: number; workers: number; workers_stale: number; jobs: Counts; dead_letter: number; windows: Record<string, Window>; uptime_seconds: number; oldest_available_at?: string; oldest_available_age_ms?: number; partial?: boolean; index_progress?: number };
+
 export type ThrottleLimit = { limit: number; period: string; next_allowed_at: string };
 
 export type Throughput = { processed_per_minute: number; failed_per_minute: number; enqueued_per_minute: number; avg_latency_ms: number };
@@ -557,8 +557,6 @@ export type WorkflowStep = { id: string; index: number; type: string; state: "ac
 export interface Operations {
 	'GET /health': { permission: "nothing"; query: { }; body: undefined; answer: Health };
 	'GET /metrics': { permission: "read"; query: { format?: Value; }; body: undefined; answer: SystemMetrics };
-	'GET /admin/stats': { permission: "read"; query: { queue?: Value; detail?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: AdminStats };
-	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /debug/status': { permission: "read"; query: { }; body: undefined; answer: DebugStatus };
 	'GET /admin/services': { permission: "read"; query: { }; body: undefined; answer: ServiceList };
 	'GET /admin/system/config': { permission: "read"; query: { }; body: undefined; answer: SystemConfig };
@@ -679,6 +677,8 @@ export interface Operations {
 	'POST /admin/dead-letter/retry': { permission: "control"; query: { }; body: BulkRetryDeadLetterBody; answer: RetriedDeadLetters };
 	'POST /dead-letter/purge': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; confirm?: Value; }; body: PurgeDeadLetterBody; answer: DeletedDeadLetters };
 	'POST /admin/dead-letter/purge': { permission: "destroy"; query: { queue?: Value; type?: Value; error_type?: Value; since?: Value; until?: Value; older_than?: Value; state?: Value; confirm?: Value; }; body: PurgeDeadLetterBody; answer: DeletedDeadLetters };
+	'GET /admin/stats': { permission: "read"; query: { queue?: Value; detail?: Value; limit?: Value; cursor?: Value; offset?: Value; page?: Value; per_page?: Value; }; body: undefined; answer: SystemStats };
+	'GET /admin/stats/stream': { permission: "read"; query: { }; body: undefined; answer: null };
 	'GET /admin/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; queue?: Value; }; body: undefined; answer: Statistics };
 	'GET /queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };
 	'GET /admin/queues/{queue}/stats/history': { permission: "read"; query: { period?: Value; since?: Value; from?: Value; until?: Value; to?: Value; }; body: undefined; answer: Statistics };

@@ -20,12 +20,10 @@ from ojs_engine.wire.redaction import redacted
 from ojs_gateway.dialects.fleet import FLEET
 from ojs_gateway.dialects.jobs import JOBS
 from ojs_gateway.dialects.queues import QUEUES
-from ojs_gateway.dialects.statistics import STATISTICS
 
 _SHAPES: Final[Shapes] = {
     **JOBS,
     **QUEUES,
-    **STATISTICS,
     **FLEET,
 }
 

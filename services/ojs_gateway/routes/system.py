@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_api.statistics import STREAM
-from ojs_engine.api.common import PAGED, QUEUE_NAME
-from ojs_engine.api.contract import route_of
 from ojs_engine.api.route import Other, Parameter, Part, Route
-from ojs_engine.api.schema import (
-    FLAG,
-    one_of,
-)
+from ojs_engine.api.schema import one_of
 from ojs_engine.telemetry import metrics
-from ojs_engine.wire.statistics.answers import AdminStats
 from ojs_gateway.answers.debugging import DebugStatus
 from ojs_gateway.answers.health import Health, Liveness
 from ojs_gateway.answers.manifest import Manifest
 from ojs_gateway.answers.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
 from ojs_gateway.answers.services import ServiceList
-from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
-from ojs_gateway.handlers.statistics import StatisticsStreamHandlers
 from ojs_gateway.handlers.system import SystemHandlers
 
 _EXPOSITION: Final = Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")
@@ -80,21 +71,6 @@ SYSTEM: Final = Part(
             query=(Parameter("format", one_of("json", "prometheus")),),
             also=_EXPOSITION,
         ),
-        Route(
-            AdminHandlers,
-            AdminHandlers.stats,
-            ("GET /admin/stats adminStats",),
-            "read",
-            "Read the system's totals",
-            {200: AdminStats},
-            query=(
-                Parameter("queue", QUEUE_NAME, "Of this queue alone."),
-                Parameter("detail", FLAG, "Lists the queues, for the `ojs` CLI."),
-                *PAGED,
-            ),
-            errors=("queue_name_too_long",),
-        ),
-        route_of(STREAM, StatisticsStreamHandlers, StatisticsStreamHandlers.stream),
         Route(
             SystemHandlers,
             SystemHandlers.status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -73,3 +74,9 @@ class HandlerContext:
         self.key_ends = key_ends
         self.at_stop: list[Callable[[], Awaitable[None]]] = []
         """Functions that the gateway calls when it stops, after its last answer."""
+        self._started = time.monotonic()
+
+    @property
+    def uptime_s(self) -> int:
+        """Return for how long the gateway has run."""
+        return int(time.monotonic() - self._started)

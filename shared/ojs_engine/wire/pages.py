@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from msgspec import Meta, Struct, UnsetType
+from msgspec import Struct
 
 from ojs_api import pages as contract
 from ojs_engine.base.errors import invalid
@@ -70,11 +70,6 @@ def pagination(page: Page, total: int | None, next_cursor: str | None, *, more: 
     counted = {} if page.number is None else {"page": page.number, "per_page": page.limit}
     more = next_cursor is not None if more is None else more
     return Pagination(limit=page.limit, offset=page.offset, has_more=more, total=total, next_cursor=next_cursor, **counted)
-
-
-_Partial = Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")]
-PartialFlag = _Partial | UnsetType
-ProgressShare = Annotated[float, Meta(ge=0, le=1)] | UnsetType
 
 
 def progress(found: Answer) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Statistics over time: kept minute by minute and hour by hour, and read as series."""
+"""Statistics: totals of the system and their stream, kept minute by minute and hour by hour, and read as series."""

@@ -1,18 +1,15 @@
-"""Series as clients read them, official ones included (ojs-admin-api §10.2)."""
+"""Series as clients read them (ojs-admin-api §10.2)."""
 
 from __future__ import annotations
-
-from typing import Any, Final
 
 from msgspec.structs import asdict
 
 from ojs_api.statistics import Statistics, StatisticsPoint
 from ojs_api.words import Period
 from ojs_engine.domain.statistics.point import Point
-from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.members import members, moment
+from ojs_engine.wire.members import moment
 from ojs_engine.wire.pages import progress
-from ojs_engine.wire.statistics.answers import window
+from ojs_engine.wire.queues.lately import window
 from ojs_features.statistics.series import History, HistoryAsk
 
 
@@ -30,11 +27,3 @@ def _point(point: Point) -> StatisticsPoint:
         latency_p50_ms=wait.p50 if wait is not None else 0.0,
         latency_p99_ms=wait.p99 if wait is not None else 0.0,
     )
-
-
-def _with_data_points(answer: Statistics) -> dict[str, Any]:
-    points = [members(point) | {"completed": point.processed} for point in answer.data]
-    return members(answer) | {"data_points": points}
-
-
-SHAPES: Final[Shapes] = {Statistics: {"cli": _with_data_points}}

@@ -1,4 +1,4 @@
-"""The places where statistics over time are plugged into the server."""
+"""The places where statistics are plugged into the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics over time (docs/statistics.md)."""
+"""Statistics: totals, and what happened when (docs/statistics.md)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Final
 
 from ojs_api import statistics as contract
 from ojs_engine.api.contract import part_of
-from ojs_features.statistics.answers import SHAPES
-from ojs_features.statistics.handlers import StatisticsHandlers
+from ojs_features.statistics.dialects import SHAPES
+from ojs_features.statistics.handlers import StatisticsHandlers, TotalsHandlers
 
 PART: Final = part_of(
     contract.STATISTICS,
+    (TotalsHandlers, {contract.TOTALS: TotalsHandlers.stats, contract.STREAM: TotalsHandlers.stream}),
     (
         StatisticsHandlers,
         {

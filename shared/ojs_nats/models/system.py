@@ -9,7 +9,7 @@ import msgspec
 from ojs_api.audit import AuditDetail, AuditEntry, AuditPage
 from ojs_api.findings import Finding, Findings
 from ojs_api.maintenance import Maintenance, RestoredSystem, UnreadableRecord
-from ojs_nats.models.statistics import Counts, Percentiles, Throughput, Window
+from ojs_api.statistics import SystemStats
 
 __all__ = [
     "AuditDetail",
@@ -186,28 +186,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     payload_limits: PayloadLimits
     limits: dict[str, float]
     authentication: Authentication | None = None
-
-
-class SystemStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of the system.
-
-    Attributes:
-        jobs: Jobs that are still stored.
-        uptime_seconds: The time since the gateway that answers was started.
-    """
-
-    throughput: Throughput
-    latency_ms: Percentiles
-    run_ms: Percentiles
-    queues: int
-    workers: int
-    workers_stale: int
-    jobs: Counts
-    dead_letter: int
-    windows: dict[str, Window]
-    uptime_seconds: int
-    oldest_available_at: datetime | None = None
-    oldest_available_age_ms: int | None = None
 
 
 class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ojs_api.history import FAILURES
 from ojs_api.maintenance import GET as GET_MAINTENANCE
 from ojs_api.maintenance import LIST_UNREADABLE, REMOVE_UNREADABLE, SetMaintenance
 from ojs_api.maintenance import SET as SET_MAINTENANCE
-from ojs_api.statistics import HISTORY
+from ojs_api.statistics import HISTORY, TOTALS
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
 from ojs_nats.models.jobs import Failure
@@ -38,7 +38,6 @@ __all__ = ["ServerSystem"]
 
 _MANIFEST: Final = Operation("getManifest", "GET", "/ojs/manifest")
 _HEALTH: Final = Operation("getHealth", "GET", "/health")
-_STATS: Final = Operation("adminStats", "GET", "/admin/stats")
 _SERVICES: Final = Operation("listServices", "GET", "/admin/services")
 _CONFIG: Final = Operation("getConfig", "GET", "/admin/system/config")
 _MIDDLEWARE: Final = Operation("listMiddleware", "GET", "/middleware")
@@ -58,7 +57,7 @@ class ServerSystem(Subject):
 
     async def stats(self) -> SystemStats:
         """Return the totals of the whole system."""
-        return await self._asked(SystemStats, Request(_STATS))
+        return await self._asked(SystemStats, Request(TOTALS))
 
     async def findings(self) -> Findings:
         """Return the problems that the server has found, the worst first."""

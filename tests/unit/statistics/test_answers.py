@@ -9,7 +9,8 @@ import msgspec
 from ojs_api.statistics import Statistics
 from ojs_engine.domain.statistics.point import Point
 from ojs_engine.wire.members import encode
-from ojs_features.statistics.answers import SHAPES, history_answer
+from ojs_features.statistics.answers import history_answer
+from ojs_features.statistics.dialects import SHAPES
 from ojs_features.statistics.series import History, HistoryAsk
 
 NOW: Final = 1_700_000_000_000

@@ -36,8 +36,8 @@ from ojs_engine.read.numbers import Levels, Queue, QueuePage
 from ojs_engine.wire.jobs.retry import retry_policy
 from ojs_engine.wire.members import extended, moment, seconds, written
 from ojs_engine.wire.pages import Page, pagination, progress
+from ojs_engine.wire.queues.lately import lately, windows
 from ojs_engine.wire.queues.starvation import prevention_view
-from ojs_engine.wire.statistics.answers import lately, windows
 
 
 def status_of(name: str, record: QueueRecord | None) -> QueueStatus:

@@ -1,30 +1,32 @@
+"""Totals as clients read them."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from ojs_engine.read.messages import WorkerSummary
 from ojs_engine.read.numbers import Counts, Queue, Totals
 from ojs_engine.wire.dialects.readers import Reader
-from ojs_engine.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
-from ojs_gateway.dialects.layer import answer_body
+from ojs_engine.wire.members import encode
+from ojs_features.statistics.dialects import SHAPES
+from ojs_features.statistics.totals import AskedStats, queue_in_brief, system_stats
 
 NOW = 1_800_000_000_000
 WORKERS = WorkerSummary(total=5, running=2, quiet=1, terminate=1, stale=1)
 
 
-def read(answer: Struct, reader: Reader) -> Any:
-    return msgspec.json.decode(answer_body(answer, reader))
+def read(answer: AskedStats, reader: Reader) -> Any:
+    return msgspec.json.decode(encode(SHAPES[AskedStats][reader](answer)))
 
 
 def test_the_command_line_reads_objects_or_the_queues_in_place_of_numbers() -> None:
     totals = Totals(counts=Counts(), throughput_per_second=0.26, failed_per_second=0.01)
-    stats = admin_stats(totals, 3, WORKERS, 60, NOW)
+    stats = system_stats(totals, 3, WORKERS, 60, NOW)
     asked = AskedStats(stats, 1, WORKERS, None)
     standard = read(asked, "standard")
-    assert standard == read(asked, "sdk") == read(asked, "ui") == read(stats, "standard")
+    assert standard == read(asked, "sdk") == read(asked, "ui") == msgspec.json.decode(encode(stats))
     assert (standard["queues"], standard["workers"], standard["workers_stale"]) == (3, 4, 1)
     assert read(asked, "cli") == standard | {
         "queues": {"total": 3, "active": 2, "paused": 1},

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ojs_api.statistics import Statistics, SystemStats
 from ojs_engine.read.messages import WorkerPage
 from ojs_engine.read.numbers import QueuePage, Totals
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import members
-from ojs_engine.wire.statistics.answers import AdminStats, AskedStats, latest
+from ojs_engine.wire.queues.lately import latest
 from ojs_engine.wire.workers.fleet import fleet_summary, worker_answer
+from ojs_features.statistics.totals import AskedStats
 
 _STATES_SHOWN: Final = ("available", "active", "scheduled", "retryable")
 
 
-def _plain(answer: AskedStats) -> AdminStats:
+def _plain(answer: AskedStats) -> SystemStats:
     return answer.stats
 
 
@@ -34,7 +36,7 @@ def _for_cli(answer: AskedStats) -> dict[str, Any]:
 
 
 def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str, Any]:
-    """The event `metrics` of the statistics stream for the admin UI; `error_rate` is in percent of what ended."""
+    """Return the event `metrics` of the statistics stream for the admin UI; `error_rate` is in percent of what ended."""
     last = latest(totals)
     ended = last.completed + last.discarded
     return {
@@ -62,6 +64,12 @@ def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str,
     }
 
 
-STATISTICS: Final[Shapes] = {
+def _with_data_points(answer: Statistics) -> dict[str, Any]:
+    points = [members(point) | {"completed": point.processed} for point in answer.data]
+    return members(answer) | {"data_points": points}
+
+
+SHAPES: Final[Shapes] = {
+    Statistics: {"cli": _with_data_points},
     AskedStats: {"standard": _plain, "sdk": _plain, "cli": _for_cli, "ui": _plain},
 }

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-import structlog
-
+from ojs_engine.api.context import HandlerContext
+from ojs_engine.api.streams import frame
 from ojs_engine.base.loops import start_loop
 from ojs_engine.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
 from ojs_engine.wire.members import encode
-from ojs_engine.wire.statistics.answers import admin_stats
-from ojs_gateway.context import Context
-from ojs_gateway.dialects.statistics import metrics
+from ojs_features.statistics.dialects import metrics
+from ojs_features.statistics.totals import system_stats
+from ojs_link.timings import Timings
 
-log = structlog.get_logger(__name__)
+
+class StreamTimings(Timings, frozen=True, kw_only=True):
+    """How often those who watch get statistics."""
+
+    pulse_s: float = 2.0
+    """Between two frames of statistics for who watches."""
 
 
 class Frame(NamedTuple):
@@ -27,8 +32,9 @@ class Frame(NamedTuple):
 class StatisticsStream:
     """Who watches gets the latest frame; who is slow misses some, and nothing is kept for anybody."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: HandlerContext) -> None:
         self._context = context
+        self._timings = context.store.bucket.timings(StreamTimings)
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None
         self._latest: Frame | None = None
@@ -60,7 +66,7 @@ class StatisticsStream:
         self._latest = await self._look()
         async with self._beat:
             self._beat.notify_all()
-        await asyncio.sleep(self._context.timings.pulse_s)
+        await asyncio.sleep(self._timings.pulse_s)
 
     async def _look(self) -> Frame:
         queries = self._context.queries
@@ -69,9 +75,6 @@ class StatisticsStream:
             queries.totals(), queries.queues(QueuesAsk(also=also, limit=MAX_PAGE)), queries.workers(WorkersAsk(limit=MAX_PAGE))
         )
         now = self._context.store.clock.now()
-        stats = admin_stats(totals, queues.total, workers.summary, self._context.uptime_s, now)
-        return Frame(_event(b"stats", stats), _event(b"metrics", metrics(totals, queues, workers)))
-
-
-def _event(name: bytes, data: object) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name, encode(data))
+        stats = system_stats(totals, queues.total, workers.summary, self._context.uptime_s, now)
+        seen_by_ui = metrics(totals, queues, workers)
+        return Frame(frame("stats", encode(stats)), frame("metrics", encode(seen_by_ui)))

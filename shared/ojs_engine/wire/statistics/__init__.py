@@ -1,1 +1,0 @@
-"""Statistics: what clients ask of them, and as they read them."""
