@@ -7,7 +7,8 @@ from typing import Final
 from ojs_api import statistics as contract
 from ojs_engine.api.contract import part_of
 from ojs_features.statistics.dialects import SHAPES
-from ojs_features.statistics.handlers import StatisticsHandlers, TotalsHandlers
+from ojs_features.statistics.handlers import StatisticsHandlers
+from ojs_features.statistics.totals_handlers import TotalsHandlers
 
 PART: Final = part_of(
     contract.STATISTICS,
