@@ -25,6 +25,7 @@ BODIES: Final[dict[str, Any]] = {
     "createWorkflow": {"type": "group", "name": "w", "jobs": [_JOB, _JOB]},
     "registerCronJob": {"name": "{queue}", "cron": "0 0 1 1 *", "job_template": _JOB},
     "createQueue": {"name": "{queue}"},
+    "deleteQueue": {},  # one that moves jobs is about another queue as well
     "setQueueConfig": {"max_size": 5},
     "setQueueRateLimit": {"concurrency": 2},
     "adminPurgeQueue": {"states": ["available"], "confirm": True},

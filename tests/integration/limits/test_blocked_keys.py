@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.limits.test_limits import held, ids
+from integration.limits.test_limits import held, ids, none_held
 from integration.samples import KINDS, acked, draft, fetch, put_raw, refusal, subjects, timed, tokens
 from integration.workflows import flows
 from ojs_engine.domain.job import Job, State
@@ -172,7 +172,7 @@ async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store,
 
     await eventually(more, LONG_S)
     assert found == ids(jobs)
-    assert await held(store, key) == 0
+    await eventually(lambda: none_held(store, key))
 
 
 @timed(features=(BlockedJobTimings(at_once=20),))

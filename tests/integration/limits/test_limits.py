@@ -41,6 +41,11 @@ async def held(store: Store, key: str) -> int:
     return await store.of(Limits).blocked.count(key_scope(key))
 
 
+async def none_held(store: Store, key: str) -> bool:
+    """Say whether no token is left on hold. One that moves leaves behind the token that is fetched: a worker may be faster."""
+    return await held(store, key) == 0
+
+
 def ids(jobs: list[Job]) -> list[str]:
     return [job.id for job in jobs]
 
@@ -62,7 +67,7 @@ async def test_no_more_than_the_limit_run_at_once_and_the_next_come_in_order(sto
             ended.append(job.id)
         first = await eventually(lambda: fetch(store, queue, count=10)) if len(ended) < 6 else []
     assert ended == ids(jobs)
-    assert await held(store, key) == 0
+    await eventually(lambda: none_held(store, key))
 
 
 @pytest.mark.usefixtures("keeper")
