@@ -17,7 +17,7 @@ from ojs_engine.api.job_extras import Inputs, JobExtras
 from ojs_engine.api.route import Part
 from ojs_engine.api.witness import Witnessing
 from ojs_engine.base.service import Service
-from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.jetstream.reading import RecordReader
 from ojs_engine.operations.finding import Check
@@ -53,7 +53,7 @@ class Feature(Struct, frozen=True, kw_only=True):
     """Names of the manifest's capabilities that are true because of it."""
     gates: FeatureGates | None = None
     """Its gates for jobs. Only one feature may have them."""
-    ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
+    ends: Mapping[str, Callable[[Store, Transition], None]] = MappingProxyType({})
     """By the word of a `Drop`: called in every process with a job that has ended for what it has stored beside it."""
     locks: Callable[[Store], JobLocks] | None = None
     """Makes its locks of jobs in a process. Only one feature may have them."""

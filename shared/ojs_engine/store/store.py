@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -146,7 +146,7 @@ class StoreFeatures(Struct, frozen=True, kw_only=True):
     """Makes the locks of a feature for a process, of the store's `bucket` and `atomic` alone."""
     order: Callable[[Store], QueueOrder] | None = None
     """Makes the order of a fetch's queues. It is made before the store's other parts, of its `bucket` alone."""
-    ends: Mapping[str, Callable[[Store, Job], None]] = MappingProxyType({})
+    ends: Mapping[str, Callable[[Store, Transition], None]] = MappingProxyType({})
     """By the word of a `Drop`: called with a job that has ended for what a feature has stored beside it."""
 
 
@@ -188,11 +188,10 @@ class Store:
         self.records = Records(nats, bulk, config, timings.writes)
         self.presence = Presence(nats, self.records, self.clock, config, role, instance, timings.presence)
         self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
-        self.blobs = Blobs(self.records, config)
         writer = Writer(nats, self.records, config, timings.writes)
         self.committer = Committer(nats, writer, config, timings.commits, None if gates is None else gates.lanes)
         self.watches = Watches(nats, config, instance, timings.watches)
-        self.bucket = bucket = Bucket(
+        self.bucket = Bucket(
             nats,
             bulk,
             config,
@@ -205,33 +204,117 @@ class Store:
             timings.writes,
             timings.features,
         )
-        self.queues = Queues(bucket)
-        self.atomic = Atomic(bucket)
-        alerts = ThresholdAlerts(bucket, timings.alerts)
+        self._features = features
         self._of_features: dict[Callable[[Store], Any], Any] = {}
         self._at_close: list[Callable[[], Awaitable[None]]] = []
         for what, ended in features.ends.items():
             self.committer.followers[what] = partial(self._ended, ended)
-        gated: Gated | None = None if gates is None else self.of(gates.make)
-        push_gate, start_gate = (None, None) if gated is None else (gated.push, gated.start)
-        self.start_gate = start_gate
-        self.queues.gate_of = None if start_gate is None else start_gate.of_queue
-        self.locks = locks = None if features.locks is None else self.of(features.locks)
-        stale_tokens = StaleTokens(bucket, start_gate, timings.sweeps)
-        self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
-        self.jobs = Jobs(bucket, locks, timings.jobs)
-        self.enqueue = Enqueue(bucket, self.room, self.queues, self.capacity, self.atomic, self.jobs, push_gate, locks)
-        self.order: QueueOrder | None = None if features.order is None else self.of(features.order)
-        self.dispatcher = Dispatcher(bucket, self.queues, self.capacity, self.jobs, self.order, start_gate, timings.dispatch)
-        self.spawner = Spawner(bucket, self.enqueue, locks)
-        self.idempotency = Idempotency(bucket, timings.idempotency)
-        self.workers = Workers(bucket)
-        self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget, timings.reset)
-        self._reset.listeners.append(self.queues.clear)
-        self._reset.listeners.append(self.watches.reset)
-        self._reset.listeners.append(alerts.clear)
+        self.committer.stale_tokens = self._take_out
+        self._reset = Reset(nats, self.presence, config, instance, self._forget_jobs, timings.reset)
+        self._reset.listeners.append(self._clear)
+
+    # Each part is made when it is first asked for, so that a process has those alone that it works with.
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Queues and what they are set to."""
+        queues = Queues(self.bucket)
+        queues.gate_of = None if self.start_gate is None else self.start_gate.of_queue
+        return queues
+
+    @cached_property
+    def atomic(self) -> Atomic:
+        """Changes of several records at once."""
+        return Atomic(self.bucket)
+
+    @cached_property
+    def _gated(self) -> Gated | None:
+        gates = self._features.gates
+        return None if gates is None else self.of(gates.make)
+
+    @property
+    def start_gate(self) -> StartGate | None:
+        """The gate of jobs that are about to start, None if no feature has one."""
+        return None if self._gated is None else self._gated.start
+
+    @cached_property
+    def locks(self) -> JobLocks | None:
+        """The locks of jobs, None if no feature has any."""
+        return None if self._features.locks is None else self.of(self._features.locks)
+
+    @cached_property
+    def order(self) -> QueueOrder | None:
+        """The order of a fetch's queues, None if no feature has one."""
+        return None if self._features.order is None else self.of(self._features.order)
+
+    @cached_property
+    def _alerts(self) -> ThresholdAlerts:
+        return ThresholdAlerts(self.bucket, self._timings.alerts)
+
+    @cached_property
+    def capacity(self) -> Capacity:
+        """Places in bounded queues."""
+        stale_tokens = StaleTokens(self.bucket, self.start_gate, self._timings.sweeps)
+        return Capacity(self.bucket, self.queues, stale_tokens, self._alerts, self._timings.capacity)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Jobs, one by one."""
+        return Jobs(self.bucket, self.locks, self._timings.jobs)
+
+    @cached_property
+    def enqueue(self) -> Enqueue:
+        """The way in of new jobs."""
+        push_gate = None if self._gated is None else self._gated.push
+        return Enqueue(self.bucket, self.room, self.queues, self.capacity, self.atomic, self.jobs, push_gate, self.locks)
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        """The handing out of jobs."""
+        timings = self._timings.dispatch
+        return Dispatcher(self.bucket, self.queues, self.capacity, self.jobs, self.order, self.start_gate, timings)
+
+    @cached_property
+    def spawner(self) -> Spawner:
+        """The jobs that records of features name."""
+        return Spawner(self.bucket, self.enqueue, self.locks)
+
+    @cached_property
+    def idempotency(self) -> Idempotency:
+        """Requests with a key."""
+        return Idempotency(self.bucket, self._timings.idempotency)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Workers and their directives."""
+        return Workers(self.bucket)
+
+    @cached_property
+    def blobs(self) -> Blobs:
+        """Large results, beside their jobs."""
+        return Blobs(self.records, self._config)
+
+    def _made(self, kind: type[T]) -> Iterator[T]:
+        """Yield this process's part of a kind, if it has been made."""
+        yield from (part for part in [*vars(self).values()] if isinstance(part, kind))
+
+    async def _take_out(self, jobs: Sequence[Job]) -> None:
+        await self.capacity.stale_tokens(jobs)
+
+    def _forget_jobs(self) -> None:
+        for jobs in self._made(Jobs):
+            jobs.forget()
+
+    async def _clear(self) -> None:
+        """Forget everything (reset): settings of queues ahead of the copies that they are made of."""
+        for queues in self._made(Queues):
+            await queues.clear()
+        await self.watches.reset()
+        for alerts in self._made(ThresholdAlerts):
+            await alerts.clear()
+        gated: Gated | None = vars(self).get("_gated")
         if gated is not None:
-            self._reset.listeners.append(gated.clear)
+            await gated.clear()
 
     @classmethod
     async def open(
@@ -283,10 +366,13 @@ class Store:
         """Finish what is being given back, then close the connections."""
         await stop_loop(self._clock_task)
         await self.room.stop()
-        await self.dispatcher.close()
-        if self.locks is not None:
-            await self.locks.close()
-        await self.idempotency.close()
+        for dispatcher in self._made(Dispatcher):
+            await dispatcher.close()
+        locks: JobLocks | None = vars(self).get("locks")
+        if locks is not None:
+            await locks.close()
+        for idempotency in self._made(Idempotency):
+            await idempotency.close()
         for finish in self._at_close:
             await finish()
         await self.watches.stop()
@@ -380,8 +466,8 @@ class Store:
         """The largest message nats-server takes, in bytes."""
         return self._nats.max_payload
 
-    def _ended(self, ended: Callable[[Store, Job], None], transition: Transition, _drop: object) -> None:
-        ended(self, transition.job)
+    def _ended(self, ended: Callable[[Store, Transition], None], transition: Transition, _drop: object) -> None:
+        ended(self, transition)
 
     async def _begin(self, *, test_mode: bool) -> None:
         try:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from ojs_api.checkpoints import SAVE
 from ojs_engine.api.job_extras import Inputs
 from ojs_engine.domain.job import Job
+from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.plug import Feature
 from ojs_engine.store.store import Store
@@ -18,9 +19,9 @@ from ojs_features.checkpoints.rules import CheckpointRecord
 from ojs_features.checkpoints.store import Checkpoints, checkpoint_reader
 
 
-def _ended(store: Store, job: Job) -> None:
+def _ended(store: Store, ending: Transition) -> None:
     """Have the checkpoint of a job that has ended leave soon."""
-    store.of(Checkpoints).ended(job.id)
+    store.of(Checkpoints).ended(ending.job.id)
 
 
 class _Saved(NamedTuple):

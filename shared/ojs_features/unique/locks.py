@@ -14,7 +14,6 @@ from msgspec import Raw, Struct
 from ojs_engine.base.errors import OjsError
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Transition
-from ojs_engine.domain.transitions.effects import Drop
 from ojs_engine.domain.transitions.retention import left_s
 from ojs_engine.domain.transitions.settle import amended
 from ojs_engine.jetstream.reading import RecordReader
@@ -64,7 +63,6 @@ class Locks:
         self._clock = bucket.clock
         self._config = bucket.config
         self._releases: set[asyncio.Task[None]] = set()
-        bucket.committer.followers["lock"] = self._job_ended
 
     async def close(self) -> None:
         """Finish the releases under way, as far as NATS allows it now."""
@@ -116,7 +114,8 @@ class Locks:
 
     # Letting go
 
-    def _job_ended(self, ending: Transition, _lock: Drop) -> None:
+    def ended(self, ending: Transition) -> None:
+        """Have the lock of a job leave that has ended."""
         assert ending.ttl_s is not None
         task = asyncio.create_task(self._release(ending.job, ending.ttl_s), name=f"unique-release-{ending.job.id}")
         self._releases.add(task)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.plug import Feature
 from ojs_engine.read.followed import Followed, Question
+from ojs_engine.store.store import Store
 from ojs_features.unique.index import QUESTION, TABLE, UniqueAsk, unique_jobs
 from ojs_features.unique.left_locks import LeftLocks
 from ojs_features.unique.locks import lock_reader
@@ -16,11 +18,18 @@ from ojs_features.unique.uniqueness import Uniqueness
 _WRITERS: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector")
 """Whoever may push or end a job."""
 
+
+def _ended(store: Store, ending: Transition) -> None:
+    """Have the lock of a job that has ended leave soon after it."""
+    store.of(Uniqueness).locks.ended(ending)
+
+
 UNIQUE: Final = Feature(
     name="unique",
     parts=(PART,),
     capabilities=("unique_jobs",),
     locks=Uniqueness,
+    ends={"lock": _ended},
     records=(lock_reader,),
     followed=(
         Followed(

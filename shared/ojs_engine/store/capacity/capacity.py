@@ -109,7 +109,6 @@ class Capacity:
         self._pressure: Lru[Pressure] = Lru(_PUSHED_TO)
         self._left: dict[str, list[Job]] = {}
         """By queue, jobs as they were whose tokens are to be taken out."""
-        bucket.committer.stale_tokens = self.stale_tokens
         self._clearing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def pressure(self, queue: str) -> Pressure | None:
