@@ -22,7 +22,7 @@ _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
 _SPECVERSION: Final = "1.0"
 _RETENTION_S: Final = 604_800
 """The seconds that a server keeps a completed job for."""
-_IN_SECONDS: Final = ("total_timeout", "enqueue_ttl", "heartbeat_timeout", "grace_period")
+_TIMES: Final = ("total_timeout", "enqueue_ttl", "heartbeat_timeout", "grace_period")
 _AS_SENT: Final = (*AS_THEY_ARE, "result_ttl", "unique", "rate_limit")
 _COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
 """The states in which a unique job is in the way of another one, unless its policy names them."""
@@ -88,7 +88,7 @@ class Envelope(msgspec.Struct, frozen=True):
     def job(self) -> Job:
         """Return the job with the options that it shows as they were sent, and its limits in seconds."""
         shown = {name: value for name, value in self.options.items() if name in _AS_SENT}
-        shown |= {name: self.options[f"{name}_ms"] / 1_000 for name in _IN_SECONDS if f"{name}_ms" in self.options}
+        shown |= {name: self.options[f"{name}_ms"] / 1_000 for name in _TIMES if f"{name}_ms" in self.options}
         told = {"id": self.id, "type": self.type, "args": self.args, "state": "available", "specversion": _SPECVERSION}
         return msgspec.convert(told | shown, Job)
 

@@ -43,7 +43,10 @@ IN_STRUCTS = (
     *(f"shared/ojs_engine/{one}" for one in CORE),
     "shared/ojs_link",
     "shared/ojs_nats",
-    "shared/ojs_features/audit",
+    *(f"shared/ojs_features/{one}" for one in ("audit", "bulk", "checkpoints", "dead_letters", "history", "maintenance")),
+    *(f"shared/ojs_features/{one}" for one in ("pools", "progress")),
+    *(f"shared/ojs_features/backup/{one}.py" for one in ("archive", "commands", "release", "restoring", "revival", "taking")),
+    *(f"shared/ojs_features/unique/{one}.py" for one in ("left_locks", "locks", "uniqueness")),
     *(f"shared/ojs_features/access/{one}.py" for one in ("gatekeeper", "known_keys", "sessions", "slowing", "store")),
     *(f"shared/ojs_features/webhooks/{one}.py" for one in ("deliverer", "deliveries", "subscriber", "subscriptions")),
     *(f"shared/ojs_features/events/{one}.py" for one in ("following", "hub", "sockets", "stream")),
@@ -72,6 +75,7 @@ NO_DURATIONS = {
     "service.py: _SWITCH_SECONDS",  # a setting of Python's own
     "_durations.py: LONGEST_MS",  # bounds of what an application may ask for
     "_options.py: _LONGEST_MS",
+    "_store.py: _RETENTION_S",  # what a server in memory shows of a result
     "_portal.py: _GOODBYE_S",  # waited by, but in what nobody composes: the loop of calls from plain functions,
     "_portal.py: _LOOK_UP_S",
     "_child.py: _BEGUN_S",  # the process of a handler,
