@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "ty": ("ty", "check", "--python", sys.executable, "--output-format", "concise", "typed.py"),
     "pyrefly": ("pyrefly", "check", "--python-interpreter-path", sys.executable, "--output-format", "min-text"),
 }
-CANNOT: Final = {"ty": ("qeue=", "queeu=", "concurency=", 'runs_in="thread"')}
+CANNOT: Final = {"ty": ("qeue=", "queeu=", "concurency=", "staet=", 'runs_in="thread"')}
 """The wrong lines that a checker doesn't find: ty knows the members of `**options: Unpack[…]`, and lets others pass."""
 
 
