@@ -156,7 +156,7 @@ class Projector:
             raise self._place.unusable(error) from error
         model.attach(*await self._bucket())
         self._checkpoints = Checkpoints(path) if path is not None else None
-        model.time_buckets.begin(store.clock.now(), await self._last_span(), store.instance)
+        model.counter.begin(store.clock.now(), await self._last_counted(model), store.instance)
         self.reached.advance(model.applied)
         reading = await self._connect("feed")
         relaying = await self._connect("relay")
@@ -272,10 +272,16 @@ class Projector:
         info = await stream_info(self._store.nats, stream)
         return f"{stream} {info.created}", info.state.last_seq
 
-    async def _last_span(self) -> Record | None:
-        """The statistics that were written last, as far as one can tell: their subjects' last word may be that one has left."""
-        found = await self._store.records.leader_raw(self._store.config.record("stats", REST))
-        return None if found is None else Record("stats", found[0], 0, "", found[1], None)
+    async def _last_counted(self, model: Model) -> Record | None:
+        """Return the record of counts that was written last, as far as one can tell.
+
+        The last word of their subjects may be that one has left.
+        """
+        kind = model.counted_kind
+        if kind is None:
+            return None
+        found = await self._store.records.leader_raw(self._store.config.record(kind, REST))
+        return None if found is None else Record(kind, found[0], 0, "", found[1], None)
 
     # Reading
 
@@ -324,7 +330,7 @@ class Projector:
             await answers.fit()
             log.info("the index is complete", applied=model.applied)
         if not batch.behind:
-            model.time_buckets.caught_up(model.applied)
+            model.counter.caught_up(model.applied)
             for keeper in self._keepers:
                 keeper.caught_up(at)
         if not seen:
@@ -349,7 +355,7 @@ class Projector:
         await self._leave_file()
         model.rebuild(*bucket)
         await answers.fit()
-        model.time_buckets.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
+        model.counter.begin(self._store.clock.now(), await self._last_counted(model), self._store.instance)
         await feed.seek(1)
 
     async def _leave_file(self) -> None:

@@ -52,6 +52,9 @@ def test_a_system_without_a_feature_runs_jobs_and_lists_them(tmp_path: Path, nam
             return [job["id"] for job in answer["jobs"]] == [pushed["id"]]
 
         until(listed)
+        if name in {"statistics", "all"}:
+            system.call("GET", "/admin/stats", status=404)
+            assert system.call("GET", "/queues/plain/stats")["stats"]["windows"] == {}
         if name in {"backup", "all"}:
             asked = [*without(name), "backup", str(tmp_path / "backup"), "--nats", system.nats_url]
             told = subprocess.run(asked, capture_output=True, text=True, check=False)

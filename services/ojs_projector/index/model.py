@@ -19,9 +19,9 @@ import structlog
 from msgspec import Struct
 
 from ojs_engine.domain.job import Job
-from ojs_engine.domain.statistics.record import Span
 from ojs_engine.jetstream.feed import Record
 from ojs_engine.jetstream.reading import RECORD_ERRORS, Unreadable
+from ojs_engine.read.counting import Counter as JobCounter
 from ojs_engine.read.followed import Followed, Table
 from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_link.timings import Order, Timings
@@ -31,7 +31,6 @@ from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count, counts_of
 from ojs_projector.index.orders import Ordering
 from ojs_projector.index.schema import INSERT, KNOWN, UPDATE, Known, changing, connect, wipe
 from ojs_projector.index.starts import Start, forget_starts, keep_starts, starts_of
-from ojs_projector.index.time_buckets import TimeBuckets
 from ojs_projector.index.unreadable import forget_unreadable, set_aside
 
 log = structlog.get_logger(__name__)
@@ -134,6 +133,10 @@ class Model:
         self._tables: dict[str, Table] = {one.reader.kind: one.table for one in followed if one.table is not None}
         """Those of features, by the kind of record."""
         self._ends = [table.ends for table in self._tables.values() if table.ends is not None]
+        counted = [one for one in followed if one.counting is not None]
+        self._counting = counted[0].counting if counted else None
+        self.counted_kind = counted[0].reader.kind if counted else None
+        """The kind of records that keep what is counted."""
         self._path = path
         self._make_ordering = ordering
         self._copied = copied
@@ -185,12 +188,16 @@ class Model:
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
         self._numbers = itertools.count(last + 1)
-        self.time_buckets = TimeBuckets(self._db, self.timings.buried_ms, self.timings.ahead_ms)
+        self.counter = JobCounter()
+        """Counts what happens to jobs."""
+        if self._counting is not None:
+            self.counter = self._counting.make(self._db, self.timings.buried_ms, self.timings.ahead_ms)
 
     @property
     def _schema(self) -> str:
         """The tables of features, in SQL."""
-        return "".join(table.schema for table in self._tables.values())
+        of_counts = "" if self._counting is None else self._counting.schema
+        return "".join(table.schema for table in self._tables.values()) + of_counts
 
     @property
     def _settings(self) -> dict[str, str]:
@@ -229,7 +236,8 @@ class Model:
         if (kept := found.get(_OF_FEATURES)) is not None:
             return kept == self._schema
         there = {name for [name] in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return there.issuperset(table.name for table in self._tables.values())  # a file of an older version
+        of_counts = () if self._counting is None else self._counting.tables
+        return there.issuperset({*(table.name for table in self._tables.values()), *of_counts})  # a file of an older version
 
     def rebuild(self, stream: str, last_sequence: int) -> None:
         """Start from nothing."""
@@ -306,7 +314,7 @@ class Model:
                 table.forget(self._db, before)
             forget_starts(self._db, now)
             forget_unreadable(self._db, before)
-            self.time_buckets.forget(now)
+            self.counter.forget(now)
         return len(gone)
 
     def rows_that_stay(self, until: int) -> int:
@@ -344,7 +352,7 @@ class Model:
             with contextlib.suppress(sqlite3.DatabaseError):  # a disk that is full has ended the transaction as a whole
                 self._db.execute("ROLLBACK TO attempt")
                 self._db.execute("RELEASE attempt")
-            self.time_buckets.drop()
+            self.counter.drop()
             raise
         self._db.execute("RELEASE attempt")
 
@@ -358,8 +366,8 @@ class Model:
             ended = (seen for seen in batch if seen.job is not None and ends.asks(seen.job) and seen.job.terminal)
             ends.note(self._db, ((seen.record.job_id, seen.record.at) for seen in ended))
         for seen in batch:
-            if isinstance(seen.held, Span):
-                self.time_buckets.take(seen.record, seen.held)
+            if seen.held is not None and seen.record.kind == self.counted_kind:
+                self.counter.take(seen.record, seen.held)
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
         newest: dict[str, Seen] = {}
@@ -378,7 +386,7 @@ class Model:
             if old is not None and old.seq >= record.sequence:
                 continue
             if job is not None:
-                self.time_buckets.count(job, None if old is None else (old.created_at, old.entries), record)
+                self.counter.count(job, None if old is None else (old.created_at, old.entries), record)
             if job is None or job.deleted:
                 if old is not None:
                     changes.gone.append(old)
@@ -400,7 +408,7 @@ class Model:
         self._write(changes)
         if starts:
             keep_starts(self._db, starts)
-        self.time_buckets.flush()
+        self.counter.flush()
 
     def _known(self, job_ids: Iterable[str]) -> dict[str, Known]:
         wanted = msgspec.json.encode(list(job_ids)).decode()
@@ -447,7 +455,7 @@ class Model:
         for statement in RECOUNT:
             db.execute(statement)
         if sequence > self.applied:  # not when it is read once more
-            self.time_buckets.wipe(sequence)
+            self.counter.wipe(sequence)
 
     def save(self) -> None:
         """Write what was taken up since the last time: for whoever has nothing else to do, else it is done for many batches."""
@@ -485,7 +493,7 @@ class Model:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
         self._unsaved = 0
-        self.time_buckets.drop()
+        self.counter.drop()
         found = self._db.execute("SELECT value FROM meta WHERE key = 'applied'").fetchone()
         self.applied = int(found[0]) if found is not None else 0
 

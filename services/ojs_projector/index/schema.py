@@ -17,7 +17,6 @@ from ojs_projector.index.labels import SCHEMA as LABELS
 from ojs_projector.index.numbers import SCHEMA as NUMBERS
 from ojs_projector.index.orders import SCHEMA as ORDERS
 from ojs_projector.index.starts import SCHEMA as STARTS
-from ojs_projector.index.time_buckets import SCHEMA as SPANS
 from ojs_projector.index.unreadable import SCHEMA as UNREADABLE
 
 _VERSION: Final = 16 + 1_000 * (len(LABELLED) - 1)
@@ -214,7 +213,7 @@ def _open(path: Path | str, of_features: str) -> sqlite3.Connection:
         db.execute("PRAGMA temp_store = MEMORY")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            parts = f"{_SCHEMA}{ORDERS}{NUMBERS}{SPANS}{LABELS}{STARTS}{UNREADABLE}{of_features}"
+            parts = f"{_SCHEMA}{ORDERS}{NUMBERS}{LABELS}{STARTS}{UNREADABLE}{of_features}"
             db.executescript(f"{parts} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()

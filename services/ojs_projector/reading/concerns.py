@@ -10,13 +10,13 @@ from typing import Final
 import msgspec
 
 from ojs_engine.domain.job import State
-from ojs_engine.domain.statistics.record import MINUTE_MS
 from ojs_engine.domain.transitions import LIVENESS_MS
+from ojs_engine.read.counting import WINDOWS
 from ojs_engine.read.messages import Concerns, ConcernsAsk, QueueFacts
 from ojs_projector.index.model import Model
+from ojs_projector.index.numbers import ALL
 from ojs_projector.index.starts import SECOND_MS
-from ojs_projector.index.time_buckets import ALL
-from ojs_projector.reading.history import WINDOWS, first_waiting, oldest_available
+from ojs_projector.reading.waiting import first_waiting, oldest_available
 
 _MOST: Final = 50
 """Queues of each kind in one answer."""
@@ -29,15 +29,7 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
     db = model.db
     paused = _available(db, ask.paused)
     oldest = oldest_available(db)
-    until = now - now % MINUTE_MS + MINUTE_MS
-    ended = {
-        queue: (completed, failed)
-        for queue, completed, failed in db.execute(
-            "SELECT queue, sum(completed), sum(failed) FROM spans INDEXED BY spans_in_time "
-            "WHERE length = ? AND start >= ? AND start < ? AND queue <> ? GROUP BY queue",
-            (MINUTE_MS, until - WINDOWS["5m"], until, ALL),
-        )
-    }
+    ended = model.counter.ended(now)
     longest = nlargest(_MOST, oldest.keys() - frozenset(ask.paused), key=lambda queue: -oldest[queue])
     names = {
         *nlargest(_MOST, paused, key=lambda queue: paused[queue]),

@@ -9,7 +9,7 @@ from ojs_engine.read.messages import Dispatches, DispatchesAsk, DispatchesOfQueu
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import counts_of_queues
 from ojs_projector.index.starts import SECOND_MS, WINDOW_S
-from ojs_projector.reading.history import oldest_available
+from ojs_projector.reading.waiting import oldest_available
 
 _MOST: Final = 1_000
 """Queues in one answer, those with the most dispatches."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from ojs_engine.domain.statistics.point import Point, mean
-from ojs_engine.domain.statistics.record import MINUTE_MS
+from ojs_engine.read.counting import WINDOWS
 from ojs_engine.read.messages import MAX_OFFSET, DeadLettersAsk, DeadLetterStats, JobPage, QueuesAsk, cursor_after
 from ojs_engine.read.numbers import Counts, Levels, Queue, QueuePage, Totals
 from ojs_projector.index.model import Model
-from ojs_projector.index.numbers import ALL, DEAD, counts_of, counts_of_queues, dead_of_queues, dead_of_types
+from ojs_projector.index.numbers import DEAD, counts_of, counts_of_queues, dead_of_queues, dead_of_types
 from ojs_projector.index.rows import job_rows, limit_of
-from ojs_projector.reading.history import WINDOWS, backlog, first_waiting, windows
 from ojs_projector.reading.jobs import position_of
+from ojs_projector.reading.waiting import first_waiting
 
 _BUSY: Final = ("available", "active", "retryable")
 _LISTED: Final = ("5m",)
@@ -108,7 +107,7 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
     ).fetchall()
     page = [_queue(model, name, created_at, now, _LISTED) for name, created_at in found[:limit]]
     if ask.backlog:
-        page = [replace(queue, backlog=backlog(model.db, queue.name, queue.counts.unended, now)) for queue in page]
+        page = [replace(queue, backlog=model.counter.backlog(queue.name, queue.counts.unended, now)) for queue in page]
     cursor = page[-1].name if len(found) > limit else None
     return QueuePage(queues=page, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
 
@@ -129,7 +128,8 @@ def _queue(model: Model, name: str, created_at: int | None, now: int, spans: Seq
         dead_letter=dead,
         partial=model.partial,
         progress=model.progress,
-        **_lately(db, now, name, spans),
+        oldest_available_at=_oldest(db, name),
+        **model.counter.recent(name, now, spans),
     )
 
 
@@ -147,47 +147,13 @@ def totals(model: Model, now: int) -> Totals:
         queues_busy=len(busy),
         partial=model.partial,
         progress=model.progress,
-        **_lately(db, now, None, tuple(WINDOWS)),
+        oldest_available_at=_oldest(db, None),
+        **model.counter.recent(None, now, tuple(WINDOWS)),
     )
 
 
-class _Lately(TypedDict):
-    """What the answers say of the last hour."""
-
-    completed_last_hour: int
-    failed_last_hour: int
-    avg_duration_ms: float | None
-    avg_wait_ms: float | None
-    throughput_per_second: float
-    failed_per_second: float
-    pushed_per_second: float
-    oldest_available_at: int | None
-    windows: dict[str, Point]
-
-
-def _lately(db: sqlite3.Connection, now: int, queue: str | None, names: Sequence[str]) -> _Lately:
-    """`names` are those of the windows to tell of, beside the numbers of the last hour, which are mere sums."""
-    until = now - now % MINUTE_MS + MINUTE_MS
-    completed, discarded, started, wait_ms, completed_ms = db.execute(
-        "SELECT coalesce(sum(completed), 0), coalesce(sum(discarded), 0), coalesce(sum(started), 0), "
-        "coalesce(sum(wait_ms), 0), coalesce(sum(completed_ms), 0) "
-        "FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
-        (MINUTE_MS, queue or ALL, until - WINDOWS["1h"], until),
-    ).fetchone()
-    found = windows(db, queue, now, names)
-    latest = found["5m"]
-    seconds = WINDOWS["5m"] / 1_000
-    return _Lately(
-        completed_last_hour=completed,
-        failed_last_hour=discarded,
-        avg_duration_ms=mean(completed_ms, completed),
-        avg_wait_ms=mean(wait_ms, started),
-        throughput_per_second=round(latest.completed / seconds, 6),
-        failed_per_second=round(latest.discarded / seconds, 6),
-        pushed_per_second=round(latest.pushed / seconds, 6),
-        oldest_available_at=min((waits.since for waits in first_waiting(db, queue)), default=None),
-        windows=found,
-    )
+def _oldest(db: sqlite3.Connection, queue: str | None) -> int | None:
+    return min((waits.since for waits in first_waiting(db, queue)), default=None)
 
 
 def levels(model: Model, name: str) -> Levels:

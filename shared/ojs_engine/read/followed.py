@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -13,51 +13,20 @@ from ojs_engine.domain.events.envelope import Event
 from ojs_engine.domain.events.source import EventSource
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.past import Logged
-from ojs_engine.domain.statistics.activity import Activity
 from ojs_engine.jetstream.feed import Record
 from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.read.counting import Counter, Counting
 from ojs_engine.read.messages import Answer
 from ojs_engine.store.gates import Asks
 from ojs_engine.store.store import Store
 from ojs_link.timings import Timings
 
 
-class TimeBuckets(Protocol):
-    """Counts of what happened to jobs, by queue, minute and hour. Times are Unix ms."""
-
-    def minutes(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
-        """Yield the starts of minutes with activity, of a queue or of all, each with it."""
-
-    def hours(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
-        """Yield the same of hours that are closed, and of minutes everywhere else."""
-
-    def open_minutes(self, before: int) -> list[int]:
-        """Return the starts of minutes with activity that end by `before` and that no record keeps, the oldest first."""
-
-    def open_hours(self, before: int) -> list[int]:
-        """Return the same of hours."""
-
-    def minute(self, start: int) -> dict[str, Activity]:
-        """Return all queues of a minute."""
-
-    def settled(self, start: int, end: int) -> bool:
-        """Return whether records keep all minutes with activity from `start` to `end`."""
-
-    def close(self, until: int) -> None:
-        """Count nothing more in what ends by `until`: records are about to keep it."""
-
-    def queues_within(self, start: int, end: int) -> list[str]:
-        """Return the queues with activity in the minutes from `start` to `end`."""
-
-    def within(self, queue: str, start: int, end: int) -> Activity:
-        """Return what happened in a queue in the minutes from `start` to `end`."""
-
-
 class Index(Protocol):
     """A projector's index, for reading."""
 
     @property
-    def time_buckets(self) -> TimeBuckets:
+    def counter(self) -> Counter:
         """Counts of what happened to jobs."""
 
     @property
@@ -154,6 +123,8 @@ class Followed(Struct, frozen=True, kw_only=True):
 
     reader: RecordReader[Any]
     table: Table | None = None
+    counting: Counting | None = None
+    """What counts in the index, if the records keep what it has counted. Only one feature may count."""
     events: Callable[[Any], EventSource | None] = lambda _found: None
     """Returns the source of the events of what a record holds, None if it has none."""
     owner: Owner | None = None

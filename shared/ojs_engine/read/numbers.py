@@ -7,7 +7,6 @@ from typing import Final
 from msgspec import Struct, field
 
 from ojs_engine.domain.job import State
-from ojs_engine.domain.statistics.point import Point
 from ojs_engine.read.messages import Answer, PageAnswer
 
 BACKLOG_STEP_MS: Final = 180_000
@@ -34,6 +33,39 @@ class Counts(Struct, frozen=True, kw_only=True):
     @property
     def unended(self) -> int:
         return self.total - self.completed - self.cancelled - self.discarded
+
+
+class Percentiles(Struct, frozen=True, kw_only=True):
+    """Of `count` values, in milliseconds; each at most 5 % off. `max` is that of the highest bucket."""
+
+    count: int
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    max: float
+
+
+class Point(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A count of what happened in a queue, or in all of them, from `at` (Unix ms) on."""
+
+    at: int
+    pushed: int = 0
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    retried: int = 0
+    discarded: int = 0
+    cancelled: int = 0
+    expired: int = 0
+    avg_wait_ms: float | None = None
+    """From available to started, of the attempts that started; None if there are none."""
+    avg_run_ms: float | None = None
+    """Of the attempts that completed."""
+    wait: Percentiles | None = None
+    """From available to started."""
+    run: Percentiles | None = None
+    """From started to the end of the attempt, however it ended."""
 
 
 class Numbers(Answer, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from msgspec.structs import asdict
 
 from ojs_api.statistics import Statistics, StatisticsPoint
 from ojs_api.words import Period
-from ojs_engine.domain.statistics.point import Point
+from ojs_engine.read.numbers import Point
 from ojs_engine.wire.members import moment
 from ojs_engine.wire.pages import progress
 from ojs_engine.wire.queues.lately import window

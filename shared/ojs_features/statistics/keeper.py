@@ -16,12 +16,12 @@ import structlog
 
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.base.timings import of_kind
-from ojs_engine.domain.statistics.activity import Activity
-from ojs_engine.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
 from ojs_engine.jetstream.api import put_if
 from ojs_engine.read.followed import Index
 from ojs_engine.store.store import Store
-from ojs_features.statistics.records import span_reader
+from ojs_features.statistics.activity import Activity
+from ojs_features.statistics.records import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of, span_reader
+from ojs_features.statistics.time_buckets import buckets_of
 from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)
@@ -55,6 +55,7 @@ class StatisticsWriter:
         self._timings = timings
         self._store = store
         self._index = index
+        self._buckets = buckets_of(index)
         self._leading = leading
         self._steady_since = 0
         self._caught_up_at = 0
@@ -94,7 +95,7 @@ class StatisticsWriter:
             return
         over = at - self._timings.grace_ms
         minutes_since = at - KEPT_MS[MINUTE_MS]
-        spans = self._index.time_buckets
+        spans = self._buckets
         # Of a time for which no minutes are kept any more there are only hours; they come first, being older.
         for start in spans.open_hours(min(over, minutes_since)):
             spans.close(start + HOUR_MS)
@@ -109,7 +110,7 @@ class StatisticsWriter:
 
     async def _keep_hour(self, start: int) -> None:
         """Add up its minutes, which change no more, and let others do something in between."""
-        spans = self._index.time_buckets
+        spans = self._buckets
         queues: dict[str, Activity] = {}
         for number, queue in enumerate(spans.queues_within(start, start + HOUR_MS), 1):
             queues[queue] = spans.within(queue, start, start + HOUR_MS)

@@ -6,16 +6,26 @@ from typing import Final
 
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.plug import Feature
+from ojs_engine.read.counting import Counting
 from ojs_engine.read.followed import Followed, Question
+from ojs_features.statistics.index import SCHEMA, TABLES
 from ojs_features.statistics.keeper import statistics_keeper
 from ojs_features.statistics.records import span_reader
 from ojs_features.statistics.routes import PART
 from ojs_features.statistics.series import QUESTION, HistoryAsk, history
+from ojs_features.statistics.time_buckets import TimeBuckets
 
 STATISTICS: Final = Feature(
     name="statistics",
     parts=(PART,),
     records=(span_reader,),
-    followed=(Followed(reader=span_reader, keeper=statistics_keeper, questions={QUESTION: Question(HistoryAsk, history)}),),
+    followed=(
+        Followed(
+            reader=span_reader,
+            counting=Counting(tables=TABLES, schema=SCHEMA, make=TimeBuckets),
+            keeper=statistics_keeper,
+            questions={QUESTION: Question(HistoryAsk, history)},
+        ),
+    ),
     grants=FeatureGrants(writes={"projector": (span_reader.kind,)}),
 )

@@ -10,7 +10,7 @@ from ojs_api import words
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import queue_name, shown, timestamp
 from ojs_engine.base.payload_limits import PayloadLimits
-from ojs_engine.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS
+from ojs_features.statistics.records import HOUR_MS, KEPT_MS, MINUTE_MS
 from ojs_features.statistics.series import HistoryAsk
 
 _DAY_MS: Final = 24 * HOUR_MS

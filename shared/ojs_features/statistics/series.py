@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from ojs_engine.domain.statistics.activity import Activity
-from ojs_engine.domain.statistics.point import Point, point_of
-from ojs_engine.domain.statistics.record import HOUR_MS
 from ojs_engine.read.followed import Index
 from ojs_engine.read.messages import Answer, Ask
+from ojs_engine.read.numbers import Point
+from ojs_features.statistics.activity import Activity
+from ojs_features.statistics.points import point_of
+from ojs_features.statistics.records import HOUR_MS
+from ojs_features.statistics.time_buckets import buckets_of
 
 MAX_POINTS: Final = 1_500
 """Of one series: a day in minutes, or two months in hours."""
@@ -40,7 +42,8 @@ def history(index: Index, ask: HistoryAsk) -> History:
     first = ask.since - ask.since % step
     since = max(first, ask.until - ask.until % step - (MAX_POINTS - 1) * step)
     found: defaultdict[int, Activity] = defaultdict(Activity)
-    source = index.time_buckets.minutes if step < HOUR_MS else index.time_buckets.hours
+    buckets = buckets_of(index)
+    source = buckets.minutes if step < HOUR_MS else buckets.hours
     for start, activity in source(ask.queue, since, ask.until):
         found[start - start % step].add(activity)
     nothing = Activity()

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import nats
 
-from ojs_engine.domain.statistics.activity import Activity
-from ojs_engine.domain.statistics.histogram import bucket_of
-from ojs_engine.domain.statistics.record import MINUTE_MS, Span
+from ojs_features.statistics.activity import Activity
+from ojs_features.statistics.histogram import bucket_of
+from ojs_features.statistics.records import MINUTE_MS, Span
 from support.system import System
 from support.waiting import eventually
 

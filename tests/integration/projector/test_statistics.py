@@ -20,12 +20,12 @@ from integration.samples import KINDS, draft, message, put_raw, subjects
 from ojs_engine.base.errors import OjsError
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import TERMINAL
-from ojs_engine.domain.statistics.activity import COUNTED, Activity
-from ojs_engine.domain.statistics.record import HOUR_MS, MINUTE_MS, Span
 from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.subjects import REST
 from ojs_engine.store.store import Store
+from ojs_features.statistics.activity import COUNTED, Activity
 from ojs_features.statistics.keeper import StatisticsTimings, StatisticsWriter
+from ojs_features.statistics.records import HOUR_MS, MINUTE_MS, Span
 from ojs_features.statistics.series import QUESTION, History, HistoryAsk
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.nats import NatsServer

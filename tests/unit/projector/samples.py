@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from ojs_engine.domain.job import Entry, Job, State
 from ojs_engine.jetstream.feed import Record
+from ojs_features.statistics.plug import STATISTICS
 from ojs_projector.index.model import Model, Seen
 
 NOW = 1_800_000_000_000
@@ -43,6 +44,6 @@ def barrier(sequence: int) -> Seen:
 
 
 def fresh(last_sequence: int = 0, copied: int = 0) -> Model:
-    model = Model(None, copied)
+    model = Model(None, copied, followed=STATISTICS.followed)
     model.attach(STREAM, last_sequence)
     return model

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from ojs_api.statistics import Statistics
-from ojs_engine.domain.statistics.point import Point
+from ojs_engine.read.numbers import Point
 from ojs_engine.wire.members import encode
 from ojs_features.statistics.answers import history_answer
 from ojs_features.statistics.dialects import SHAPES

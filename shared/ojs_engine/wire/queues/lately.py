@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_api.statistics import Lately, Percentiles, Throughput, Window
-from ojs_engine.domain.statistics import histogram
-from ojs_engine.domain.statistics.point import Point
-from ojs_engine.read.numbers import Numbers
+from ojs_engine.read import numbers as read
+from ojs_engine.read.numbers import Numbers, Point
 from ojs_engine.wire.members import moment
 
 _NOTHING: Final = Point(at=0)
@@ -30,7 +29,7 @@ def window(point: Point) -> Window:
     )
 
 
-def _percentiles(found: histogram.Percentiles) -> Percentiles:
+def _percentiles(found: read.Percentiles) -> Percentiles:
     return Percentiles(found.p50, found.p90, found.p95, found.p99, found.max)
 
 

@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from ojs_engine.domain.queues.config import NOT_SET, QueueConfig
 from ojs_engine.domain.queues.record import QueueRecord
-from ojs_engine.domain.statistics.point import Point
 from ojs_engine.operations.queue_removal import Emptied, Purge
-from ojs_engine.read.numbers import Counts, Levels, Queue
+from ojs_engine.read.numbers import Counts, Levels, Point, Queue
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.queues.answers import (
     configured_queue,

@@ -15,6 +15,7 @@ from msgspec import Raw
 from ojs_engine.domain.job import JobError, State
 from ojs_engine.read.messages import DeadLettersAsk, JobsAsk
 from ojs_engine.read.numbers import Counts
+from ojs_features.statistics.plug import STATISTICS
 from ojs_projector.index.labels import MAX_PAIRS
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.orders import STEPS, Ordering
@@ -58,7 +59,7 @@ def taken_up(model: Model, records: Sequence[Seen]) -> Model:
 
 
 def rebuilding(path: Path, records: Sequence[Seen], ordering: Callable[[Path], Ordering] = Ordering) -> Model:
-    model = Model(path, COPIED, ordering)
+    model = Model(path, COPIED, ordering, followed=STATISTICS.followed)
     model.attach(STREAM, LAST)
     return taken_up(model, records)
 
@@ -131,7 +132,7 @@ def test_it_may_break_off_anywhere_and_go_on_later(tmp_path: Path, steps: int) -
         asyncio.run(first.make_orders())
     assert first.partial
     first.close()
-    again = Model(tmp_path / "index", COPIED)
+    again = Model(tmp_path / "index", COPIED, followed=STATISTICS.followed)
     again.attach(STREAM, LAST)
     assert again.partial is (steps < len(STEPS))
     taken_up(again, records[-5:])
@@ -168,7 +169,7 @@ def test_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
         asyncio.run(stopped())
     assert model.partial
     model.close()
-    again = Model(tmp_path / "index", COPIED)
+    again = Model(tmp_path / "index", COPIED, followed=STATISTICS.followed)
     again.attach(STREAM, LAST)
     asyncio.run(again.make_orders())
     assert not again.partial

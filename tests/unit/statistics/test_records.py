@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ojs_engine.domain.statistics.activity import Activity
-from ojs_engine.domain.statistics.record import MINUTE_MS, Span, parts_of
+from ojs_features.statistics.activity import Activity
+from ojs_features.statistics.records import MINUTE_MS, Span, parts_of
 
 
 def test_a_record_of_many_queues_is_split_and_its_first_part_written_last() -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ojs_engine.base.numbers import Whole
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.past import Logged
-from ojs_engine.domain.statistics.histogram import Buckets, add, bucket_of
+from ojs_features.statistics.histogram import Buckets, add, bucket_of
 
 COUNTED: Final = ("pushed", "started", "completed", "failed", "retried", "discarded", "cancelled", "expired")
 """The members of `Activity` that count transitions."""

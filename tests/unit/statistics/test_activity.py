@@ -6,9 +6,9 @@ from msgspec import Raw
 
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Entry, Job, Retry, State
-from ojs_engine.domain.statistics.activity import COUNTED, Activity, count
-from ojs_engine.domain.statistics.histogram import percentiles
 from ojs_engine.domain.transitions import Failure, Moment, RetryOverride, leading_to
+from ojs_features.statistics.activity import COUNTED, Activity, count
+from ojs_features.statistics.histogram import percentiles
 from unit.domain.transitions.samples import ANYONE, T0, at, available, draft
 
 SECOND = 1_000

@@ -15,13 +15,19 @@ from hypothesis import strategies as st
 
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
-from ojs_engine.domain.statistics.activity import COUNTED, Activity
-from ojs_engine.domain.statistics.record import HOUR_MS, MINUTE_MS, Span, parts_of
 from ojs_engine.domain.transitions import Failure, Moment, Transition
 from ojs_engine.jetstream.feed import Record
+from ojs_engine.read.counting import WINDOWS
+from ojs_engine.read.numbers import Point
+from ojs_features.statistics.activity import COUNTED, Activity
+from ojs_features.statistics.plug import STATISTICS
+from ojs_features.statistics.recent import windows
+from ojs_features.statistics.records import HOUR_MS, MINUTE_MS, Span, parts_of
 from ojs_features.statistics.series import HistoryAsk, history
+from ojs_features.statistics.time_buckets import buckets_of
 from ojs_projector.index.model import Model, Seen
-from ojs_projector.reading.history import WINDOWS, oldest_available, windows
+from ojs_projector.reading import lists
+from ojs_projector.reading.waiting import oldest_available
 from support.examples import costly
 from unit.domain.transitions.samples import ANYONE, T0, draft
 from unit.projector.samples import STREAM, epoch, fresh, gone, job, seen
@@ -78,23 +84,23 @@ class Bucket:
 class Replica:
     def __init__(self, bucket: Bucket, path: Path | None = None) -> None:
         self._bucket = bucket
-        self.model = Model(path)
+        self.model = Model(path, followed=STATISTICS.followed)
         self.model.attach(STREAM, bucket.sequence)
         spans = [found.record for found in bucket.after(0) if found.record.kind == "stats"]
         self.name = f"replica-{next(_names)}"
-        self.model.time_buckets.begin(bucket.now, spans[-1] if spans else None, self.name)
+        self.model.counter.begin(bucket.now, spans[-1] if spans else None, self.name)
 
     def read(self, number: int = 1_000) -> None:
         found = self._bucket.after(self.model.applied)
         self.model.apply(found[:number])
         if len(found) <= number:
-            self.model.time_buckets.caught_up(self.model.applied)
+            self.model.counter.caught_up(self.model.applied)
             self.model.reached_end()
 
     def keep(self) -> None:
         """What the keeper does, with a bucket that answers at once."""
         self.read()
-        spans = self.model.time_buckets
+        spans = buckets_of(self.model)
         for start in spans.open_minutes(self._bucket.now - GRACE_MS):
             spans.close(start + MINUTE_MS)
             self._bucket.keep(start, MINUTE_MS, spans.minute(start), self.name)
@@ -113,6 +119,10 @@ class Replica:
             for point in series.points:
                 found |= {(queue, point.at, name): n for name in COUNTED if (n := getattr(point, name))}
         return found
+
+
+def windows_of(model: Model, queue: str | None, now: int) -> dict[str, Point]:
+    return windows(model.db, queue, now, tuple(WINDOWS))
 
 
 def by_hour(done: Counter[tuple[str, int, str]]) -> Counter[tuple[str, int, str]]:
@@ -247,7 +257,7 @@ def test_who_keeps_a_minute_knows_what_came_too_late_for_it() -> None:
     stalled = transitions.push(draft(id="stalled", queue="a"), world.bucket.moment())
     world.first.read()
     world.bucket.now += 120_000
-    spans = world.first.model.time_buckets
+    spans = buckets_of(world.first.model)
     spans.close(START + MINUTE_MS)
     world.bucket.keep(START, MINUTE_MS, spans.minute(START), world.first.name)
     world._step(stalled, "pushed")
@@ -291,7 +301,7 @@ def test_what_a_record_says_replaces_what_was_counted() -> None:
     world.bucket.keep(START, MINUTE_MS, {"b": Activity(pushed=7)})
     world.first.read()
     assert world.first.counted() == {("b", START, "pushed"): 7}
-    assert windows(world.first.model.db, None, world.bucket.now)["5m"].pushed == 7
+    assert windows_of(world.first.model, None, world.bucket.now)["5m"].pushed == 7
 
 
 def test_minutes_go_with_their_day_and_hours_after_a_month() -> None:
@@ -327,12 +337,12 @@ def test_a_reset_begins_anew() -> None:
     model = world.first.model
     sequence = world.bucket.sequence + 1
     model.apply([epoch(sequence)])
-    assert windows(model.db, None, world.bucket.now)["1d"].pushed == 0
+    assert windows_of(model, None, world.bucket.now)["1d"].pushed == 0
     world.bucket.sequence = sequence
     lived(world, 1, "b")
     world.first.read()
     model.apply([epoch(sequence)])  # a relay that begins reads it once more
-    assert windows(model.db, "b", world.bucket.now)["5m"].completed == 1
+    assert windows_of(model, "b", world.bucket.now)["5m"].completed == 1
 
 
 def test_a_record_that_is_none_is_passed_over() -> None:
@@ -365,7 +375,7 @@ def test_windows_and_points_tell_times() -> None:
     world = World()
     lived(world, 100)
     world.first.read()
-    found = windows(world.first.model.db, "a", world.bucket.now)
+    found = windows_of(world.first.model, "a", world.bucket.now)
     assert set(found) == {"5m", "1h", "1d"}
     point = found["5m"]
     assert (point.pushed, point.started, point.completed) == (100, 100, 100)
@@ -375,8 +385,8 @@ def test_windows_and_points_tell_times() -> None:
     assert (point.wait.p50, point.wait.max) == (10.0, 10.0)
     assert abs(point.run.p99 - 40) <= 2
     assert found["1d"].run == point.run
-    assert windows(world.first.model.db, None, world.bucket.now)["1h"].completed == 100
-    later = windows(world.first.model.db, "a", world.bucket.now + 2 * HOUR_MS)
+    assert windows_of(world.first.model, None, world.bucket.now)["1h"].completed == 100
+    later = windows_of(world.first.model, "a", world.bucket.now + 2 * HOUR_MS)
     assert (later["1h"].completed, later["1d"].completed, later["5m"].wait) == (0, 100, None)
 
 
@@ -394,7 +404,7 @@ def in_windows(world: World, queue: str | None) -> dict[str, dict[str, int]]:
 
 
 def shown_in_windows(replica: Replica, queue: str | None, now: int) -> dict[str, dict[str, int]]:
-    found = windows(replica.model.db, queue, now)
+    found = windows_of(replica.model, queue, now)
     return {name: {what: n for what in COUNTED if (n := getattr(point, what))} for name, point in found.items()}
 
 
@@ -423,10 +433,10 @@ def test_an_hour_of_which_a_part_was_read_counts_once() -> None:
         lived(world, 5, queue)
     world.first.read()
     world.bucket.now += 2 * HOUR_MS
-    for start in world.first.model.time_buckets.open_minutes(world.bucket.now):
-        world.bucket.keep(start, MINUTE_MS, world.first.model.time_buckets.minute(start))
+    for start in buckets_of(world.first.model).open_minutes(world.bucket.now):
+        world.bucket.keep(start, MINUTE_MS, buckets_of(world.first.model).minute(start))
     world.first.read()
-    spans = world.first.model.time_buckets
+    spans = buckets_of(world.first.model)
     world.bucket.keep(START, HOUR_MS, {name: spans.within(name, START, START + HOUR_MS) for name in "abcdefgh"})
     parts = len(world.bucket.after(world.first.model.applied))
     assert parts > 1
@@ -444,6 +454,19 @@ def test_a_series_has_a_point_for_every_step() -> None:
     ask = HistoryAsk(step_ms=5 * MINUTE_MS, since=START - 7 * MINUTE_MS, until=START + MINUTE_MS)
     points = history(world.first.model, ask).points
     assert [(point.at - START, point.pushed) for point in points] == [(-600_000, 0), (-300_000, 0), (0, 1)]
+
+
+def test_an_index_without_a_counter_says_nothing_of_what_happened_and_is_built_anew_with_one(tmp_path: Path) -> None:
+    without = Model(tmp_path / "index")
+    without.attach(STREAM, 1)
+    without.apply([seen(1, transitions.push(draft(id="one", queue="a"), Moment(START, "op")).job)])
+    found = lists.queue(without, "a", START)
+    assert (found.counts.available, found.windows, found.pushed_per_second) == (1, {}, 0.0)
+    without.close()
+    again = Model(tmp_path / "index", followed=STATISTICS.followed)
+    again.attach(STREAM, 1)
+    assert again.applied == 0
+    again.close()
 
 
 def test_the_oldest_waiting_job_is_found_over_all_priorities() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from msgspec import Struct
+from ojs_engine.read.numbers import Percentiles
 
 ACCURACY: Final = 0.05
 """The largest relative error of a percentile."""
@@ -31,17 +31,6 @@ def _bounds() -> list[int]:
 
 _BOUNDS: Final = _bounds()
 _LAST: Final = len(_BOUNDS) - 1
-
-
-class Percentiles(Struct, frozen=True, kw_only=True):
-    """Of `count` values, in milliseconds; each at most 5 % off. `max` is that of the highest bucket."""
-
-    count: int
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    max: float
 
 
 def bucket_of(value_ms: int) -> int:

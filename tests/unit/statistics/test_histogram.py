@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_engine.domain.statistics.histogram import ACCURACY, Buckets, add, bucket_of, percentiles
+from ojs_features.statistics.histogram import ACCURACY, Buckets, add, bucket_of, percentiles
 
 TIMES = st.one_of(st.integers(0, 100), st.integers(0, 10_000), st.integers(0, 30 * 86_400_000))
 

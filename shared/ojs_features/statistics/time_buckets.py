@@ -7,55 +7,34 @@ what was counted, and closes it: whatever an older log says of a closed minute i
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.past import birth_of
-from ojs_engine.domain.statistics.activity import Activity, count
-from ojs_engine.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, Span
 from ojs_engine.jetstream.feed import Record
 from ojs_engine.jetstream.reading import RecordReader
+from ojs_engine.read.counting import Counter, Recent
+from ojs_engine.read.followed import Index
+from ojs_features.statistics import recent
+from ojs_features.statistics.activity import Activity, count
+from ojs_features.statistics.index import ALL, COLUMNS, NUMBERS, activity_of, hours, minutes
+from ojs_features.statistics.records import HOUR_MS, KEPT_MS, MINUTE_MS, Span
 
-ALL: Final = ""
-"""The queue under which the sums of all queues stand; no queue has this name."""
-
-_NUMBERS: Final = tuple(name for name in Activity.__struct_fields__ if name not in {"waits", "runs"})
-COLUMNS: Final = ", ".join((*_NUMBERS, "waits", "runs"))
-"""Of `spans`, in the order of `activity_of`."""
-
-SCHEMA: Final = f"""
-CREATE TABLE spans (
-    length INTEGER NOT NULL,
-    queue TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    closed INTEGER NOT NULL,
-    {", ".join(f"{name} INTEGER NOT NULL" for name in _NUMBERS)},
-    waits BLOB NOT NULL,
-    runs BLOB NOT NULL,
-    PRIMARY KEY (length, queue, start)
-) WITHOUT ROWID;
-CREATE INDEX spans_in_time ON spans (length, start);
-CREATE TABLE buried (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, entries INTEGER NOT NULL, leaves_at INTEGER NOT NULL)
-WITHOUT ROWID;
-"""
-
-_MARKS: Final = ", ".join("?" * (4 + len(_NUMBERS) + 2))
+_MARKS: Final = ", ".join("?" * (4 + len(NUMBERS) + 2))
 _CACHED: Final = 2_000
 
 _pack: Final = msgspec.msgpack.Encoder().encode
-_unpack: Final = msgspec.msgpack.Decoder(dict[int, int]).decode
-
 _unnamed_reader: Final = RecordReader("stats", msgspec.json.Decoder(Span).decode)
 
 _Key = tuple[str, int]
 """A queue and the start of a minute (Unix ms)."""
 
 
-class TimeBuckets:
-    """What is counted, inside the transactions of the model."""
+class TimeBuckets(Counter):
+    """A counter by minutes and hours, inside the transactions of the index."""
 
     def __init__(self, db: sqlite3.Connection, buried_ms: int, ahead_ms: int) -> None:
         self._db = db
@@ -78,8 +57,8 @@ class TimeBuckets:
         self._closed_by = int(found.get("closed_by", 0))
         """From this sequence on, what is new is not in that record: its own, or how far we had read when we wrote it."""
 
-    def begin(self, now: int, last: Record | None, instance: str = "") -> None:
-        """Reading begins. `instance` is this replica's name, `last` the latest record of a span, None if there may be
+    def begin(self, now: int, last: Record | None, instance: str) -> None:
+        """Begin to follow. `instance` is this replica's name, `last` the latest record of a span, None if there may be
         none.
 
         What it says is closed need not be counted only to be replaced. Without one, no more than a day is counted.
@@ -163,7 +142,7 @@ class TimeBuckets:
                     queue,
                     start,
                     int(closed),
-                    *(getattr(activity, name) for name in _NUMBERS),
+                    *(getattr(activity, name) for name in NUMBERS),
                     _pack(activity.waits),
                     _pack(activity.runs),
                 )
@@ -244,7 +223,7 @@ class TimeBuckets:
         return found.fetchone() is None
 
     def close(self, until: int) -> None:
-        """What ends by `until` is about to be kept by records: from now on nothing is counted there."""
+        """Count nothing more in what ends by `until`: records are about to keep it."""
         self._closing, self._closing_at = max(self._closing, until), self._caught_up
 
     def queues_within(self, start: int, end: int) -> list[str]:
@@ -256,7 +235,7 @@ class TimeBuckets:
         return [queue for (queue,) in found]
 
     def within(self, queue: str, start: int, end: int) -> Activity:
-        """What happened in a queue in the minutes from `start` to `end`."""
+        """Return what happened in a queue in the minutes from `start` to `end`."""
         rows = self._db.execute(
             f"SELECT {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
             (MINUTE_MS, queue, start, end),
@@ -273,6 +252,18 @@ class TimeBuckets:
     def hours(self, queue: str | None, since: int, until: int) -> Iterator[tuple[int, Activity]]:
         """Yield the same of hours that are closed, and of minutes everywhere else."""
         return hours(self._db, queue or ALL, since, until)
+
+    def recent(self, queue: str | None, now: int, windows: Sequence[str]) -> Recent:
+        """Return what happened lately in a queue, or in all."""
+        return recent.recent(self._db, queue, now, windows)
+
+    def ended(self, now: int) -> dict[str, tuple[int, int]]:
+        """Return the completed and failed attempts of the last five minutes, by queue."""
+        return recent.ended(self._db, now)
+
+    def backlog(self, queue: str, now_there: int, now: int) -> tuple[int, ...]:
+        """Return how many jobs of a queue had not ended in the last hour."""
+        return recent.backlog(self._db, queue, now_there, now)
 
     # Housekeeping
 
@@ -299,39 +290,9 @@ class TimeBuckets:
         self._db.execute("DELETE FROM meta WHERE key IN ('closed', 'closed_by')")
 
 
-def activity_of(row: tuple[Any, ...]) -> Activity:
-    """The activity in a row of `COLUMNS`."""
-    activity = Activity(*row[:-2])
-    activity.waits, activity.runs = _unpack(row[-2]), _unpack(row[-1])
-    return activity
-
-
-def minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[tuple[int, Activity]]:
-    return _read(db, MINUTE_MS, queue, since, until)
-
-
-def hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[tuple[int, Activity]]:
-    """Read whole hours where their record is complete and lies within, and minutes everywhere else."""
-    first = since + -since % HOUR_MS
-    last = until - until % HOUR_MS
-    rows = db.execute(
-        "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1 ORDER BY start",
-        (HOUR_MS, ALL, first, last),
-    )
-    complete = [start for (start,) in rows]
-    known = frozenset(complete)
-    yield from (found for found in _read(db, HOUR_MS, queue, first, last) if found[0] in known)
-    at = since
-    for hour in [*complete, until]:
-        if hour > at:
-            yield from minutes(db, queue, at, hour)
-        at = hour + HOUR_MS
-
-
-def _read(db: sqlite3.Connection, length: int, queue: str, since: int, until: int) -> Iterator[tuple[int, Activity]]:
-    rows = db.execute(
-        f"SELECT start, {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
-        (length, queue, since, until),
-    )
-    for row in rows:
-        yield row[0], activity_of(row[1:])
+def buckets_of(index: Index) -> TimeBuckets:
+    """Return what an index counts."""
+    counter = index.counter
+    if not isinstance(counter, TimeBuckets):
+        raise TypeError("another feature counts")
+    return counter
