@@ -91,10 +91,12 @@ def absent_as(kind: type[Struct]) -> dict[str, Any]:
     return given | {name: factory() for name, factory in made.items()}
 
 
-def members(answer: Struct | Extended[Any]) -> dict[str, Any]:
+def members(answer: Struct | Extended[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """The members that an answer has, by the names that they have in JSON; values as they are."""
     if isinstance(answer, Extended):
         return dict(answer.members)
+    if isinstance(answer, Mapping):
+        return dict(answer)
     names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
     absent = absent_as(type(answer))
     if not absent:

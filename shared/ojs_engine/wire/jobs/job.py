@@ -14,7 +14,7 @@ from ojs_engine.domain.transitions import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS
 from ojs_engine.domain.transitions.retention import result_expires_at
 from ojs_engine.wire.jobs.enqueue import SPECVERSION
 from ojs_engine.wire.jobs.retry import retry_policy, retry_raw
-from ojs_engine.wire.members import Extended, encode, extended, moment, seconds, written
+from ojs_engine.wire.members import encode, extended, moment, seconds, written
 
 
 def job_view(job: Job, *, previous_state: State | None = None) -> Any:
@@ -25,13 +25,12 @@ def job_view(job: Job, *, previous_state: State | None = None) -> Any:
     return shown_job(answer, job)
 
 
-def shown_job(answer: dict[str, Any], job: Job, kind: type[contract.Job] = contract.Job) -> Any:
-    """Return the answer with these members, in its written form.
+def shown_job(answer: dict[str, Any], job: Job) -> Any:
+    """Return the members of a job, in their written form, with those that the client has added.
 
-    Those that the client has added stand beside them, unless one is called like a member of OJS.
+    Those of OJS go ahead where both have a name. No struct is made of them: it would take as long as all the rest.
     """
-    view = kind(**answer)
-    return written(Extended(view, job.extra | answer) if job.extra else view)
+    return job.extra | answer if job.extra else answer
 
 
 def job_members(job: Job) -> dict[str, Any]:
@@ -45,6 +44,7 @@ def job_members(job: Job) -> dict[str, Any]:
         "args": job.args,
         "meta": job.meta,
         "priority": job.priority,
+        "tags": job.tags,
         "attempt": job.attempt,
         "max_attempts": job.retry.max_attempts,
         "timeout_ms": job.timeout_ms or DEFAULT_TIMEOUT_MS,
@@ -67,12 +67,12 @@ def job_members(job: Job) -> dict[str, Any]:
         answer["activated_at"] = format_ms(job.activated_at)
     if job.re_enqueued_at is not None:
         answer["re_enqueued_at"] = format_ms(job.re_enqueued_at)
+    _add_history(answer, job)
     if job.workflow is not None:
         answer["workflow_id"] = job.workflow.id
         answer["workflow_step"] = job.workflow.index
         answer["workflow_step_id"] = job.workflow.step
     _add_requests(answer, job)
-    _add_history(answer, job)
     return answer
 
 
@@ -98,15 +98,16 @@ def _add_history(answer: dict[str, Any], job: Job) -> None:
         answer["retry_delay_ms"] = job.retry_delay_ms
     if job.worker is not None:
         answer["worker_id"] = job.worker
-    if job.result or job.result_blob is not None:
-        if job.result:
-            answer["result"] = job.result
+    kept = bool(job.result) or job.result_blob is not None
+    if job.result:
+        answer["result"] = job.result
+    if kept:
         answer["result_size_bytes"] = job.result_bytes or 0
-        expires_at = result_expires_at(job)
-        if expires_at is not None:
-            answer["result_expires_at"] = format_ms(expires_at)
     if job.result_stored_at is not None:
         answer["result_stored_at"] = format_ms(job.result_stored_at)
+    expires_at = result_expires_at(job) if kept else None
+    if expires_at is not None:
+        answer["result_expires_at"] = format_ms(expires_at)
     if job.error is not None:
         answer["error"] = failed_attempt(job.error)
     if job.errors:

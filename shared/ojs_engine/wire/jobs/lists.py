@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_api.jobs import AdminJobPage, JobDetail, JobPage, PlannedTransition, TimelineEntry
+from ojs_api.jobs import AdminJobPage, JobPage, PlannedTransition, TimelineEntry
 from ojs_api.jobs import JobError as ErrorAnswer
 from ojs_engine.base.times import format_ms
 from ojs_engine.domain.job import Entry, Job, JobError
@@ -51,7 +51,7 @@ def job_detail(job: Job) -> Any:
         answer["visible_until"] = format_ms(job.visible_until)
     if ended_at is not None and kept_s is not None:
         answer["leaves_at"] = format_ms(ended_at + kept_s * 1_000)
-    return shown_job(answer, job, JobDetail)
+    return shown_job(answer, job)
 
 
 def _entry(entry: Entry) -> TimelineEntry:

@@ -7,6 +7,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ojs_api import jobs as contract
 from ojs_engine.domain.job import NOTHING, Job, JobError, Retry, State
 from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.members import encode
@@ -25,7 +26,9 @@ def read(body: bytes) -> Any:
 
 
 def view(job: Job) -> Any:
-    return read(encode(job_view(job)))
+    shown = read(encode(job_view(job)))
+    assert shown.keys() <= {*contract.Job.__struct_encode_fields__, *job.extra}, "each is a member of the contract"
+    return shown
 
 
 def test_a_fresh_job() -> None:
