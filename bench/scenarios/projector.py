@@ -20,9 +20,9 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import NOTHING, Job, State
 from ojs_engine.domain.transitions import JobHolder, Moment, Transition
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.all import STORE_FEATURES
+from ojs_index.asking.client import Queries
 
 _AT_ONCE: Final = 50
 _STEPS: Final = 3

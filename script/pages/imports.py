@@ -72,8 +72,7 @@ def page() -> str:
     """Return the page in Markdown."""
     every = packages()
     graph = grimp.build_graph(every[0], *every[1:], cache_dir=None)
-    features = arrows(graph, lambda module: _part(module, "ojs_features"))
-    rooms = {name: there for name, there in features.items() if name not in {"all", "startup"}}
+    rooms = arrows(graph, _feature)
     alone = "\n".join(f"- `{name}`" for name, there in sorted(rooms.items()) if not there)
     pairs = {name: there for name, there in rooms.items() if there}
     return f"""\
@@ -98,6 +97,12 @@ Features that import no other one:
 
 {mermaid(pairs) if pairs else "No feature imports another one."}
 """
+
+
+def _feature(module: str) -> str | None:
+    """Return the feature that a module belongs to."""
+    name = _part(module, "ojs_features")
+    return None if name in {"all", "context", "plug", "startup"} else name
 
 
 def _part(module: str, package: str) -> str | None:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ojs_engine.api.context import HandlerContext, Known
 from ojs_engine.api.large_bodies import LargeBodies
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.members import not_honoured
 from ojs_engine.store.workers.notes import WorkerNotes
 from ojs_engine.wire.system.extensions import SupportedExtensions
+from ojs_features.context import HandlerContext, Known
 from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
 from ojs_gateway.without_keys import WithoutKeys
@@ -20,8 +20,8 @@ from ojs_runtime.connections import HttpTimings
 
 if TYPE_CHECKING:
     from ojs_engine.api.witness import Witness
-    from ojs_engine.plug import Feature
     from ojs_engine.store.store import Store
+    from ojs_features.plug import Feature
     from ojs_runtime.settings import Settings
 
 T = TypeVar("T")

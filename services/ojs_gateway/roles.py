@@ -13,8 +13,8 @@ from ojs_engine.store.workers.presence import ROLES
 from ojs_engine.telemetry import metrics
 
 if TYPE_CHECKING:
-    from ojs_engine.plug import Process
     from ojs_engine.store.store import Store
+    from ojs_features.plug import Process
 
 log = structlog.get_logger(__name__)
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ojs_engine.api.call import Call
     from ojs_engine.api.witness import Witness
     from ojs_engine.base.errors import OjsError
-    from ojs_engine.plug import Feature
     from ojs_engine.store.store import Store
+    from ojs_features.plug import Feature
     from ojs_gateway.http.endpoint import Endpoint
     from ojs_runtime.settings import NatsApiMode, Settings
 

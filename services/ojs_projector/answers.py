@@ -14,8 +14,8 @@ from msgspec import Raw
 from ojs_engine.base.loops import stop_tasks
 from ojs_engine.jetstream.connection import Reply
 from ojs_engine.jetstream.inboxes import Inboxes
-from ojs_engine.read.followed import Question
-from ojs_engine.read.messages import (
+from ojs_engine.store.store import Store
+from ojs_index.asking.messages import (
     BEHIND,
     FAILED,
     AskOutcome,
@@ -31,17 +31,17 @@ from ojs_engine.read.messages import (
     UnreadableAsk,
     WorkersAsk,
 )
-from ojs_engine.store.store import Store
+from ojs_index.followed import Question
+from ojs_index.reading import jobs, lists
+from ojs_index.reading.concerns import concerns
+from ojs_index.reading.dispatches import dispatches
+from ojs_index.relaying.relay import Relay
+from ojs_index.safety_net.pruning import next_round
+from ojs_index.sqlite import workers
+from ojs_index.sqlite.model import Model
+from ojs_index.sqlite.unreadable import unreadable
+from ojs_index.sqlite.watermark import Watermark
 from ojs_link.address import INBOX
-from ojs_projector.index import workers
-from ojs_projector.index.model import Model
-from ojs_projector.index.unreadable import unreadable
-from ojs_projector.index.watermark import Watermark
-from ojs_projector.reading import jobs, lists
-from ojs_projector.reading.concerns import concerns
-from ojs_projector.reading.dispatches import dispatches
-from ojs_projector.relaying.relay import Relay
-from ojs_projector.safety_net.pruning import next_round
 
 log = structlog.get_logger(__name__)
 

@@ -9,11 +9,11 @@ from typing import Final
 
 from prometheus_client import Gauge
 
-from ojs_engine.read.messages import ProjectorStatus
 from ojs_engine.telemetry import metrics
-from ojs_projector.index.model import Model
-from ojs_projector.index.numbers import DEAD, counts_of_queues
-from ojs_projector.reading.waiting import oldest_available
+from ojs_index.asking.messages import ProjectorStatus
+from ojs_index.reading.waiting import oldest_available
+from ojs_index.sqlite.model import Model
+from ojs_index.sqlite.numbers import DEAD, counts_of_queues
 
 _MAX_QUEUES: Final = 500
 """Queues that get gauges of their own, those with the most jobs; the rest is added up as `other`."""

@@ -23,26 +23,26 @@ from ojs_engine.jetstream.feed import Feed, Record
 from ojs_engine.jetstream.lease import Lease
 from ojs_engine.jetstream.reading import RecordReader, Unreadable
 from ojs_engine.jetstream.subjects import REST
-from ojs_engine.read.followed import Followed, Keeper
-from ojs_engine.read.messages import ProjectorStatus
 from ojs_engine.store.queues.queues import queue_reader
 from ojs_engine.store.records.records import job_reader
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.presence import worker_reader
 from ojs_engine.telemetry import metrics
+from ojs_index.asking.messages import ProjectorStatus
+from ojs_index.followed import Followed, Keeper
+from ojs_index.relaying.event_sources import EventSources
+from ojs_index.relaying.relay import Relay, RelayTimings
+from ojs_index.safety_net.completeness import Completeness, CompletenessTimings
+from ojs_index.safety_net.pruning import Pruner, PruningTimings
+from ojs_index.safety_net.safety import SafetyNet, SafetyTimings
+from ojs_index.sqlite.checkpoints import Checkpoints
+from ojs_index.sqlite.file import IndexFile
+from ojs_index.sqlite.model import IndexTimings, Model, Seen
+from ojs_index.sqlite.orders import Ordering
+from ojs_index.sqlite.watermark import Watermark
 from ojs_link.timings import Order, Timings
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
-from ojs_projector.index.checkpoints import Checkpoints
-from ojs_projector.index.file import IndexFile
-from ojs_projector.index.model import IndexTimings, Model, Seen
-from ojs_projector.index.orders import Ordering
-from ojs_projector.index.watermark import Watermark
-from ojs_projector.relaying.event_sources import EventSources
-from ojs_projector.relaying.relay import Relay, RelayTimings
-from ojs_projector.safety_net.completeness import Completeness, CompletenessTimings
-from ojs_projector.safety_net.pruning import Pruner, PruningTimings
-from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.plug import Feature
 from ojs_engine.store.store import StoreFeatures
 from ojs_features.access.plug import ACCESS
 from ojs_features.audit.plug import AUDIT
@@ -18,6 +17,7 @@ from ojs_features.findings.plug import FINDINGS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
 from ojs_features.maintenance.plug import MAINTENANCE
+from ojs_features.plug import Feature
 from ojs_features.pools.plug import POOLS
 from ojs_features.progress.plug import PROGRESS
 from ojs_features.schemas.plug import SCHEMAS

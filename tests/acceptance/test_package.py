@@ -30,8 +30,8 @@ FOLDERS = {CLIENT: ROOT / "shared", SERVER: ROOT}
 MODULES = {
     CLIENT: {"ojs_api", "ojs_link", "ojs_nats"},
     SERVER: {
-        *("ojs_command", "ojs_engine", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_projector", "ojs_runtime"),
-        *("ojs_reaper", "ojs_scheduler"),
+        *("ojs_command", "ojs_engine", "ojs_dashboard", "ojs_features", "ojs_gateway", "ojs_index", "ojs_projector"),
+        *("ojs_reaper", "ojs_runtime", "ojs_scheduler"),
     },
 }
 """What each puts into an environment."""

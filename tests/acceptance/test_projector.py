@@ -14,9 +14,9 @@ from ojs_engine.base.ids import new_job_id
 from ojs_engine.domain.job import Job, State
 from ojs_engine.jetstream.event_reader import EventFilter, EventReader
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.all import STORE_FEATURES
+from ojs_index.asking.client import Queries
 from support.events import all_events_of
 from support.nats import NatsServer
 from support.system import Processes

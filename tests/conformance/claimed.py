@@ -59,8 +59,8 @@ _OF_BARE: Final = ("level-0-", "level-1-")
 sys.path[:0] = [str(_HERE.parent), str(_ROOT)]
 
 from conformance.verdicts import differences  # noqa: E402
-from ojs_engine.plug import Feature  # noqa: E402
 from ojs_features.all import FEATURES  # noqa: E402
+from ojs_features.plug import Feature  # noqa: E402
 from script.pages.conformance import conformance  # noqa: E402
 from support.certificates import Authority  # noqa: E402  # tests aren't installed
 from support.cli import Cli  # noqa: E402

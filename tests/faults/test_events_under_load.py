@@ -20,10 +20,10 @@ from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.connection import Connection, Reply
 from ojs_engine.jetstream.event_reader import EventReader
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import QueuesAsk
 from ojs_engine.store.store import Store
 from ojs_features.all import STORE_FEATURES
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import QueuesAsk
 from support.cluster import NatsCluster
 from support.examples import amount
 from support.fleet import Fleet

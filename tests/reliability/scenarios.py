@@ -18,9 +18,9 @@ from ojs_engine.base.ids import new_job_id
 from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.connection import Failed
 from ojs_engine.jetstream.subjects import ANY
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.all import STORE_FEATURES
+from ojs_index.asking.client import Queries
 from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
 from reliability.site import Dev, Site, small_disk, stepped, upgraded

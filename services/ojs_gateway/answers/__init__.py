@@ -1,1 +1,1 @@
-"""What the gateway says of itself and of the system, beside what features say."""
+"""What the gateway says of itself, of the system and of queues, beside what features say."""

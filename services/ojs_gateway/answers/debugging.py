@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ojs_engine.read.messages import ProjectorStatus
 from ojs_engine.wire.members import Count
 from ojs_gateway.answers.health import ServicesHealth
+from ojs_index.asking.messages import ProjectorStatus
 
 
 class ProjectorAnswer(Struct, kw_only=True):

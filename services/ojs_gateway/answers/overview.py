@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ojs_engine.read.messages import WorkerSummary
-from ojs_engine.read.numbers import Totals
 from ojs_engine.wire.members import Count
+from ojs_index.asking.messages import WorkerSummary
+from ojs_index.asking.numbers import Totals
 
 _Number = Annotated[float, Meta(ge=0)]
 

@@ -10,8 +10,8 @@ from ojs_api.jobs import AdminChangedJob, EnqueuedJob, JobPage, OneJob, PushedJo
 from ojs_api.work import AckAnswer, NackAnswer
 from ojs_engine.domain.members import PRINTED
 from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.jobs.lists import BareJobDetail
 from ojs_engine.wire.members import members
+from ojs_index.lists.jobs import BareJobDetail
 
 _TIMESTAMPS: Final = (
     "created_at",

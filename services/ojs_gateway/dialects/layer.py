@@ -14,12 +14,12 @@ from msgspec import Raw, Struct
 
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.dialects.shaping import Shapes
-from ojs_engine.wire.jobs.lists import BareJobDetail
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.redaction import redacted
 from ojs_gateway.dialects.fleet import FLEET
 from ojs_gateway.dialects.jobs import JOBS
 from ojs_gateway.dialects.queues import QUEUES
+from ojs_index.lists.jobs import BareJobDetail
 
 _SHAPES: Final[Shapes] = {
     **JOBS,

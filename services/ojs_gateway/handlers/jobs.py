@@ -48,7 +48,9 @@ class JobHandlers:
         """POST /jobs."""
         body = await call.body(self._limits.max_body_bytes)
         make = partial(self._push, call, body)
-        return await once(self._context, call, "push", body, make, partial(self._pushed_before, call))
+        return await once(
+            self._context.store, self._context.limits, call, "push", body, make, partial(self._pushed_before, call)
+        )
 
     async def _push(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
         warned: list[AnswerWarning] = []

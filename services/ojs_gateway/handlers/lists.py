@@ -10,25 +10,25 @@ from ojs_api import words
 from ojs_api.jobs import JobPage as JobPageAnswer
 from ojs_engine.api.call import Call, Response
 from ojs_engine.api.queries import searched
-from ojs_engine.api.whole_jobs import whole_jobs
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import queue_name, shown, timestamp
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.domain.job import State
 from ojs_engine.domain.members import FOUND_BY
-from ojs_engine.read.messages import (
+from ojs_engine.wire.jobs.filters import meta_members
+from ojs_engine.wire.jobs.results import without_expired_result
+from ojs_engine.wire.pages import Page, check_cursor, parse_page
+from ojs_gateway.answers.queues import admin_queue_page, priority_stats, queue_page, queue_stats
+from ojs_gateway.context import Context
+from ojs_index.asking.messages import (
     JobsAsk,
     QueuesAsk,
     Sort,
     is_job_cursor,
 )
-from ojs_engine.read.numbers import QueuePage
-from ojs_engine.wire.jobs.filters import meta_members
-from ojs_engine.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
-from ojs_engine.wire.jobs.results import without_expired_result
-from ojs_engine.wire.pages import Page, check_cursor, parse_page
-from ojs_engine.wire.queues.answers import admin_queue_page, priority_stats, queue_page, queue_stats
-from ojs_gateway.context import Context
+from ojs_index.asking.numbers import QueuePage
+from ojs_index.lists.jobs import BareJobDetail, admin_job_page, job_detail, job_page
+from ojs_index.lists.whole_jobs import whole_jobs
 
 _SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 _ORDERS: Final = get_args(words.Order)

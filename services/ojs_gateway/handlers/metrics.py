@@ -10,10 +10,10 @@ from aiohttp import hdrs
 from ojs_engine.api.call import Call, Response
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import shown
-from ojs_engine.read.messages import WorkersAsk
 from ojs_engine.telemetry import metrics
 from ojs_gateway.answers.overview import system_metrics
 from ojs_gateway.context import Context
+from ojs_index.asking.messages import WorkersAsk
 
 _TEXT: Final = ((hdrs.CONTENT_TYPE, metrics.CONTENT_TYPE),)
 _FORMATS: Final = ("json", "prometheus")

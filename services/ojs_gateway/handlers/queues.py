@@ -12,11 +12,11 @@ from ojs_engine.domain.queues import config
 from ojs_engine.domain.queues import record as queue_record
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueConfig
 from ojs_engine.domain.queues.record import QueueRecord
-from ojs_engine.operations.known_queues import known_queue
-from ojs_engine.operations.queue_removal import QueueRemoval, tell_of_queue
-from ojs_engine.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
 from ojs_engine.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
+from ojs_gateway.answers.queues import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
 from ojs_gateway.context import Context
+from ojs_gateway.queue_removal import QueueRemoval, tell_of_queue
+from ojs_index.known_queues import known_queue
 
 log = structlog.get_logger(__name__)
 

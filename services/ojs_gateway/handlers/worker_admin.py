@@ -11,20 +11,20 @@ from ojs_engine.base.errors import OjsError, invalid, not_found
 from ojs_engine.base.fields import short_text, shown
 from ojs_engine.base.portions import in_portions
 from ojs_engine.domain.job import State
-from ojs_engine.read.client import settled
-from ojs_engine.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
-from ojs_engine.read.walk import live_workers
 from ojs_engine.store.announce import announce_lost
 from ojs_engine.store.workers.notes import Wish
 from ojs_engine.wire.pages import parse_page
-from ojs_engine.wire.workers.fleet import (
+from ojs_gateway.context import Context
+from ojs_index.asking.client import settled
+from ojs_index.asking.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
+from ojs_index.asking.walk import live_workers
+from ojs_index.lists.fleet import (
     fleet_page,
     parse_wish,
     worker_answer,
     worker_detail,
     worker_list,
 )
-from ojs_gateway.context import Context
 
 _AT_ONCE: Final = 200
 

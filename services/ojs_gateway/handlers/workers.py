@@ -24,8 +24,6 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import State
 from ojs_engine.domain.worker import Worker
 from ojs_engine.jetstream.reading import RECORD_ERRORS
-from ojs_engine.read.messages import JobsAsk
-from ojs_engine.read.walk import walk
 from ojs_engine.store.announce import announce, tell, tell_of_job
 from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
 from ojs_engine.wire.errors import error_view
@@ -39,7 +37,6 @@ from ojs_engine.wire.workers.answers import (
     nacked,
     registered,
 )
-from ojs_engine.wire.workers.fleet import worker_health
 from ojs_engine.wire.workers.requests import (
     Ack,
     Deregistration,
@@ -54,6 +51,9 @@ from ojs_engine.wire.workers.requests import (
     parse_register,
 )
 from ojs_gateway.context import Context
+from ojs_index.asking.messages import JobsAsk
+from ojs_index.asking.walk import walk
+from ojs_index.lists.fleet import worker_health
 from ojs_runtime import tracing
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from ojs_engine.api.common import OBJECT
 from ojs_engine.api.route import Other, Part, Route, RouteHandler
 from ojs_engine.api.streams import Conversation, EventStream
 from ojs_engine.base.fields import parse_nothing
-from ojs_engine.plug import Feature
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import bare, encode
+from ojs_features.plug import Feature
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
 from ojs_gateway.http.endpoint import Endpoint, Handler, StreamedResponse

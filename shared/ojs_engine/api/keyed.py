@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.store.records.idempotency import KeptAnswer, KeyedRun
+from ojs_engine.store.store import Store
 
 HEADER: Final = "Idempotency-Key"
 
@@ -28,7 +28,9 @@ Make = Callable[[KeyedRun | None], Awaitable[tuple[Response, Made]]]
 Again = Callable[[int, Made], Awaitable[Response]]
 
 
-async def once(context: HandlerContext, call: Call, operation: str, body: bytes, make: Make, again: Again) -> Response:
+async def once(
+    store: Store, limits: PayloadLimits, call: Call, operation: str, body: bytes, make: Make, again: Again
+) -> Response:
     """Return the answer of `make`; under a key that was used before, that of `again` for the first status and ids.
 
     A key belongs to its principal: another's request with the same key is another request. `make` marks its run when it
@@ -37,7 +39,7 @@ async def once(context: HandlerContext, call: Call, operation: str, body: bytes,
     Raises OjsError conflict for a key that was used with another body, or whose first request still runs; and as
     `make` and `again`.
     """
-    key = idempotency_key(call.header(HEADER), None, context.limits)
+    key = idempotency_key(call.header(HEADER), None, limits)
     if key is None:
         return (await make(None))[0]
     answer: Response | None = None
@@ -48,7 +50,7 @@ async def once(context: HandlerContext, call: Call, operation: str, body: bytes,
         return KeptAnswer(answer.status, msgspec.json.encode(made))
 
     scope = f"{operation} {call.caller}"
-    status, kept = await context.store.idempotency.run(scope, key, body, work)
+    status, kept = await store.idempotency.run(scope, key, body, work)
     if answer is not None:
         return answer
     call.count_pushes(0)  # it pushes nothing

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from ojs_api.words import Severity
-from ojs_engine.read.client import Queries
-from ojs_engine.store.store import Store
 
 SHOWN: Final = 5
 """Names in one sentence."""
@@ -28,14 +25,6 @@ class Finding(Struct, frozen=True, kw_only=True):
     remedy: str
     link: str | None = None
     weight: float = 0.0
-
-
-class Check(Struct, frozen=True, kw_only=True):
-    """A check of the system, whose findings are in GET /admin/findings under its name."""
-
-    name: str
-    look: Callable[[Store, Queries], Awaitable[Iterable[Finding]]]
-    """Raises OjsError where it can't be made."""
 
 
 class Reason(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,12 +11,12 @@ from ojs_api import pages as contract
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import shown
 from ojs_engine.base.numbers import whole_number
-from ojs_engine.read.messages import MAX_OFFSET, Answer
 
 DEFAULT_PAGE: Final = contract.DEFAULT_PAGE
 MAX_PAGE: Final = contract.MAX_PAGE
 ADMIN_PAGE: Final = contract.ADMIN_PAGE
 MAX_NUMBERED: Final = contract.MAX_NUMBERED
+MAX_OFFSET: Final = contract.MAX_OFFSET
 _LARGEST: Final = 10**9
 
 
@@ -70,11 +70,6 @@ def pagination(page: Page, total: int | None, next_cursor: str | None, *, more: 
     counted = {} if page.number is None else {"page": page.number, "per_page": page.limit}
     more = next_cursor is not None if more is None else more
     return Pagination(limit=page.limit, offset=page.offset, has_more=more, total=total, next_cursor=next_cursor, **counted)
-
-
-def progress(found: Answer) -> dict[str, Any]:
-    """Return the members that mark an answer of the contract as partial while the index behind it is being rebuilt."""
-    return {"partial": True, "index_progress": round(found.progress, 3)} if found.partial else {}
 
 
 def _reachable(name: str, offset: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ojs_engine.operations.finding import Finding, problem
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.access.store import Keys
+from ojs_index.asking.client import Queries
 
 
 async def look(store: Store, _queries: Queries) -> Iterable[Finding]:

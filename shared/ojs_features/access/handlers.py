@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from ojs_api.keys import KeyList, MadeKey, OneKey
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import refuse_key
 from ojs_engine.store.callers import key_lives
 from ojs_features.access.bodies import key_answer, parse_key, parse_limits, parse_rotation
 from ojs_features.access.store import Keys
+from ojs_features.context import HandlerContext
 
 
 class KeyHandlers:

@@ -13,11 +13,11 @@ from ojs_engine.api.witness import Deed
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.jetstream.grants import OPERATOR
-from ojs_engine.plug import Feature
 from ojs_engine.store.callers import key_lives
 from ojs_engine.store.store import Store
 from ojs_features.access.bodies import key_answer, parse_key, parse_limits
 from ojs_features.access.store import Keys
+from ojs_features.plug import Feature
 
 
 class KeysOnNats:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.jetstream.grants import FeatureGrants
-from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature
 from ojs_features.access.findings import look
 from ojs_features.access.gatekeeper import Gatekeeper
 from ojs_features.access.on_nats import KeysOnNats
 from ojs_features.access.routes import PART
 from ojs_features.access.store import key_reader
+from ojs_features.plug import Check, Feature
 
 ACCESS: Final = Feature(
     name="access",

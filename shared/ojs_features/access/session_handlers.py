@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from ojs_engine.access.admission import ENVIRONMENT, unauthenticated
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError
 from ojs_features.access.bodies import session_answer
 from ojs_features.access.gatekeeper import Gatekeeper
 from ojs_features.access.sessions import LASTS_S
 from ojs_features.access.store import Keys
+from ojs_features.context import HandlerContext
 
 
 class SessionHandlers:

@@ -7,9 +7,9 @@ from typing import Final
 
 from ojs_engine.base.wording import duration
 from ojs_engine.operations.finding import Finding, problem, warning
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.audit.fill import Fill, audit_fill
+from ojs_index.asking.client import Queries
 
 _SYSTEM: Final = "/system"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_features.audit.reading import AuditReader
 from ojs_features.audit.requests import audit_page, parse_audit
 from ojs_features.audit.trail import AuditTimings
+from ojs_features.context import HandlerContext
 
 
 class AuditHandlers:

@@ -7,8 +7,6 @@ from typing import Final
 from ojs_engine.api.witness import Deed, Witness, Witnessing
 from ojs_engine.base.ids import new_request_id
 from ojs_engine.base.times import format_ms
-from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature
 from ojs_engine.store.store import Store
 from ojs_features.audit.auditor import Auditor
 from ojs_features.audit.entry import UNKNOWN, Detail, Entry
@@ -18,6 +16,7 @@ from ojs_features.audit.grants import GRANTS
 from ojs_features.audit.metrics import ENTRIES
 from ojs_features.audit.routes import PART
 from ojs_features.audit.trail import AuditTimings, Trail, put_entry
+from ojs_features.plug import Check, Feature
 
 
 def _auditor(store: Store) -> Witness:

@@ -9,11 +9,11 @@ from typing import Final
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.base.wording import counted
 from ojs_engine.operations.finding import Finding, warning
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.backup.last import last_backup
 from ojs_features.backup.metrics import AGE
 from ojs_features.backup.timings import BackupAgeTimings
+from ojs_index.asking.client import Queries
 
 _DAY_MS: Final = 86_400_000
 _FRESH_DAYS: Final = 8

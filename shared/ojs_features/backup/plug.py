@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature
 from ojs_features.backup.age import BackupAge, look
 from ojs_features.backup.commands import COMMANDS
+from ojs_features.plug import Check, Feature
 
 BACKUP: Final = Feature(
     name="backup",

@@ -10,10 +10,8 @@ from typing import Final
 from msgspec import Raw
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import Made, gone, once
 from ojs_engine.api.pressure import pressure_headers
-from ojs_engine.api.whole_jobs import with_results
 from ojs_engine.base.errors import OjsError, indexed, not_found
 from ojs_engine.base.ids import derived_job_id
 from ojs_engine.domain.job import Job
@@ -22,6 +20,8 @@ from ojs_engine.wire.jobs.job import job_view
 from ojs_engine.wire.members import AnswerWarning, encode, warnings_at, warnings_of
 from ojs_features.bulk.answers import pushed_batch
 from ojs_features.bulk.requests import parse_batch, read_draft
+from ojs_features.context import HandlerContext
+from ojs_index.lists.whole_jobs import with_results
 from ojs_runtime import tracing
 
 _CHUNK: Final = 200
@@ -40,7 +40,9 @@ class BatchHandlers:
         """All jobs in the order of the request, or an error that names the first one that can't be; 200 if none is new."""
         body = await call.body(self._limits.max_body_bytes)
         make = partial(self._push, call, body)
-        return await once(self._context, call, "batch", body, make, partial(self._pushed_before, call))
+        return await once(
+            self._context.store, self._context.limits, call, "batch", body, make, partial(self._pushed_before, call)
+        )
 
     async def _push(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
         sent = await call.parsed(body, parse_batch, self._limits)

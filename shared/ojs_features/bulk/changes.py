@@ -13,13 +13,13 @@ from ojs_engine.base.portions import AT_ONCE, in_portions
 from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Moment, Transition, TransitionName
-from ojs_engine.read.client import Queries
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.store.store import Store
 from ojs_features.bulk.atomic_changes import AtomicChanges
 from ojs_features.bulk.outcomes import ItemOutcome, Rest, failed
 from ojs_features.bulk.selection import Operation, Selection
 from ojs_features.bulk.targets import BulkTargets
+from ojs_index.asking.client import Queries
 
 _MOST_CONFIRMED: Final = 10_000
 """Jobs that one request of an operator changes."""

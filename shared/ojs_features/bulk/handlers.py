@@ -9,7 +9,6 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import HEADER, idempotency_key
 from ojs_engine.api.pressure import pressure_headers, refusal_headers
 from ojs_engine.base.errors import OjsError
@@ -24,6 +23,7 @@ from ojs_features.bulk.outcomes import ItemOutcome, final, require_outcome
 from ojs_features.bulk.pushes import BulkPush
 from ojs_features.bulk.requests import JobList, parse_bulk_enqueue, parse_confirmed, parse_selection, read_draft
 from ojs_features.bulk.selection import Operation, Selection
+from ojs_features.context import HandlerContext
 
 _Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.plug import Feature
 from ojs_engine.wire.system.extensions import Extension
 from ojs_features.bulk.routes import PART
+from ojs_features.plug import Feature
 
 BULK: Final = Feature(
     name="bulk",

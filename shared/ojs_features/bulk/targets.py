@@ -11,13 +11,13 @@ import msgspec
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.numbers import whole_number
 from ojs_engine.domain.job import Job, State
-from ojs_engine.read.client import Queries
-from ojs_engine.read.documents import jobs_of
-from ojs_engine.read.messages import JobRow, JobsAsk, cursor_after, is_job_cursor
-from ojs_engine.read.walk import walk
 from ojs_engine.store.store import Store
 from ojs_features.bulk.outcomes import Rest
 from ojs_features.bulk.selection import Filter, Selection
+from ojs_index.asking.client import Queries
+from ojs_index.asking.documents import jobs_of
+from ojs_index.asking.messages import JobRow, JobsAsk, cursor_after, is_job_cursor
+from ojs_index.asking.walk import walk
 
 _MOST_SCANNED: Final = 20_000
 """Rows of the index that are looked through at a time; what follows goes on from there."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ojs_api.checkpoints import DeletedCheckpoint
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import not_found
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.store.announce import tell_of_job
 from ojs_features.checkpoints.bodies import one_checkpoint, parse_checkpoint, resume, saved_checkpoint
 from ojs_features.checkpoints.store import Checkpoints
+from ojs_features.context import HandlerContext
 
 
 class CheckpointHandlers:

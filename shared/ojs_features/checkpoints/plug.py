@@ -10,13 +10,13 @@ from ojs_engine.api.job_extras import Inputs
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.jetstream.grants import FeatureGrants
-from ojs_engine.plug import Feature
 from ojs_engine.store.store import Store
 from ojs_engine.wire.system.extensions import Extension
 from ojs_features.checkpoints.bodies import checkpoint_in_job
 from ojs_features.checkpoints.routes import PART
 from ojs_features.checkpoints.rules import CheckpointRecord
 from ojs_features.checkpoints.store import Checkpoints, checkpoint_reader
+from ojs_features.plug import Feature
 
 
 def _ended(store: Store, ending: Transition) -> None:

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from ojs_engine.base.wording import duration
 from ojs_engine.operations.finding import SHOWN, Finding, problem
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.crons.index import QUESTION, LateCrons, LateCronsAsk
 from ojs_features.crons.record import Cron
 from ojs_features.crons.store import Crons
 from ojs_features.crons.ticks import LATE_MS
+from ojs_index.asking.client import Queries
 
 
 class LateCron(Struct, frozen=True, kw_only=True):

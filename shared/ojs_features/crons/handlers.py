@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from ojs_api.crons import DeletedCron, OneCron, TriggeredCron
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import refuse_key
 from ojs_engine.api.pressure import pressure_headers
 from ojs_engine.base.errors import OjsError, invalid, not_found
@@ -20,6 +19,7 @@ from ojs_engine.domain.transitions import Moment
 from ojs_engine.operations.job_checks import JobWarning
 from ojs_engine.wire.members import AnswerWarning, warnings_of
 from ojs_engine.wire.pages import parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.crons import changes, schedule, step
 from ojs_features.crons.answers import cron_answer, cron_coming, cron_history, cron_page, cron_preview, remarked
 from ojs_features.crons.record import Cron

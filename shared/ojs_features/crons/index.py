@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ojs_engine.jetstream.feed import Record
-from ojs_engine.read.followed import Index, Table
-from ojs_engine.read.messages import Answer, Ask
 from ojs_features.crons.record import Cron
+from ojs_index.asking.messages import Answer, Ask
+from ojs_index.followed import Index, Table
 
 QUESTION: Final = "late_crons"
 _SHOWN: Final = 20

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.api.guard import KeyEnd
-from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature
-from ojs_engine.read.followed import Followed, Question
 from ojs_features.crons.backup import BACKUP
 from ojs_features.crons.events import source
 from ojs_features.crons.findings import look
@@ -18,6 +15,8 @@ from ojs_features.crons.loop import cron_loop
 from ojs_features.crons.repairs import LostTimers
 from ojs_features.crons.routes import PART
 from ojs_features.crons.store import cron_reader
+from ojs_features.plug import Check, Feature
+from ojs_index.followed import Followed, Question
 
 CRONS: Final = Feature(
     name="crons",

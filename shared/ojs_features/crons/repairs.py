@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.timings import of_kind
-from ojs_engine.read.followed import Found, Index
 from ojs_engine.store.store import Store
 from ojs_features.crons.index import overdue
 from ojs_features.crons.store import Crons
 from ojs_features.crons.timings import CronRepairTimings
+from ojs_index.followed import Found, Index
 from ojs_link.timings import Timings
 
 

@@ -9,10 +9,10 @@ from ojs_api.jobs import SkippedJob
 from ojs_engine.base.times import format_age
 from ojs_engine.domain.queues.config import QueueConfig
 from ojs_engine.domain.transitions.retention import DEAD_LETTER_S
-from ojs_engine.read.messages import DeadLetterStats
 from ojs_engine.wire.members import moment
-from ojs_engine.wire.pages import progress
 from ojs_features.dead_letters.changes import DeadLettersChanged
+from ojs_index.asking.messages import DeadLetterStats
+from ojs_index.lists.progress import progress
 
 
 def dead_letter_stats(stats: DeadLetterStats, config: QueueConfig) -> contract.DeadLetterStats:

@@ -11,10 +11,10 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.transitions import Moment, RetryOverride, Transition
 from ojs_engine.domain.transitions.result import Change
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import DeadLettersAsk, JobRow
-from ojs_engine.read.walk import walk
 from ojs_engine.store.store import Store
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import DeadLettersAsk, JobRow
+from ojs_index.asking.walk import walk
 
 _MAX_BULK: Final = 10_000
 """Dead letters that one request changes; its answer says how many remain."""

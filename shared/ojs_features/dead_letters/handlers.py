@@ -9,21 +9,21 @@ import msgspec
 from ojs_api.dead_letters import DeletedDeadLetter
 from ojs_api.jobs import JobPage, OneJob, OneJobDetail
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
-from ojs_engine.api.whole_jobs import whole_jobs
 from ojs_engine.base.fields import queue_name
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_engine.domain.strict import require_metadata
 from ojs_engine.domain.transitions.manual import RetryOverride
-from ojs_engine.read.messages import DeadLettersAsk, is_time_cursor
 from ojs_engine.wire.jobs.job import job_view
-from ojs_engine.wire.jobs.lists import admin_job_page, job_detail, job_page
 from ojs_engine.wire.pages import Page, check_cursor, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.dead_letters.answers import dead_letter_stats, deleted_dead_letters, retried_dead_letters
 from ojs_features.dead_letters.changes import DeadLetters
 from ojs_features.dead_letters.requests import parse_change, parse_narrowed, parse_override
+from ojs_index.asking.messages import DeadLettersAsk, is_time_cursor
+from ojs_index.lists.jobs import admin_job_page, job_detail, job_page
+from ojs_index.lists.whole_jobs import whole_jobs
 
 
 class DeadLetterHandlers:

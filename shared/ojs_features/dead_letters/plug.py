@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.plug import Feature
 from ojs_engine.wire.system.extensions import Extension
 from ojs_features.dead_letters.routes import PART
+from ojs_features.plug import Feature
 
 DEAD_LETTERS: Final = Feature(
     name="dead_letters",

@@ -14,12 +14,12 @@ from ojs_engine.base.fields import absent, before_ms, queue_name, shown, struct_
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import NOTHING, Job, State
 from ojs_engine.domain.transitions import RetryOverride
-from ojs_engine.read.messages import DeadLettersAsk
 from ojs_engine.wire.jobs.retry import RETRY_MEMBERS, merge_retry, parse_retry, snake
 from ojs_engine.wire.jobs.slips import in_policy
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.queries import Queries
 from ojs_engine.wire.requests import request_of
+from ojs_index.asking.messages import DeadLettersAsk
 
 _NOTHING_ASKED: Final = ChangeDeadLetters()
 

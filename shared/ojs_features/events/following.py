@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import not_found
 from ojs_engine.domain.events.vocabulary import events_of
 from ojs_engine.domain.job import TERMINAL, Job
 from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
-from ojs_engine.operations.known_queues import known_queue
 from ojs_engine.wire.members import encode
+from ojs_features.context import HandlerContext
 from ojs_features.events.answers import Message, dropped, gap
 from ojs_features.events.channels import Channel
 from ojs_features.events.hub import Dropped, EventHub, HubReset, Missed, Subscription
 from ojs_features.events.startup import MAX_SUBSCRIPTIONS
 from ojs_features.events.timings import SubscriptionTimings
+from ojs_index.known_queues import known_queue
 
 GAP: Final = "system.gap"
 DROPPED: Final = "system.events_dropped"

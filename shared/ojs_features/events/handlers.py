@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from ojs_api.events import DEFAULT_LIMIT, MAX_LIMIT, EventPage
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.streams import Conversation, EventStream
 from ojs_engine.base.errors import OjsError, invalid
 from ojs_engine.base.fields import shown
@@ -18,6 +17,7 @@ from ojs_engine.base.numbers import whole_number
 from ojs_engine.jetstream.event_reader import EventFilter, EventReader
 from ojs_engine.wire.members import written
 from ojs_engine.wire.pages import pagination, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.events.answers import LIVE_TYPES, STATE_CHANGED
 from ojs_features.events.channels import EVENTS, Sees, channel_of, cursor_of, filter_of, resumed
 from ojs_features.events.following import Following

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError
 from ojs_engine.domain.job import Job, State
 from ojs_engine.operations.finding import Reason
-from ojs_engine.read.messages import MAX_PAGE, WorkersAsk
-from ojs_engine.read.numbers import Levels
 from ojs_engine.store.workers.presence import WorkerRecord
+from ojs_features.context import HandlerContext
 from ojs_features.findings.reasons import JobFacts
+from ojs_index.asking.messages import MAX_PAGE, WorkersAsk
+from ojs_index.asking.numbers import Levels
 
 
 class Surroundings:

@@ -11,20 +11,20 @@ from msgspec.structs import replace
 
 from ojs_api.findings import Findings
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.domain.job import State
 from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.jetstream.streams import describe, faulty_server
 from ojs_engine.operations.finding import SHOWN, Finding, Reason
-from ojs_engine.read.messages import QueueFacts, UnreadableAsk, WorkersAsk
+from ojs_features.context import HandlerContext
 from ojs_features.findings import server_rules as server
 from ojs_features.findings import work_rules as work
 from ojs_features.findings.answers import explanation, findings_answer, unknown, worst_first
 from ojs_features.findings.facts import Surroundings
 from ojs_features.findings.reasons import reasons
 from ojs_features.findings.timings import FindingTimings
+from ojs_index.asking.messages import QueueFacts, UnreadableAsk, WorkersAsk
 from ojs_runtime.stream_check import streams
 
 _MOST_WORKERS: Final = 200

@@ -9,8 +9,8 @@ from typing import Final
 from ojs_engine.base.wording import counted, duration
 from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.operations.finding import SHOWN, Finding, problem, warning
-from ojs_engine.read.messages import ProjectorStatus, UnreadablePage
 from ojs_engine.store.workers.presence import ServiceBeat
+from ojs_index.asking.messages import ProjectorStatus, UnreadablePage
 
 _SLOW_MS: Final = 100
 _NEARLY_FULL: Final = 0.8

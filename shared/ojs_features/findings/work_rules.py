@@ -12,7 +12,7 @@ from ojs_engine.base.wording import counted, duration
 from ojs_engine.domain.queues.record import QueueRecord
 from ojs_engine.domain.starvation import USUAL_INTERVAL_MS, is_starved
 from ojs_engine.operations.finding import Finding, Reason, problem, warning
-from ojs_engine.read.messages import QueueFacts, WorkerPage
+from ojs_index.asking.messages import QueueFacts, WorkerPage
 
 _WAITS_MS: Final = 5 * 60_000
 _LEAST_ENDED: Final = 20

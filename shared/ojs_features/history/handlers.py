@@ -6,17 +6,17 @@ from msgspec.structs import replace
 
 from ojs_api.history import FailurePage
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import invalid
 from ojs_engine.base.fields import queue_name, shown
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.base.numbers import whole_number
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.event_reader import EventFilter, EventReader
-from ojs_engine.read.messages import MAX_OFFSET
 from ojs_engine.wire.pages import pagination, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.history.answers import attempt_trace, failure_answer, history_page, job_lineage, job_traces
 from ojs_features.history.timelines import job_history, job_retries, job_trace
+from ojs_index.asking.messages import MAX_OFFSET
 
 
 def _place(cursor: str) -> int:

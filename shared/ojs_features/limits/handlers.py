@@ -7,11 +7,11 @@ from bisect import bisect_right
 
 from ojs_api.limits import Limit
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.queries import searched
 from ojs_engine.base.errors import OjsError, not_found
 from ojs_engine.domain.rate_limits.policy import parse_key
 from ojs_engine.wire.pages import DEFAULT_PAGE, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.limits.answers import limit_answer, limit_page, parse_override
 from ojs_features.limits.limits import Limits
 from ojs_features.limits.permits import key_of_scope, key_scope

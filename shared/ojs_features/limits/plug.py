@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.plug import Feature
 from ojs_engine.store.store import FeatureGates, Store
 from ojs_engine.wire.system.extensions import Extension
 from ojs_features.limits.asking import LIMITED_LANE
@@ -16,6 +15,7 @@ from ojs_features.limits.loop import blocked_jobs_loop
 from ojs_features.limits.metrics import LIMITED
 from ojs_features.limits.permits import limit_reader
 from ojs_features.limits.routes import PART
+from ojs_features.plug import Feature
 
 
 async def _removed(store: Store, scope: str) -> None:

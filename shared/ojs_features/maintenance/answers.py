@@ -18,11 +18,12 @@ from ojs_engine.base.extensions import extensions_in
 from ojs_engine.base.fields import duration_ms, short_text
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.queues import record as stored
-from ojs_engine.read.messages import UnreadablePage
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import Extended, bare, extended, members, moment
-from ojs_engine.wire.pages import Page, pagination, progress
+from ojs_engine.wire.pages import Page, pagination
 from ojs_engine.wire.requests import request_of
+from ojs_index.asking.messages import UnreadablePage
+from ojs_index.lists.progress import progress
 
 
 def parse_maintenance(body: bytes, now: int, limits: PayloadLimits) -> stored.Maintenance | None:

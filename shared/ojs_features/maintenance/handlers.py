@@ -5,9 +5,9 @@ from __future__ import annotations
 import structlog
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.domain.queues.record import maintenance_ended
+from ojs_features.context import HandlerContext
 from ojs_features.maintenance.answers import maintenance_answer, parse_maintenance
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_engine.plug import Feature
 from ojs_features.maintenance.routes import PART
+from ojs_features.plug import Feature
 
 MAINTENANCE: Final = Feature(name="maintenance", parts=(PART,))

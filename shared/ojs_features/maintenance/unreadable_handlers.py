@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ojs_api.maintenance import RemovedRecord
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
-from ojs_engine.read.messages import UnreadableAsk
 from ojs_engine.wire.pages import DEFAULT_PAGE, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.maintenance.answers import unreadable_page
 from ojs_features.maintenance.unreadable import UnreadableRecords
+from ojs_index.asking.messages import UnreadableAsk
 
 
 class UnreadableHandlers:

@@ -14,11 +14,11 @@ from ojs_engine.base.errors import invalid
 from ojs_engine.base.extensions import extensions_in
 from ojs_engine.base.fields import below, integer, queue_name, queue_names, shown
 from ojs_engine.base.payload_limits import PayloadLimits
-from ojs_engine.read.messages import WorkerRow
 from ojs_engine.wire.members import extended, moment, written
 from ojs_engine.wire.queues.starvation import interval_ms, prevention_view
 from ojs_engine.wire.requests import request_of
 from ojs_features.pools.rules import Pool, Prevention, Strategy
+from ojs_index.asking.messages import WorkerRow
 
 _USUAL = Prevention()
 

@@ -9,14 +9,14 @@ import msgspec
 
 from ojs_api.pools import DeletedPool, ListedPool, OnePool, PoolList
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
-from ojs_engine.read.messages import DispatchesOfQueue, WorkerRow
-from ojs_engine.read.walk import live_workers
 from ojs_engine.store.announce import announce
+from ojs_features.context import HandlerContext
 from ojs_features.pools.bodies import listed_pool, parse_pool, pool_answer, pool_name
 from ojs_features.pools.rules import Pool
 from ojs_features.pools.scheduling import scheduling_stats
 from ojs_features.pools.store import Pools
+from ojs_index.asking.messages import DispatchesOfQueue, WorkerRow
+from ojs_index.asking.walk import live_workers
 
 
 class PoolHandlers:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.jetstream.grants import FeatureGrants
-from ojs_engine.plug import Feature
-from ojs_engine.read.followed import Followed
 from ojs_engine.wire.system.extensions import Extension
+from ojs_features.plug import Feature
 from ojs_features.pools.routes import PART
 from ojs_features.pools.store import Pools, pool_reader
+from ojs_index.followed import Followed
 
 POOLS: Final = Feature(
     name="pools",

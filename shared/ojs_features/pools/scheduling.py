@@ -8,10 +8,10 @@ from typing import Final
 from ojs_api import pools as contract
 from ojs_api.pools import SchedulingStats, SchedulingTotals
 from ojs_engine.domain.starvation import USUAL_INTERVAL_MS, is_starved
-from ojs_engine.read.messages import Dispatches, DispatchesOfQueue
 from ojs_engine.wire.members import moment
-from ojs_engine.wire.pages import progress
 from ojs_features.pools.rules import Pool, Strategy
+from ojs_index.asking.messages import Dispatches, DispatchesOfQueue
+from ojs_index.lists.progress import progress
 
 _WINDOW: Final = "PT1M"
 

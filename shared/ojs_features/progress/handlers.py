@@ -8,13 +8,13 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.streams import KEEP_ALIVE, EventStream
 from ojs_engine.base.ids import job_id_of
 from ojs_engine.base.waiting import within
 from ojs_engine.store.announce import tell_of_job
 from ojs_engine.wire.members import encode
 from ojs_engine.wire.redaction import redacted
+from ojs_features.context import HandlerContext
 from ojs_features.progress.bodies import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_features.progress.store import JobProgress, ProgressTimings
 

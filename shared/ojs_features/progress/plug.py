@@ -7,8 +7,8 @@ from typing import Final
 from ojs_api.progress import GET, REPORT
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.jetstream.subjects import ANY
-from ojs_engine.plug import Feature
 from ojs_engine.wire.system.extensions import Extension
+from ojs_features.plug import Feature
 from ojs_features.progress.routes import PART
 from ojs_features.progress.store import progress_reader
 

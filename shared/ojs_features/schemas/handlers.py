@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ojs_api.schemas import OneSchema
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.wire.pages import MAX_PAGE, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.schemas.bodies import (
     deleted_schema,
     parse_schema,

@@ -9,13 +9,13 @@ from typing import Final
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.grants import FeatureGrants
 from ojs_engine.operations.job_checks import CheckedTypes, FeatureCheck, JobWarning
-from ojs_engine.plug import Feature
-from ojs_engine.read.followed import Followed
 from ojs_engine.store.store import Store
 from ojs_engine.wire.system.extensions import Extension
+from ojs_features.plug import Feature
 from ojs_features.schemas.metrics import VIOLATIONS
 from ojs_features.schemas.registry import Schemas, schema_reader
 from ojs_features.schemas.routes import PART
+from ojs_index.followed import Followed
 
 
 def _types(store: Store) -> CheckedTypes:

@@ -6,11 +6,11 @@ from msgspec.structs import asdict
 
 from ojs_api.statistics import Statistics, StatisticsPoint
 from ojs_api.words import Period
-from ojs_engine.read.numbers import Point
 from ojs_engine.wire.members import moment
-from ojs_engine.wire.pages import progress
-from ojs_engine.wire.queues.lately import window
 from ojs_features.statistics.series import History, HistoryAsk
+from ojs_index.asking.numbers import Point
+from ojs_index.lists.lately import window
+from ojs_index.lists.progress import progress
 
 
 def history_answer(history: History, ask: HistoryAsk, period: Period) -> Statistics:

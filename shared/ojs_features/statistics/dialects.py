@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ojs_api.statistics import Statistics, SystemStats
-from ojs_engine.read.messages import WorkerPage
-from ojs_engine.read.numbers import QueuePage, Totals
 from ojs_engine.wire.dialects.shaping import Shapes
 from ojs_engine.wire.members import members
-from ojs_engine.wire.queues.lately import latest
-from ojs_engine.wire.workers.fleet import fleet_summary, worker_answer
 from ojs_features.statistics.totals import AskedStats
+from ojs_index.asking.messages import WorkerPage
+from ojs_index.asking.numbers import QueuePage, Totals
+from ojs_index.lists.fleet import fleet_summary, worker_answer
+from ojs_index.lists.lately import latest
 
 _STATES_SHOWN: Final = ("available", "active", "scheduled", "retryable")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.fields import queue_name
+from ojs_features.context import HandlerContext
 from ojs_features.statistics.answers import history_answer
 from ojs_features.statistics.requests import parse_history, period_of
 from ojs_features.statistics.series import QUESTION, History

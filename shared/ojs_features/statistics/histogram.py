@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from ojs_engine.read.numbers import Percentiles
+from ojs_index.asking.numbers import Percentiles
 
 ACCURACY: Final = 0.05
 """The largest relative error of a percentile."""

@@ -17,11 +17,11 @@ import structlog
 from ojs_engine.base.loops import start_loop, stop_loop
 from ojs_engine.base.timings import of_kind
 from ojs_engine.jetstream.api import put_if
-from ojs_engine.read.followed import Index
 from ojs_engine.store.store import Store
 from ojs_features.statistics.activity import Activity
 from ojs_features.statistics.records import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of, span_reader
 from ojs_features.statistics.time_buckets import buckets_of
+from ojs_index.followed import Index
 from ojs_link.timings import Timings
 
 log = structlog.get_logger(__name__)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.jetstream.grants import FeatureGrants
-from ojs_engine.plug import Feature
-from ojs_engine.read.counting import Counting
-from ojs_engine.read.followed import Followed, Question
+from ojs_features.plug import Feature
 from ojs_features.statistics.index import SCHEMA, TABLES
 from ojs_features.statistics.keeper import statistics_keeper
 from ojs_features.statistics.records import span_reader
 from ojs_features.statistics.routes import PART
 from ojs_features.statistics.series import QUESTION, HistoryAsk, history
 from ojs_features.statistics.time_buckets import TimeBuckets
+from ojs_index.asking.counting import Counting
+from ojs_index.followed import Followed, Question
 
 STATISTICS: Final = Feature(
     name="statistics",

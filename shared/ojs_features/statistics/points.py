@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ojs_engine.read.numbers import Point
 from ojs_features.statistics.activity import COUNTED, Activity
 from ojs_features.statistics.histogram import percentiles
+from ojs_index.asking.numbers import Point
 
 
 def point_of(at: int, activity: Activity) -> Point:

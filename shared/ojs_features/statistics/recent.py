@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ojs_engine.read.counting import WINDOWS, Recent
-from ojs_engine.read.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Point
 from ojs_features.statistics.activity import Activity
 from ojs_features.statistics.index import ALL, hours, minutes
 from ojs_features.statistics.points import mean, point_of
 from ojs_features.statistics.records import HOUR_MS, MINUTE_MS
+from ojs_index.asking.counting import WINDOWS, Recent
+from ojs_index.asking.numbers import BACKLOG_STEP_MS, BACKLOG_STEPS, Point
 
 
 def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence[str]) -> dict[str, Point]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from ojs_engine.read.followed import Index
-from ojs_engine.read.messages import Answer, Ask
-from ojs_engine.read.numbers import Point
 from ojs_features.statistics.activity import Activity
 from ojs_features.statistics.points import point_of
 from ojs_features.statistics.records import HOUR_MS
 from ojs_features.statistics.time_buckets import buckets_of
+from ojs_index.asking.messages import Answer, Ask
+from ojs_index.asking.numbers import Point
+from ojs_index.followed import Index
 
 MAX_POINTS: Final = 1_500
 """Of one series: a day in minutes, or two months in hours."""

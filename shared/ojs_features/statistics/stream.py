@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.streams import frame
 from ojs_engine.base.loops import start_loop
-from ojs_engine.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
 from ojs_engine.wire.members import encode
+from ojs_features.context import HandlerContext
 from ojs_features.statistics.dialects import metrics
 from ojs_features.statistics.totals import system_stats
+from ojs_index.asking.messages import MAX_PAGE, QueuesAsk, WorkersAsk
 from ojs_link.timings import Timings
 
 

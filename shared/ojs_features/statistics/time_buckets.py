@@ -16,12 +16,12 @@ from ojs_engine.domain.job import Job
 from ojs_engine.domain.past import birth_of
 from ojs_engine.jetstream.feed import Record
 from ojs_engine.jetstream.reading import RecordReader
-from ojs_engine.read.counting import Counter, Recent
-from ojs_engine.read.followed import Index
 from ojs_features.statistics import recent
 from ojs_features.statistics.activity import Activity, count
 from ojs_features.statistics.index import ALL, COLUMNS, NUMBERS, activity_of, hours, minutes
 from ojs_features.statistics.records import HOUR_MS, KEPT_MS, MINUTE_MS, Span
+from ojs_index.asking.counting import Counter, Recent
+from ojs_index.followed import Index
 
 _MARKS: Final = ", ".join("?" * (4 + len(NUMBERS) + 2))
 _CACHED: Final = 2_000

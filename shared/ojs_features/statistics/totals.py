@@ -6,11 +6,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ojs_api.statistics import SystemStats
-from ojs_engine.read.messages import WorkerSummary
-from ojs_engine.read.numbers import Numbers, Queue
 from ojs_engine.wire.members import written
-from ojs_engine.wire.pages import progress
-from ojs_engine.wire.queues.lately import lately, windows
+from ojs_index.asking.messages import WorkerSummary
+from ojs_index.asking.numbers import Numbers, Queue
+from ojs_index.lists.lately import lately, windows
+from ojs_index.lists.progress import progress
 
 
 class QueueInBrief(Struct):

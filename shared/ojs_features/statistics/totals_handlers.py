@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.streams import KEEP_ALIVE, EventStream
 from ojs_engine.base.fields import queue_name
-from ojs_engine.read.messages import QueuesAsk, WorkersAsk
-from ojs_engine.read.numbers import Numbers, Queue
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.pages import parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.statistics.stream import Frame, StatisticsStream
 from ojs_features.statistics.totals import AskedStats, queue_in_brief, system_stats
+from ojs_index.asking.messages import QueuesAsk, WorkersAsk
+from ojs_index.asking.numbers import Numbers, Queue
 
 
 class TotalsHandlers:

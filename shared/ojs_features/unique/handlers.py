@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ojs_api.unique import UniqueJobPage
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
-from ojs_engine.wire.pages import pagination, parse_page, progress
+from ojs_engine.wire.pages import pagination, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.unique.index import QUESTION, UniqueAsk, UniquePage
+from ojs_index.lists.progress import progress
 
 
 class UniqueHandlers:

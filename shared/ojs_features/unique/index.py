@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from ojs_api.unique import UniqueJob
 from ojs_engine.domain.job import TERMINAL, State
 from ojs_engine.jetstream.feed import Record
-from ojs_engine.read.followed import Index, JobEnds, Table
-from ojs_engine.read.messages import MAX_COUNTED, MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk
 from ojs_features.unique.locks import Lock, LockVerdict
 from ojs_features.unique.timings import LeftLockTimings
+from ojs_index.asking.messages import MAX_COUNTED, MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk
+from ojs_index.followed import Index, JobEnds, Table
 
 QUESTION: Final = "unique_jobs"
 """The name of the question."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ojs_engine.base.timings import of_kind
-from ojs_engine.read.followed import Index
 from ojs_engine.store.store import Store
 from ojs_features.unique.index import settle, suspects
 from ojs_features.unique.timings import LeftLockTimings
 from ojs_features.unique.uniqueness import Uniqueness
+from ojs_index.followed import Index
 from ojs_link.timings import Timings
 
 

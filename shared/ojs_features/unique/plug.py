@@ -6,14 +6,14 @@ from typing import Final
 
 from ojs_engine.domain.transitions.result import Transition
 from ojs_engine.jetstream.grants import FeatureGrants
-from ojs_engine.plug import Feature
-from ojs_engine.read.followed import Followed, Question
 from ojs_engine.store.store import Store
+from ojs_features.plug import Feature
 from ojs_features.unique.index import QUESTION, TABLE, UniqueAsk, unique_jobs
 from ojs_features.unique.left_locks import LeftLocks
 from ojs_features.unique.locks import lock_reader
 from ojs_features.unique.routes import PART
 from ojs_features.unique.uniqueness import Uniqueness
+from ojs_index.followed import Followed, Question
 
 _WRITERS: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector")
 """Whoever may push or end a job."""

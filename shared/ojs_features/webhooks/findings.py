@@ -7,10 +7,10 @@ from typing import Final
 from urllib.parse import quote
 
 from ojs_engine.operations.finding import SHOWN, Finding, problem, warning
-from ojs_engine.read.client import Queries
 from ojs_engine.store.store import Store
 from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_index.asking.client import Queries
 
 _IN_A_ROW: Final = 5
 

@@ -11,7 +11,6 @@ import msgspec
 
 from ojs_api.webhooks import DeletedWebhook, OneDelivery, OneWebhook, RotatedWebhook, WebhookTest
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import refuse_key
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.ids import new_job_id
@@ -20,6 +19,7 @@ from ojs_engine.domain.events.envelope import Event
 from ojs_engine.store.announce import announce
 from ojs_engine.wire.pages import parse_page
 from ojs_engine.wire.redaction import redacted
+from ojs_features.context import HandlerContext
 from ojs_features.webhooks.answers import (
     delivery_answer,
     delivery_page,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_engine.api.guard import KeyEnd
-from ojs_engine.operations.finding import Check
-from ojs_engine.plug import Feature, Process
-from ojs_engine.read.followed import Followed
 from ojs_engine.store.store import Store
 from ojs_engine.wire.system.extensions import Extension
+from ojs_features.plug import Check, Feature, Process
 from ojs_features.webhooks.backup import BACKUP
 from ojs_features.webhooks.deliveries import delivery_reader
 from ojs_features.webhooks.findings import look
@@ -18,6 +16,7 @@ from ojs_features.webhooks.keys import stop_webhooks
 from ojs_features.webhooks.metrics import DELIVERIES, SECONDS, SUBSCRIPTIONS
 from ojs_features.webhooks.routes import PART
 from ojs_features.webhooks.subscriptions import Webhooks, target_reader, webhook_reader
+from ojs_index.followed import Followed
 
 
 async def _wanted(store: Store) -> bool:

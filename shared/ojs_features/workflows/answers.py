@@ -30,12 +30,12 @@ from ojs_engine.wire.jobs.job import failed_attempt
 from ojs_engine.wire.members import bare, extended, moment, written
 from ojs_engine.wire.pages import Page as ListPage
 from ojs_engine.wire.pages import pagination
-from ojs_engine.wire.pages import progress as indexed
 from ojs_features.workflows.graph import Composite, Graph, NodeKind
 from ojs_features.workflows.index import WorkflowPage as FoundWorkflows
 from ojs_features.workflows.index import WorkflowRow
 from ojs_features.workflows.inputs import reference
 from ojs_features.workflows.record import StepError, Workflow, WorkflowCounts, WorkflowState, counts, job_id, run_of
+from ojs_index.lists.progress import progress as indexed
 
 _STEP_STATES: Final[dict[str, StepState]] = {
     ".": "waiting",

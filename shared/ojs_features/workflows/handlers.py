@@ -10,18 +10,16 @@ from msgspec.structs import replace
 
 from ojs_api.workflows import OneWorkflow
 from ojs_engine.api.call import Call, Response
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.api.keyed import Made, gone, once
 from ojs_engine.api.pressure import pressure_headers
-from ojs_engine.api.whole_jobs import with_results
 from ojs_engine.base.errors import OjsError, invalid, not_found, placed
 from ojs_engine.base.fields import shown
 from ojs_engine.base.ids import derived_job_id
 from ojs_engine.base.numbers import whole_number
-from ojs_engine.read.messages import is_time_cursor
 from ojs_engine.store.records.idempotency import KeyedRun
 from ojs_engine.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
 from ojs_engine.wire.pages import check_cursor, parse_page
+from ojs_features.context import HandlerContext
 from ojs_features.workflows.answers import (
     StepPage,
     cancelled_workflow,
@@ -38,6 +36,8 @@ from ojs_features.workflows.record import WorkflowState
 from ojs_features.workflows.records import StoredWorkflow
 from ojs_features.workflows.requests import parse_workflow, workflow_id_of
 from ojs_features.workflows.store import Workflows
+from ojs_index.asking.messages import is_time_cursor
+from ojs_index.lists.whole_jobs import with_results
 
 _LOCATION: Final = "/ojs/v1/workflows/"
 _STATES: Final[dict[str, WorkflowState]] = {state: state for state in get_args(WorkflowState)} | {"active": "running"}
@@ -62,7 +62,9 @@ class WorkflowHandlers:
         """POST /workflows: 201 once it is stored; its first jobs are in their queues then."""
         body = await call.body(self._limits.max_body_bytes)
         make = partial(self._create, call, body)
-        return await once(self._context, call, "workflow", body, make, partial(self._created_before, call))
+        return await once(
+            self._context.store, self._context.limits, call, "workflow", body, make, partial(self._created_before, call)
+        )
 
     async def _create(self, call: Call, body: bytes, run: KeyedRun | None) -> tuple[Response, Made]:
         warnings: list[AnswerWarning] = []

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from ojs_engine.base.numbers import whole_number
 from ojs_engine.jetstream.feed import Record
-from ojs_engine.read.followed import Index, Table
-from ojs_engine.read.messages import MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk, cursor_after
 from ojs_features.workflows.graph import NodeKind
 from ojs_features.workflows.record import Claim, Workflow, WorkflowState
+from ojs_index.asking.messages import MAX_OFFSET, MAX_PAGE, PageAnswer, PageAsk, cursor_after
+from ojs_index.followed import Index, Table
 
 _SCHEMA: Final = """
 CREATE TABLE workflows (

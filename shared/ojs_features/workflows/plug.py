@@ -7,9 +7,8 @@ from typing import Final
 
 from ojs_engine.api.job_extras import Inputs
 from ojs_engine.domain.job import Job
-from ojs_engine.plug import Feature, Process
-from ojs_engine.read.followed import Followed, Owner, Question
 from ojs_engine.store.store import Store
+from ojs_features.plug import Feature, Process
 from ojs_features.workflows.backup import BACKUP
 from ojs_features.workflows.definitions import part_reader
 from ojs_features.workflows.events import creation, events_of_member, source
@@ -20,6 +19,7 @@ from ojs_features.workflows.repairs import WorkflowRepairs
 from ojs_features.workflows.results import ParentResults, result_reader
 from ojs_features.workflows.routes import PART
 from ojs_features.workflows.store import Workflows
+from ojs_index.followed import Followed, Owner, Question
 
 
 async def _inputs(store: Store, job: Job) -> ParentResults:

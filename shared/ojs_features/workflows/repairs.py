@@ -8,11 +8,11 @@ from typing import Final
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.timings import of_kind
 from ojs_engine.jetstream.subjects import ANY
-from ojs_engine.read.followed import Found, Index
 from ojs_engine.store.store import Store
 from ojs_features.workflows.index import have_ended, unchanged
 from ojs_features.workflows.record import QUEUED, Workflow, job_id, run_of
 from ojs_features.workflows.store import Workflows
+from ojs_index.followed import Found, Index
 from ojs_link.timings import Timings
 
 _MEMBERS_AT_ONCE: Final = 500

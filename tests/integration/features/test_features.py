@@ -13,13 +13,13 @@ from integration.conftest import OpenStore
 from ojs_engine.base.problems import StartupProblem
 from ojs_engine.jetstream.api import call
 from ojs_engine.jetstream.subjects import Kind
-from ojs_engine.plug import Feature
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.presence import ROLES
 from ojs_features.access.keys import make_key
 from ojs_features.access.store import Keys
 from ojs_features.all import FEATURES
 from ojs_features.findings.plug import FINDINGS
+from ojs_features.plug import Feature
 from ojs_features.startup import STARTUPS
 from ojs_gateway.openapi.document import places
 from ojs_gateway.routes import parts

@@ -14,9 +14,9 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job
 from ojs_engine.domain.transitions import Failure, Moment, Transition, nack
 from ojs_engine.jetstream.event_reader import StoredEvent
-from ojs_engine.read.client import Queries, QueryTimings
 from ojs_engine.store.store import Store
 from ojs_features.statistics.keeper import StatisticsWriter
+from ojs_index.asking.client import Queries, QueryTimings
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.events import all_events_of
 from support.truth import all_events, all_jobs, counts_of

@@ -13,12 +13,12 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import patient, projecting
 from integration.samples import draft, message, unreachable
 from ojs_engine.base.errors import OjsError
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import JobsAsk
 from ojs_engine.store.store import Store
 from ojs_engine.telemetry import metrics
 from ojs_features.all import FOLLOWED
-from ojs_projector.index.orders import Ordering
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import JobsAsk
+from ojs_index.sqlite.orders import Ordering
 from ojs_projector.projector import Projector, ProjectorTimings
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -23,7 +23,6 @@ from integration.workflows import flows
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.unique import keyed
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
 from ojs_engine.store.records.commit import encode_job
 from ojs_engine.store.store import Store
 from ojs_engine.wire.jobs.job import job_view
@@ -47,6 +46,7 @@ from ojs_features.webhooks.subscriptions import Webhooks
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.index import QUESTION, WorkflowPage, WorkflowsAsk
 from ojs_features.workflows.store import Workflows
+from ojs_index.asking.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
 from ojs_projector.projector import Projector
 from ojs_runtime.settings import Settings
 from ojs_scheduler import build as scheduler

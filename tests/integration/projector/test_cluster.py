@@ -13,12 +13,12 @@ from integration.projector.samples import ENDS, assert_events_complete, counted,
 from integration.samples import draft, fetch
 from ojs_engine.base.errors import OjsError
 from ojs_engine.jetstream.api import call
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import MAX_PAGE, QueuesAsk
 from ojs_features.all import FOLLOWED
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import MAX_PAGE, QueuesAsk
+from ojs_index.safety_net.lost_tokens import LostTokenTimings
+from ojs_index.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_projector.projector import Projector, ProjectorTimings
-from ojs_projector.safety_net.lost_tokens import LostTokenTimings
-from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from support.cluster import NatsCluster
 from support.waiting import PATIENCE_S, eventually
 

@@ -12,11 +12,11 @@ from integration.samples import draft, fetch
 from ojs_engine.api.call import Call
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import PayloadLimits
-from ojs_engine.read.messages import WorkersAsk
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.presence import STOPPED, WorkerRecord
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
+from ojs_index.asking.messages import WorkersAsk
 from ojs_projector.projector import Projector
 from ojs_runtime.settings import Settings
 from support.call import answered

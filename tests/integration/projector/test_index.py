@@ -20,12 +20,12 @@ from ojs_engine.base.problems import StartupProblem
 from ojs_engine.domain.job import State
 from ojs_engine.jetstream.api import delete, deleted
 from ojs_engine.jetstream.connection import Collected, Failed, Reply
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
 from ojs_engine.store.records.commit import encode_job
 from ojs_engine.store.store import Store
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import DeadLettersAsk, JobsAsk, QueuesAsk
+from ojs_index.safety_net.completeness import CompletenessTimings
 from ojs_projector.projector import Projector, ProjectorTimings
-from ojs_projector.safety_net.completeness import CompletenessTimings
 from support.nats import NatsServer
 from support.outside import TappedConnection
 from support.waiting import PATIENCE_S, answered, eventually

@@ -19,7 +19,7 @@ from ojs_engine.jetstream.subjects import ANY
 from ojs_engine.store.store import Store
 from ojs_features.unique.index import QUESTION, UniqueAsk, UniquePage
 from ojs_features.unique.uniqueness import Uniqueness
-from ojs_projector.safety_net.safety import SafetyNet
+from ojs_index.safety_net.safety import SafetyNet
 from support.outside import before, clock_of, reads_of
 from support.waiting import eventually
 

@@ -15,11 +15,11 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.queues.config import MAINTENANCE
 from ojs_engine.domain.queues.record import RestoreMark, released, waiting_for_release
-from ojs_engine.read.client import Barrier
-from ojs_engine.read.messages import DeadLettersAsk
 from ojs_engine.store.store import Store
+from ojs_index.asking.client import Barrier
+from ojs_index.asking.messages import DeadLettersAsk
+from ojs_index.safety_net.pruning import Pruner, PruningTimings
 from ojs_projector.projector import Projector, ProjectorTimings
-from ojs_projector.safety_net.pruning import Pruner, PruningTimings
 from support.truth import all_events
 from support.waiting import PATIENCE_S, eventually
 

@@ -15,11 +15,11 @@ from ojs_engine.base.errors import OjsError
 from ojs_engine.domain.job import State
 from ojs_engine.jetstream.event_reader import EventReader
 from ojs_engine.jetstream.subjects import StoreConfig
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import QueueAsk, QueuesAsk
-from ojs_engine.read.numbers import Counts, Queue
 from ojs_engine.store.store import Store
 from ojs_features.all import STORE_FEATURES
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import QueueAsk, QueuesAsk
+from ojs_index.asking.numbers import Counts, Queue
 from support.nats import NatsServer
 from support.stored_records import QUEUES, records, store_records
 from support.system import Command, Processes

@@ -21,7 +21,6 @@ from ojs_engine.domain.transitions import Moment, Transition
 from ojs_engine.jetstream.api import parse_ack
 from ojs_engine.jetstream.connection import Reply, ReplyOrFailure, header
 from ojs_engine.jetstream.event_log import EventLog, Fenced, Outgoing
-from ojs_engine.read.client import Queries
 from ojs_engine.store.announce import tell_of_job
 from ojs_engine.store.store import Store
 from ojs_features.crons import changes, ticks
@@ -30,8 +29,9 @@ from ojs_features.crons.record import Cron
 from ojs_features.crons.step import Step
 from ojs_features.crons.store import Crons
 from ojs_features.crons.subjects import cron_subject
+from ojs_index.asking.client import Queries
+from ojs_index.relaying.relay import Relay, RelayTimings
 from ojs_projector.projector import Projector, ProjectorTimings
-from ojs_projector.relaying.relay import Relay, RelayTimings
 from support.nats import NatsServer
 from support.outside import Send, before, tapped, tapped_connection
 from support.truth import all_events

@@ -36,9 +36,9 @@ from ojs_features.limits.permits import key_scope
 from ojs_features.workflows.coordinator import Coordinator
 from ojs_features.workflows.repairs import RepairTimings
 from ojs_features.workflows.store import Workflows
+from ojs_index.safety_net.lost_tokens import LostTokenTimings
+from ojs_index.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_projector.projector import Projector, ProjectorTimings
-from ojs_projector.safety_net.lost_tokens import LostTokenTimings
-from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_runtime.settings import Settings
 from support.examples import amount, examples
 from support.outside import before, clock_of

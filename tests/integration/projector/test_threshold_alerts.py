@@ -13,9 +13,9 @@ from integration.conftest import OpenStore
 from integration.projector.samples import patient
 from integration.samples import acked, attempt, draft, fetch, put_raw, set_up
 from ojs_engine.domain.job import Job
-from ojs_engine.read.messages import UnreadableAsk
 from ojs_engine.store.store import Store
 from ojs_features.limits.loop import blocked_jobs_loop
+from ojs_index.asking.messages import UnreadableAsk
 from support.truth import all_events
 from support.waiting import eventually
 

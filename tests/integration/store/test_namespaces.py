@@ -20,8 +20,6 @@ from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.unique import keyed
 from ojs_engine.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_engine.jetstream.subjects import DEFAULT_NAMESPACE, LASTING
-from ojs_engine.read.client import Queries
-from ojs_engine.read.messages import JobsAsk
 from ojs_engine.store.announce import announce, tell
 from ojs_engine.store.store import Store
 from ojs_features.all import FOLLOWED
@@ -29,6 +27,8 @@ from ojs_features.crons.changes import Registration
 from ojs_features.crons.store import Crons
 from ojs_features.webhooks.records import Subscription
 from ojs_features.webhooks.subscriptions import Webhooks
+from ojs_index.asking.client import Queries
+from ojs_index.asking.messages import JobsAsk
 from ojs_projector.projector import Projector
 from support.nats import NatsServer
 from support.waiting import eventually

@@ -63,7 +63,11 @@ def test_no_list_of_the_server_alone_is_spelt_a_second_time() -> None:
 
     Lists of processes are left out: which of them do something is another question in each place.
     """
-    files = [file for part in ("ojs_engine", "ojs_runtime", "ojs_features") for file in (ROOT / "shared" / part).rglob("*.py")]
+    files = [
+        file
+        for part in ("ojs_engine", "ojs_index", "ojs_runtime", "ojs_features")
+        for file in (ROOT / "shared" / part).rglob("*.py")
+    ]
     files += [file for file in (ROOT / "services").rglob("*.py") if "node_modules" not in file.parts]
     types = {said for file in files for _, said in spelt(file, types=True) if len(said) > 1 and "gateway" not in said}
     again = [f"{file.relative_to(ROOT)}:{line}" for file in files for line, said in spelt(file) if said in types]

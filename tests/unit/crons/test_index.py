@@ -11,10 +11,10 @@ from ojs_engine.store.store import Store
 from ojs_features.crons.index import overdue
 from ojs_features.crons.plug import CRONS
 from ojs_features.crons.record import Cron, CronTimer
-from ojs_projector.index.model import Model, Seen
-from ojs_projector.relaying.event_sources import EventSources
+from ojs_index.relaying.event_sources import EventSources
+from ojs_index.sqlite.model import Model, Seen
 from unit.crons.samples import entry, fired
-from unit.projector.samples import NOW, STREAM, epoch
+from unit.index.samples import NOW, STREAM, epoch
 
 ENTRY = entry()
 

@@ -6,9 +6,9 @@ import pytest
 
 from ojs_engine.domain.job import Retention
 from ojs_engine.domain.queues.config import NOT_SET, QueueConfig
-from ojs_engine.read.messages import DeadLetterStats
 from ojs_engine.wire.members import members
 from ojs_features.dead_letters.answers import dead_letter_stats
+from ojs_index.asking.messages import DeadLetterStats
 
 
 @pytest.mark.parametrize(

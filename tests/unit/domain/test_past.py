@@ -6,7 +6,7 @@ from ojs_engine.domain.past import Logged, birth_of, life_of
 from ojs_engine.domain.transitions import Failure, claim, due, move, nack, push
 from ojs_engine.domain.transitions.result import Transition
 from ojs_features.statistics.activity import Activity, count
-from ojs_projector.index.starts import Start, starts_of
+from ojs_index.sqlite.starts import Start, starts_of
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, at, draft
 
 

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from ojs_engine.api.context import HandlerContext
 from ojs_engine.base.errors import not_found, unavailable
 from ojs_engine.domain.events.vocabulary import events_of
 from ojs_engine.domain.job import Job
 from ojs_engine.jetstream.event_reader import EventReader, StoredEvent
 from ojs_engine.wire.members import encode
+from ojs_features.context import HandlerContext
 from ojs_features.events.channels import channel_of
 from ojs_features.events.following import Following
 from ojs_features.events.hub import Dropped, HubReset, Missed

@@ -13,7 +13,13 @@ from ojs_engine.domain.storage_room import StorageLevel
 from ojs_engine.jetstream.streams import Described
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.operations.finding import Finding, Reason, problem, warning
-from ojs_engine.read.messages import (
+from ojs_engine.store.workers.presence import ServiceBeat, WorkerRecord
+from ojs_features.findings import server_rules as server
+from ojs_features.findings import work_rules as work
+from ojs_features.findings.answers import MOST, unknown, worst_first
+from ojs_features.webhooks.findings import findings
+from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
+from ojs_index.asking.messages import (
     ProjectorStatus,
     QueueFacts,
     UnreadablePage,
@@ -22,12 +28,6 @@ from ojs_engine.read.messages import (
     WorkerRow,
     WorkerSummary,
 )
-from ojs_engine.store.workers.presence import ServiceBeat, WorkerRecord
-from ojs_features.findings import server_rules as server
-from ojs_features.findings import work_rules as work
-from ojs_features.findings.answers import MOST, unknown, worst_first
-from ojs_features.webhooks.findings import findings
-from ojs_features.webhooks.records import DeliveryRecord, Subscription, TargetHealth
 from ojs_runtime.stream_check import streams
 from support.tables import each
 

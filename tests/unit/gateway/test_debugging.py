@@ -7,8 +7,8 @@ from typing import Any
 
 from ojs_engine.base.errors import unavailable
 from ojs_engine.base.payload_limits import PayloadLimits
-from ojs_engine.read.messages import ProjectorStatus
 from ojs_gateway.handlers.system import SystemHandlers
+from ojs_index.asking.messages import ProjectorStatus
 from support.call import Request, answered
 
 STATUS = ProjectorStatus(

@@ -7,11 +7,11 @@ from typing import cast
 from structlog.testing import capture_logs
 
 from ojs_command.services import SERVICES
-from ojs_engine.plug import Process
 from ojs_engine.store.store import Store
 from ojs_engine.store.workers.presence import ROLES
 from ojs_engine.telemetry import metrics
 from ojs_features.all import FEATURES
+from ojs_features.plug import Process
 from ojs_gateway.roles import PATIENCE, Roles
 from support.fake_store import FakeStore
 from support.fake_store import Presence as Fake

@@ -11,14 +11,14 @@ import pytest
 from ojs_engine.base.errors import OjsError
 from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import State
-from ojs_engine.read.messages import JobPage, WorkerPage, WorkerSummary
-from ojs_engine.read.numbers import Counts, Queue
 from ojs_features.bulk.selection import Filter, Selection
 from ojs_features.bulk.targets import BulkTargets
 from ojs_features.dead_letters.handlers import DeadLetterHandlers
 from ojs_features.pools.handlers import PoolHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
+from ojs_index.asking.messages import JobPage, WorkerPage, WorkerSummary
+from ojs_index.asking.numbers import Counts, Queue
 from support.call import Request
 
 HALF: dict[str, Any] = {"partial": True, "progress": 0.5}

@@ -16,7 +16,7 @@ from ojs_engine.jetstream.connection import Failed
 from ojs_engine.jetstream.consumer_names import ConsumerNames
 from ojs_engine.jetstream.subjects import StoreConfig
 from ojs_engine.jetstream.turns import Turns, TurnTimings
-from ojs_engine.read.client import Barrier
+from ojs_index.asking.client import Barrier
 
 ASKED: Final = 50
 MOST_KEPT: Final = 3

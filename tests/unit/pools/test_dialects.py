@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from ojs_api.pools import PoolList
-from ojs_engine.read.messages import WorkerRow
 from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_engine.wire.members import encode
 from ojs_features.pools.bodies import listed_pool
 from ojs_features.pools.dialects import SHAPES
 from ojs_features.pools.rules import Pool
+from ojs_index.asking.messages import WorkerRow
 
 ROW = WorkerRow(record=WorkerRecord(id="w", seen_at=1_800_000_000_000, queues=("a",)))
 

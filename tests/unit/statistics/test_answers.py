@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from ojs_api.statistics import Statistics
-from ojs_engine.read.numbers import Point
 from ojs_engine.wire.members import encode
 from ojs_features.statistics.answers import history_answer
 from ojs_features.statistics.dialects import SHAPES
 from ojs_features.statistics.series import History, HistoryAsk
+from ojs_index.asking.numbers import Point
 
 NOW: Final = 1_700_000_000_000
 

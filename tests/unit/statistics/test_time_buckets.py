@@ -17,20 +17,20 @@ from ojs_engine.domain import transitions
 from ojs_engine.domain.job import Job, State
 from ojs_engine.domain.transitions import Failure, Moment, Transition
 from ojs_engine.jetstream.feed import Record
-from ojs_engine.read.counting import WINDOWS
-from ojs_engine.read.numbers import Point
 from ojs_features.statistics.activity import COUNTED, Activity
 from ojs_features.statistics.plug import STATISTICS
 from ojs_features.statistics.recent import windows
 from ojs_features.statistics.records import HOUR_MS, MINUTE_MS, Span, parts_of
 from ojs_features.statistics.series import HistoryAsk, history
 from ojs_features.statistics.time_buckets import buckets_of
-from ojs_projector.index.model import Model, Seen
-from ojs_projector.reading import lists
-from ojs_projector.reading.waiting import oldest_available
+from ojs_index.asking.counting import WINDOWS
+from ojs_index.asking.numbers import Point
+from ojs_index.reading import lists
+from ojs_index.reading.waiting import oldest_available
+from ojs_index.sqlite.model import Model, Seen
 from support.examples import costly
 from unit.domain.transitions.samples import ANYONE, T0, draft
-from unit.projector.samples import STREAM, epoch, fresh, gone, job, seen
+from unit.index.samples import STREAM, epoch, fresh, gone, job, seen
 
 START = T0 - T0 % HOUR_MS
 GRACE_MS = 30_000

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from ojs_engine.read.messages import WorkerSummary
-from ojs_engine.read.numbers import Counts, Queue, Totals
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import encode
 from ojs_features.statistics.dialects import SHAPES
 from ojs_features.statistics.totals import AskedStats, queue_in_brief, system_stats
+from ojs_index.asking.messages import WorkerSummary
+from ojs_index.asking.numbers import Counts, Queue, Totals
 
 NOW = 1_800_000_000_000
 WORKERS = WorkerSummary(total=5, running=2, quiet=1, terminate=1, stale=1)

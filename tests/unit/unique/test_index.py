@@ -4,8 +4,8 @@ from ojs_engine.jetstream.feed import Record
 from ojs_features.unique.index import Suspect, settle, suspects
 from ojs_features.unique.locks import Lock
 from ojs_features.unique.plug import UNIQUE
-from ojs_projector.index.model import Model, Seen
-from unit.projector.samples import NOW, STREAM, epoch
+from ojs_index.sqlite.model import Model, Seen
+from unit.index.samples import NOW, STREAM, epoch
 
 MINUTE = 60_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from ojs_api import words
 from ojs_api.limits import MAX_CONCURRENCY
@@ -35,7 +35,6 @@ from ojs_engine.base.payload_limits import PayloadLimits
 from ojs_engine.domain.job import Retry, State
 from ojs_engine.domain.queues.config import Patch, Rate
 from ojs_engine.domain.rate_limits.policy import read_policy
-from ojs_engine.operations.queue_removal import Deletion, Purge
 from ojs_engine.wire.jobs.retry import check_retry
 from ojs_engine.wire.queues.starvation import parse_rotation
 from ojs_engine.wire.requests import request_of
@@ -51,6 +50,20 @@ _INNER: Final = ("rate_limit", "rate_limit.rate", "default_retry", "starvation_p
 _RATE_WITHIN: Final = "rate_limit.rate."
 _NULL: Final = Raw(b"null")
 _PURGEABLE: Final = tuple(state for state in State if state is not State.ACTIVE)
+
+
+class Deletion(Struct, frozen=True):
+    """What becomes of a deleted queue's jobs."""
+
+    strategy: words.RemovalStrategy = "reject"
+    target_queue: str | None = None
+
+
+class Purge(Struct, frozen=True):
+    """Which jobs of a queue are removed; `before` is Unix ms."""
+
+    states: tuple[State, ...]
+    before: int | None = None
 
 
 def parse_config(body: bytes, limits: PayloadLimits) -> Patch:

@@ -8,18 +8,18 @@ from msgspec import Struct
 from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.queues.config import Rate
 from ojs_engine.domain.rate_limits.policy import LimitPolicy
-from ojs_engine.read.messages import WorkerPage, WorkerRow, WorkerSummary
 from ojs_engine.store.workers.presence import WorkerRecord
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import Extended, bare, encode
 from ojs_engine.wire.pages import Page
 from ojs_engine.wire.system.extensions import SupportedExtensions
-from ojs_engine.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
 from ojs_features.limits.answers import limit_answer, limit_page
 from ojs_features.limits.dialects import SHAPES
 from ojs_features.limits.rules import LimitOverride, LimitRecord, PermitHolder
 from ojs_gateway.answers.manifest import manifest
 from ojs_gateway.dialects.layer import answer_body
+from ojs_index.asking.messages import WorkerPage, WorkerRow, WorkerSummary
+from ojs_index.lists.fleet import fleet_page, worker_answer, worker_detail, worker_list
 
 NOW = 1_800_000_000_000
 AT = "2027-01-15T08:00:00.000Z"

@@ -11,9 +11,9 @@ from ojs_api.jobs import AdminChangedJob, OneJob
 from ojs_engine.domain.job import Job, State
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.jobs.job import job_view
-from ojs_engine.wire.jobs.lists import BareJobDetail, job_detail
 from ojs_engine.wire.workers.answers import acknowledged
 from ojs_gateway.dialects.layer import answer_body, redacted_body
+from ojs_index.lists.jobs import BareJobDetail, job_detail
 
 JOB = Job(id="019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", type="a.b", args=Raw(b"[1]"), state=State.AVAILABLE)
 WITH_EXTRA = replace(JOB, extra={"x_custom": Raw(b"[1]")})

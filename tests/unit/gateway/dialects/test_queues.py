@@ -7,10 +7,9 @@ from msgspec import Struct
 
 from ojs_engine.domain.queues.config import NOT_SET, QueueConfig
 from ojs_engine.domain.queues.record import QueueRecord
-from ojs_engine.operations.queue_removal import Emptied, Purge
-from ojs_engine.read.numbers import Counts, Levels, Point, Queue
 from ojs_engine.wire.dialects.readers import Reader
-from ojs_engine.wire.queues.answers import (
+from ojs_engine.wire.queues.requests import Purge
+from ojs_gateway.answers.queues import (
     configured_queue,
     priority_stats,
     purged_queue,
@@ -19,6 +18,8 @@ from ojs_engine.wire.queues.answers import (
     switched_queue,
 )
 from ojs_gateway.dialects.layer import answer_body
+from ojs_gateway.queue_removal import Emptied
+from ojs_index.asking.numbers import Counts, Levels, Point, Queue
 
 NOW = 1_800_000_000_000
 COUNTS = Counts(available=3, active=2)

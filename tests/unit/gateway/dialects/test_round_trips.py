@@ -19,7 +19,6 @@ from ojs_engine.domain.rate_limits.policy import LimitPolicy
 from ojs_engine.domain.transitions import Moment
 from ojs_engine.wire.dialects.readers import Reader
 from ojs_engine.wire.members import bare, encode
-from ojs_engine.wire.queues.answers import configured_queue
 from ojs_engine.wire.queues.requests import parse_config
 from ojs_features.crons.answers import cron_answer
 from ojs_features.crons.changes import register
@@ -35,6 +34,7 @@ from ojs_features.schemas.record import SchemaRecord
 from ojs_features.webhooks.answers import webhook_answer
 from ojs_features.webhooks.records import Subscription, TargetHealth
 from ojs_features.webhooks.requests import parse_changes
+from ojs_gateway.answers.queues import configured_queue
 from ojs_gateway.dialects.layer import answer_body
 from support.tables import each
 

@@ -11,7 +11,6 @@ from ojs_engine.domain.transitions.retention import TOMBSTONE_S
 from ojs_engine.due.loop import DueLoopTimings
 from ojs_engine.jetstream.event_consumer import EventConsumerTimings
 from ojs_engine.jetstream.ordered_consumer import OrderedTimings
-from ojs_engine.read.client import QueryTimings
 from ojs_engine.store.store import StoreTimings
 from ojs_engine.store.workers.notes import NoteTimings
 from ojs_features.backup.restoring import RestoreTimings
@@ -25,20 +24,22 @@ from ojs_features.webhooks.deliveries import DeliveryTimings
 from ojs_features.workflows.repairs import RepairTimings
 from ojs_features.workflows.steps import StepTimings
 from ojs_features.workflows.timings import WorkflowTimings
+from ojs_index.asking.client import QueryTimings
+from ojs_index.safety_net.lost_tokens import LostTokenTimings
 from ojs_link.timings import Order, Timings
 from ojs_projector.projector import ProjectorTimings
-from ojs_projector.safety_net.lost_tokens import LostTokenTimings
 from ojs_runtime.stopping import StopTimings
 from script.pages.timings import meanings, reference, structs
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "timings.md"
 CORE = (
-    *("access", "base", "due", "jetstream", "read", "store"),
+    *("access", "base", "due", "jetstream", "store"),
     "operations/rejections.py",
 )
 IN_STRUCTS = (
     "services",
+    "shared/ojs_index",
     "shared/ojs_runtime",
     *(f"shared/ojs_engine/{one}" for one in CORE),
     "shared/ojs_link",

@@ -12,9 +12,9 @@ from ojs_engine.base.payload_limits import DEFAULT_LIMITS
 from ojs_engine.domain.job import Retention
 from ojs_engine.domain.queues.config import NOT_SET, SETTINGS, QueueConfig, not_honoured, patched
 from ojs_engine.wire.members import bare
-from ojs_engine.wire.queues.answers import queue_settings
 from ojs_engine.wire.queues.requests import parse_config
 from ojs_features.all import FEATURES
+from ojs_gateway.answers.queues import queue_settings
 from support.tables import each
 
 DAY_S = 86_400
