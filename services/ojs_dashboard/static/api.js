@@ -142,7 +142,9 @@ export function written(/** @type {unknown} */ value, /** @type {number | undefi
 	return indent ? done.replace(UNSEEN, (mark) => `\\u${hex(mark.charCodeAt(0))}`) : done;
 }
 
-/** Who asks a server that was installed without keys. */
+/** Who asks a server that was installed without keys.
+ * @type {Pick<import('./openapi.js').Session, 'name' | 'open' | 'permissions' | 'role'>}
+ */
 const EVERYBODY = { open: true, name: 'everybody', role: 'admin', permissions: [] };
 
 /** Find out who is signed in. */

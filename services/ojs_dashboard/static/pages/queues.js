@@ -31,7 +31,7 @@ export const open = (visit) => (visit.param ? queue(visit) : queues(visit));
 /** Queues of a page. */
 const MOST = 100;
 
-/** @typedef {import('../openapi.js').AdminListedQueue | import('../openapi.js').QueueDetail} Queue */
+/** @typedef {import('../openapi.js').AdminQueue | import('../openapi.js').QueueDetail} Queue */
 
 /** @type {import('../app.js').PageModule['open']} */
 function queues(visit) {
