@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import nats
-from nats.js.errors import NotFoundError
+from nats.js import JetStreamContext
+from nats.js.errors import BadRequestError, NotFoundError
 
 from support.earlier import earlier
 from support.forked import completed
@@ -46,6 +47,8 @@ _OWN: Final[dict[str, dict[str, Any]]] = {
 _LONG: Final = "P3650D"
 _LATER: Final = "+PT60S"
 """After the folder was made, and before anybody opens it but those who have just made it."""
+_NO_SUCH_MESSAGE: Final = 10_043
+"""An error of nats-server."""
 _MOST_S: Final = 20.0
 """So long may the filling take, lest something comes due before the services stop."""
 _ARGS: Final = ({"n": 1, "text": "ä"}, None, [1.5])
@@ -78,6 +81,15 @@ def unpacked(name: str, folder: Path) -> Stored:
     return Stored(**json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
 
 
+async def _deleted(context: JetStreamContext, sequence: int) -> None:
+    """Delete a message of the records, which nats-server may have let go since it was read."""
+    try:
+        await context.delete_msg("KV_ojs", sequence)
+    except BadRequestError as error:
+        if error.err_code != _NO_SUCH_MESSAGE:
+            raise
+
+
 async def aged(nats_url: str, days: float) -> None:
     """Take away what nats-server would have, were its data so much older."""
     client = await nats.connect(nats_url)
@@ -90,7 +102,7 @@ async def aged(nats_url: str, days: float) -> None:
                 message = await context.get_msg("KV_ojs", sequence)
                 life_s = (message.headers or {}).get("Nats-TTL", "never").removesuffix("s")
                 if life_s.isdigit() and int(life_s) <= days * DAY_S:
-                    await context.delete_msg("KV_ojs", sequence)
+                    await _deleted(context, sequence)
     finally:
         await client.close()
 
