@@ -18,11 +18,11 @@ BYSTANDER: Final = 100
 SIZE: Final = 0.02
 """By which share bytes may differ: numbers of messages, and times that something took, have more digits or fewer."""
 FEWEST_BYTES: Final = 24
-
 TURN_CALLS: Final = 800
 """What two turns of the projector take: records that come within a quarter of a second may take one, two or three."""
 _BY_TURN: Final = ("out ojs.control.events",)
 """Messages of each turn of the projector: the records of several jobs that come at once may take one turn or two."""
+_ANSWERS: Final = "in answer to ojs.events."
 _BATCHED: Final = "out ojs.events."
 """Messages with headers of a batch if a turn has many of them, so that the bytes of several aren't always the same."""
 _BEFORE_S: Final = 0.01
@@ -115,20 +115,21 @@ def differences(table: Table, found: Table) -> Iterator[str]:
         if table.python == found.python:
             for process, calls in new.calls.items():
                 was = old.calls.get(process, 0)
-                turn = TURN_CALLS if _records(new.messages.get(process, {})) > 1 else 0
+                turn = TURN_CALLS if _number(new.messages.get(process, {}), "in $KV.ojs.") > 1 else 0
                 if (was >= BYSTANDER or not was) and calls > was + max(FEWEST_CALLS, CALLS * was) + turn:
                     yield f"{name}, {process}: {calls:,} function calls, not {was:,}"
 
 
-def _records(messages: Mapping[str, Sent]) -> int:
-    return sum(sent.messages for kind, sent in messages.items() if kind.startswith("in $KV.ojs."))
+def _number(messages: Mapping[str, Sent], start: str) -> int:
+    return sum(sent.messages for kind, sent in messages.items() if kind.startswith(start))
 
 
 def _messages(where: str, old: Mapping[str, Sent], new: Mapping[str, Sent]) -> Iterator[str]:
+    if bool(_number(new, _ANSWERS)) != bool(_number(old, _ANSWERS)):  # of events sent together the last alone has one
+        yield f"{where}: {_number(new, _ANSWERS)} messages {_ANSWERS}, not {_number(old, _ANSWERS)}"
     for kind in dict.fromkeys((*old, *new)):
         was, now = old.get(kind, Sent(0, 0)), new.get(kind, Sent(0, 0))
-        # Of events that one turn of the projector sends together, the last alone has an answer.
-        if kind.startswith("in answer to ojs.events.") or (kind.startswith(_BY_TURN) and was.messages and now.messages):
+        if kind.startswith(_ANSWERS) or (kind.startswith(_BY_TURN) and was.messages and now.messages):
             continue
         if was.messages != now.messages:
             yield f"{where}: {now.messages} messages {kind}, not {was.messages}"

@@ -149,9 +149,9 @@ Of those on the suite's side, twelve pass with a runner that reads flat member n
 `script/conformance --arrangement bare` runs the cases of levels 0 and 1 against a gateway, a
 scheduler, a reaper and a projector, one of each. Without the scheduler no retry comes due, without
 the reaper no lease ends, and without the projector there are no lists of dead letters and events.
-Bare has the three features that ten of these cases need: dead letters, events and unique jobs.
-Without them (`--without dead_letters,events,unique`) it passes the other 69. It runs as if every
-other folder of `ojs_features` had been deleted, and leaves out the dashboard, the API over NATS, keys
+Bare has the three features that some of these cases need: dead letters, events and unique jobs.
+Without them (`--without dead_letters,events,unique`) it passes the others. It runs as if every other
+folder of `ojs_features` had been deleted, and leaves out the dashboard, the API over NATS, keys
 and TLS.
 
 This page is made by `python -m script.pages.conformance`. `script/conformance --verdicts` runs all cases and says

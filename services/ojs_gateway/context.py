@@ -12,6 +12,7 @@ from ojs_engine.domain.members import not_honoured
 from ojs_engine.store.workers.notes import WorkerNotes
 from ojs_engine.wire.system.extensions import SupportedExtensions
 from ojs_features.context import HandlerContext, Known
+from ojs_features.plug import only
 from ojs_gateway.damage import Damage
 from ojs_gateway.roles import Roles
 from ojs_gateway.without_keys import WithoutKeys
@@ -80,7 +81,7 @@ class Context(HandlerContext):
             removed={kind: after for feature in features for kind, after in feature.removed.items()},
             reasons=[extras.why for feature in features for extras in feature.jobs],
         )
-        guard = next((feature.guard for feature in features if feature.guard is not None), WithoutKeys)(store, settings)
+        guard = (only(feature.guard for feature in features) or WithoutKeys)(store, settings)
         ends = [end for feature in features for end in feature.key_ends]
         super().__init__(
             store,

@@ -17,7 +17,7 @@ from ojs_features.findings.plug import FINDINGS
 from ojs_features.history.plug import HISTORY
 from ojs_features.limits.plug import LIMITS
 from ojs_features.maintenance.plug import MAINTENANCE
-from ojs_features.plug import Feature
+from ojs_features.plug import Feature, only
 from ojs_features.pools.plug import POOLS
 from ojs_features.progress.plug import PROGRESS
 from ojs_features.schemas.plug import SCHEMAS
@@ -49,12 +49,12 @@ FEATURES: Final[tuple[Feature, ...]] = (
 )
 FOLLOWED: Final = tuple(followed for feature in FEATURES for followed in feature.followed)
 BACKUPS: Final = tuple(feature.backup for feature in FEATURES)
-BACKUP_COMMANDS: Final = next((feature.backup_commands for feature in FEATURES if feature.backup_commands is not None), None)
+BACKUP_COMMANDS: Final = only(feature.backup_commands for feature in FEATURES)
 GRANTS: Final = tuple(feature.grants for feature in FEATURES)
 STORE_FEATURES: Final = StoreFeatures(
-    gates=next((feature.gates for feature in FEATURES if feature.gates is not None), None),
-    locks=next((feature.locks for feature in FEATURES if feature.locks is not None), None),
-    order=next((feature.order for feature in FEATURES if feature.order is not None), None),
+    gates=only(feature.gates for feature in FEATURES),
+    locks=only(feature.locks for feature in FEATURES),
+    order=only(feature.order for feature in FEATURES),
     ends={what: ended for feature in FEATURES for what, ended in feature.ends.items()},
 )
 ON_NATS: Final = {command: make for feature in FEATURES for command, make in feature.on_nats.items()}

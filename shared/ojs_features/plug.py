@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -30,6 +30,16 @@ from ojs_engine.telemetry.metrics import Family
 from ojs_engine.wire.system.extensions import Extension
 from ojs_index.asking.client import Queries
 from ojs_index.followed import Followed
+
+T = TypeVar("T")
+
+
+def only(given: Iterable[T | None]) -> T | None:
+    """Return what one feature gives of a member that only one may have, None if none does. Raises TypeError for two."""
+    found = [one for one in given if one is not None]
+    if len(found) > 1:
+        raise TypeError(f"only one feature may give this, and {len(found)} do: {found}")
+    return found[0] if found else None
 
 
 class Process(Struct, frozen=True, kw_only=True):

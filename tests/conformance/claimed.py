@@ -155,7 +155,7 @@ def _each(words: Sequence[str]) -> int:
     worst = 0
     for name in NAMES:
         print(f"-- without {name}", flush=True)
-        command = [sys.executable, __file__, *(name if word == "each" else word for word in words)]
+        command = [sys.executable, __file__, *words, "--without", name]  # the last one counts
         worst = max(worst, subprocess.run(command, check=False).returncode)
     return worst
 
